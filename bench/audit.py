@@ -11,9 +11,9 @@ import click
 import psutil
 
 from bench.storage_write import _server
+from storage.audit.audit_reading import WINDOW_HOURS, AuditTables
+from storage.audit.differences import HOUR, judge
 from storage.client import INSERT_SETTINGS, Client, scalar
-from storage.repair.audit import HOUR, judge
-from storage.repair.audit_reading import WINDOW_HOURS, AuditTables
 
 CORES = 2
 _EVENTS = """

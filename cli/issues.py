@@ -32,8 +32,8 @@ from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
 from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, KeyReused, ProjectsUnavailable
 from schemas.settings import MigrateSettings
+from storage.answers import ActivityPage, Issue, KeyWarning
 from storage.errors import ReadError, StorageUnavailable
-from storage.reader.answers import ActivityPage, Issue, KeyWarning
 from storage.reader.completion import FindUnknownKeys
 from storage.reader.execute import Limits
 from storage.reader.issue_calls import GetIssue, ListActivity

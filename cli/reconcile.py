@@ -27,12 +27,12 @@ from cli.console import (
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
+from storage.audit.damage import broken_parts
 from storage.client import ClickHouseError, Client, open_client
-from storage.repair.damage import broken_parts
 from storage.repair.duplicates import remove_duplicates
 from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
-from storage.repair.repair_rollups import repair_rollups
 from storage.repair.replay import replay_issues, replay_records, send_missing
+from storage.writer.repair_rollups import repair_rollups
 
 _DIFFERENT = 1
 _UNSETTLED = 3

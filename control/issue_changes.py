@@ -24,9 +24,9 @@ from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.projects import Project
 from schemas.times import iso, parse_iso
+from storage.answers import Issue
 from storage.client import ClickHouseError
 from storage.errors import NotFound, ReadError
-from storage.reader.answers import Issue
 from storage.reader.count_calls import ListReleases
 from storage.reader.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
 from storage.reader.issue_rows import issue_of, row_of

@@ -9,7 +9,7 @@ from dashboard.http.responses import TaggedBody, encode_tagged
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.errors import QueryError
-from storage.reader.answers import KeyWarning
+from storage.answers import KeyWarning
 from storage.reader.completion import FindUnknownKeys
 from storage.reader.issue_calls import FindProject
 

@@ -10,7 +10,7 @@ from grouping.trial import Move, PastEvent, Trial, moves
 from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
 from schemas.times import iso
-from storage.reader.answers import KeyWarning
+from storage.answers import KeyWarning
 from storage.reader.event_calls import SampleEvents
 from storage.reader.issue_calls import FindIssues
 

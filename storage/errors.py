@@ -1,8 +1,8 @@
 """Exceptions of the storage package that its callers handle."""
 
 from schemas.errors import QueryError
+from storage.answers import EventDetail
 from storage.diagnosis import RetryLater
-from storage.reader.answers import EventDetail
 
 
 class UnknownUser(Exception):

@@ -9,9 +9,9 @@ import clickhouse_connect
 import msgspec
 from msgspec import Struct
 
-from storage.erase.erased import ERASED
+from storage.erased import ERASED
 from storage.repair.reconcile import BOUNDED, compare
-from storage.repair.rollups import ROLLUPS, Rollup
+from storage.writer.rollups import ROLLUPS, Rollup
 
 _OF_EVENTS = {
     "first": "min(ts)",

@@ -9,7 +9,7 @@ from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
 from schemas.errors import WireError
-from storage.reader.answers import Issue, SimilarIssues
+from storage.answers import Issue, SimilarIssues
 from storage.reader.similar import ListSimilarIssues
 
 

@@ -3,7 +3,7 @@
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageSize, RangeQuery
 from schemas.errors import WireError
-from storage.reader.answers import EventDetail, EventPage
+from storage.answers import EventDetail, EventPage
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 

@@ -6,7 +6,7 @@ import msgspec
 
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, RangeQuery
-from storage.reader.answers import ActivityPage, CountedIssue, IssuePage, Sort
+from storage.answers import ActivityPage, CountedIssue, IssuePage, Sort
 from storage.reader.issue_calls import GetIssue, ListActivity
 from storage.reader.issue_list import ListIssues
 

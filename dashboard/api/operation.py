@@ -18,7 +18,7 @@ from dashboard.projects import edit_project, project_of
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
-from storage.reader.answers import KeyWarning
+from storage.answers import KeyWarning
 from storage.reader.reader import ReadCall, Reader
 
 Q = TypeVar("Q")

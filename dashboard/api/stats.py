@@ -2,7 +2,7 @@
 
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
-from storage.reader.answers import Interval, OutcomeSeries, Releases, Series
+from storage.answers import Interval, OutcomeSeries, Releases, Series
 from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
 
 

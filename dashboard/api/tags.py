@@ -6,7 +6,7 @@ from msgspec import Meta, Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import RangeQuery, read_key
-from storage.reader.answers import Keys, TagFacets, TagValues
+from storage.answers import Keys, TagFacets, TagValues
 from storage.reader.completion import CompleteKey, CompleteTag
 from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 

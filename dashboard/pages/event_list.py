@@ -11,8 +11,8 @@ from dashboard.pages.list_parameters import read_parameters, syntax_problem, unk
 from dashboard.pages.render import page
 from dashboard.pages.time_ranges import DURATIONS
 from dashboard.projects import find_project
+from storage.answers import EventPage, KeyWarning
 from storage.errors import BadQuery, QueryTooExpensive
-from storage.reader.answers import EventPage, KeyWarning
 from storage.reader.event_calls import ListIssueEvents
 from storage.reader.issue_calls import GetIssue
 

@@ -15,8 +15,8 @@ from dashboard.view.activity import describe
 from dashboard.view.charts import events_chart
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import tag_query
+from storage.answers import EventDetail
 from storage.errors import DamagedPayload, NotFound
-from storage.reader.answers import EventDetail
 from storage.reader.count_calls import GetIssueStats
 from storage.reader.event_detail import GetIssueEvent
 from storage.reader.issue_calls import GetIssue, ListActivity

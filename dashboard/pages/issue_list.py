@@ -16,8 +16,8 @@ from dashboard.projects import project_of
 from dashboard.view.charts import events_chart
 from dashboard.view.filters import TABS
 from schemas.projects import Project
+from storage.answers import IssuePage, KeyWarning
 from storage.errors import BadQuery, NotFound, QueryTooExpensive
-from storage.reader.answers import IssuePage, KeyWarning
 from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetProjectStats
 from storage.reader.event_detail import GetProjectEvent

@@ -13,7 +13,7 @@ from dashboard.pages.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.projects import project_of
 from dashboard.view.charts import outcomes_chart
 from schemas.times import iso
-from storage.reader.answers import Interval, OutcomeCount
+from storage.answers import Interval, OutcomeCount
 from storage.reader.count_calls import CountOutcomes
 from storage.reader.ranges import UNIT_MS
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
-from storage.reader.answers import ActivityRow
+from storage.answers import ActivityRow
 
 _MAX_LISTED = 10
 _TITLES = {

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dashboard.view.text import plural
 from schemas.times import from_ms, parse_iso
-from storage.reader.answers import Interval, OutcomeCount, Series
+from storage.answers import Interval, OutcomeCount, Series
 
 SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 28

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.repair.rollups import Rollup
+from storage.writer.rollups import Rollup
 
 WANTED: Final = "wanted_user"
 """The external table with a user's `hash` and `id`."""

@@ -23,9 +23,9 @@ from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scope
 from storage.erase.sizes import TableReport, compared, measure
 from storage.errors import UnknownUser
-from storage.repair.consistent_read import read_in_pause
-from storage.repair.repair_rollups import repair_rollups, repair_where
-from storage.repair.rollups import ROLLUPS, Rollup, difference
+from storage.writer.consistent_read import read_in_pause
+from storage.writer.repair_rollups import repair_rollups, repair_where
+from storage.writer.rollups import ROLLUPS, Rollup, difference
 
 EVENT_TABLES: Final = ("payloads", "events")
 TABLES: Final = (*EVENT_TABLES, *(rollup.table for rollup in ROLLUPS))

@@ -7,8 +7,8 @@ from typing import Final
 from query.keys import KEYS, nearest
 from query.patterns import write_literal
 from query.tree import ISSUE_FIELDS, RESERVED
+from storage.answers import Keys, KeyWarning, TagValue, TagValues
 from storage.errors import BadQuery
-from storage.reader.answers import Keys, KeyWarning, TagValue, TagValues
 from storage.reader.execute import Sql
 from storage.reader.question import Question, Statement
 from storage.reader.reader import ReadCall, Session

@@ -6,8 +6,7 @@ from typing import Final, Literal
 from query.tree import EVERYTHING
 from schemas.issues import RULE_SKIPPED
 from schemas.times import iso
-from storage.errors import BadQuery
-from storage.reader.answers import (
+from storage.answers import (
     Interval,
     OutcomeCount,
     OutcomeSeries,
@@ -17,6 +16,7 @@ from storage.reader.answers import (
     RuleSkipped,
     Series,
 )
+from storage.errors import BadQuery
 from storage.reader.counts import DAY_START, HOUR_START, USERS_MERGED, USERS_STATE, bucket_of
 from storage.reader.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.reader.execute import Sql

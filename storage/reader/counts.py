@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from storage.reader.answers import Interval
+from storage.answers import Interval
 from storage.reader.execute import Sql
 from storage.reader.issue_rows import RangeCounts
 from storage.reader.question import Question, Statement
@@ -121,7 +121,7 @@ def issue_counts(question: Question, members: Mapping[int, Sequence[int]]) -> Sq
         if trend_inside
         else ("sumIf(n, inside)", "uniqCombinedMergeIf(12)(users, inside)")
     )
-    # A row may contain a difference that wrapped (`storage.repair.rollups.difference`); signed, it adds up in Python too.
+    # A row may contain a difference that wrapped (`storage.writer.rollups.difference`); signed, it adds up in Python too.
     return statement.ready(
         f"SELECT {issue} AS issue, {events} AS events, least(events, {users}), groupArray((bucket, toInt64(n)))"
         f" FROM ({counts}) GROUP BY issue"

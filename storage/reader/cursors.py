@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from query.values import LATEST
 from schemas.ids import hex64
+from storage.answers import Sort
 from storage.errors import BadQuery
-from storage.reader.answers import Sort
 from storage.reader.ranges import Range
 
 Ms = Annotated[int, Meta(ge=0, lt=LATEST)]

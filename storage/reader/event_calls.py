@@ -6,8 +6,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from schemas.ids import hex64
+from storage.answers import EventPage, Sample
 from storage.errors import BadQuery
-from storage.reader.answers import EventPage, Sample
 from storage.reader.cursors import EventCursor, read_cursor, write_cursor
 from storage.reader.event_rows import EVENT_COLUMNS, StoredEvent, answer, beside, issue_of, readable
 from storage.reader.execute import Rows, Sql

@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
+from storage.answers import EventDetail, GroupingOf, MergedBy
 from storage.errors import DamagedPayload, NotFound
 from storage.reader import event_lookup
-from storage.reader.answers import EventDetail, GroupingOf, MergedBy
 from storage.reader.event_rows import EventHeader, event_number, event_text, readable
 from storage.reader.execute import Rows
 from storage.reader.issue_rows import IssueRef, issue_by_id, issue_number, issues_of

@@ -12,8 +12,8 @@ from schemas.errors import BadPayload
 from schemas.ids import hex64, issue_id
 from schemas.payload import MissingDictionary, decompress
 from schemas.times import iso
+from storage.answers import EventRow
 from storage.errors import NotFound, StorageUnavailable
-from storage.reader.answers import EventRow
 from storage.reader.question import Statement
 
 log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from msgspec import Raw, Struct
 
 from schemas.ids import hex64, issue_id, parse_hex64
 from schemas.times import iso
-from storage.reader.answers import ActivityPage, ActivityRow, Issue
+from storage.answers import ActivityPage, ActivityRow, Issue
 from storage.reader.counts import count_issues
 from storage.reader.cursors import ActivityCursor, read_cursor, write_cursor
 from storage.reader.execute import Sql

@@ -7,8 +7,8 @@ from typing import Final, get_args
 from msgspec.structs import replace
 
 from schemas.ids import parse_hex64
+from storage.answers import IssuePage, Sort
 from storage.errors import BadQuery
-from storage.reader.answers import IssuePage, Sort
 from storage.reader.counts import (
     COUNTS,
     USERS_MERGED,

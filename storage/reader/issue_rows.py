@@ -13,8 +13,8 @@ from query.tree import Query
 from schemas.ids import hex64, parse_hex64
 from schemas.issues import IssueRecord, encode_json
 from schemas.times import iso, parse_iso
+from storage.answers import Issue
 from storage.errors import NotFound
-from storage.reader.answers import Issue
 from storage.reader.execute import Sql
 from storage.reader.query_sql import STATUS, Parameters
 from storage.reader.question import Question

@@ -5,8 +5,8 @@ from typing import Final
 from msgspec import Struct
 
 from query.values import EARLIEST, LATEST
+from storage.answers import Interval
 from storage.errors import BadQuery
-from storage.reader.answers import Interval
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS

@@ -6,7 +6,7 @@ from typing import Final
 
 from schemas.ids import hex64
 from schemas.times import iso
-from storage.reader.answers import Similar, SimilarIssues
+from storage.answers import Similar, SimilarIssues
 from storage.reader.execute import Sql
 from storage.reader.issue_rows import ISSUE_COLUMNS, IssueRow
 from storage.reader.question import Question

@@ -12,7 +12,7 @@ from clickhouse_connect.driver.external import ExternalData
 from schemas.health import Health
 from storage.client import ClickHouseError, Client, open_client
 from storage.diagnosis import diagnose
-from storage.erase.erased import ERASED_AMONG
+from storage.erased import ERASED_AMONG
 
 log = logging.getLogger(__name__)
 Key = tuple[int, bytes]

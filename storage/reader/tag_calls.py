@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from storage.reader.answers import TagFacet, TagFacets, TagValue
+from storage.answers import TagFacet, TagFacets, TagValue
 from storage.reader.counts import DAY_START
 from storage.reader.execute import Rows, Sql
 from storage.reader.question import Question, Statement

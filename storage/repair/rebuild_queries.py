@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from storage.client import Client
-from storage.erase.erased import ERASED
+from storage.erased import ERASED
 from storage.repair.reconcile import BOUNDED
 
 EVENTS_AT_ONCE: Final = 500_000

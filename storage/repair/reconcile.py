@@ -7,12 +7,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from schemas.times import OLDEST
+from storage.audit.retention_history import UNKNOWN, read_retention
 from storage.client import Client
-from storage.erase.erased import ERASED, projects
-from storage.repair.consistent_read import NoConsistentRead, read_consistently, read_in_pause
+from storage.erased import ERASED, projects
 from storage.repair.duplicates import TABLES
-from storage.repair.retention_history import UNKNOWN, read_retention
-from storage.repair.rollups import ROLLUPS, difference
+from storage.writer.consistent_read import NoConsistentRead, read_consistently, read_in_pause
+from storage.writer.rollups import ROLLUPS, difference
 
 # Outcomes and issues are inserted from other topics at other times, so waiting for their inserts would not help.
 _EVENTS_AND_ERASED: Final = ("events", "erasing", "erased_counts", "erasures")

@@ -19,11 +19,11 @@ from schemas.issues import decode_issue
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
-from storage.erase.erased import projects
 from storage.erase.purge import purge
+from storage.erased import projects
 from storage.repair.dead_lettered import dead_lettered
-from storage.repair.missing_rows import missing
 from storage.writer.blocks import Block, sent_again
+from storage.writer.missing_rows import missing
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
 from storage.writer.records_stage import KINDS
 

@@ -14,10 +14,10 @@ from broker.consumer_lag import passed
 from broker.errors import KafkaError
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
+from storage.audit.audit_reading import WINDOW_HOURS, AuditTables, erased_since, expiring
+from storage.audit.damage import without_issue
+from storage.audit.differences import HOUR, AuditDifference, AuditReading, ConfirmedDifferences, judge
 from storage.client import ClickHouseError, Client, open_client
-from storage.repair.audit import HOUR, AuditDifference, AuditReading, ConfirmedDifferences, judge
-from storage.repair.audit_reading import WINDOW_HOURS, AuditTables, erased_since, expiring
-from storage.repair.damage import without_issue
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from typing import Final
 from msgspec import Struct
 
 from schemas.projects import ProjectRegistry
+from storage.audit.damage import broken_parts
 from storage.client import Client
-from storage.repair.damage import broken_parts
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
 from storage.writer.record_rows import PROJECTS, project_row, table

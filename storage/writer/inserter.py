@@ -25,11 +25,11 @@ from msgspec import Struct
 from schemas.health import Health
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session, open_client
 from storage.diagnosis import ClickHouseFailure, FailureKind, diagnose
-from storage.repair.insert_pauses import in_force
-from storage.repair.missing_rows import any_known, complete
 from storage.writer.blocks import Block, BlockManifest
 from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.insert_pauses import in_force
 from storage.writer.metrics import WriterMetrics
+from storage.writer.missing_rows import any_known, complete
 from storage.writer.server_state import server_state
 from storage.writer.tokens import ServerMark, is_doubtful, is_forgotten
 

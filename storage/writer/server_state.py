@@ -5,7 +5,7 @@ from typing import Final
 from zlib import crc32
 
 from storage.client import Client, life
-from storage.repair.rollups import ROLLUPS
+from storage.writer.rollups import ROLLUPS
 from storage.writer.tokens import ServerMark, ServerState
 
 TABLES: Final = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
 _INSERTER: Final = "storage.writer.inserter.BlockInserter."
-_FILLING: Final = "storage.repair.missing_rows._Filling."
+_FILLING: Final = "storage.writer.missing_rows._Filling."
 PLACES: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",

@@ -21,8 +21,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, Error, Operati
 from storage import client
 from storage.migrations.migrate import migrations
 from storage.reader import stored_ids
-from storage.repair import consistent_read, insert_pauses, missing_rows
-from storage.writer import inserter, record_rows, server_state
+from storage.writer import consistent_read, insert_pauses, inserter, missing_rows, record_rows, server_state
 from tests.simulation import comparison, duplicates
 from tests.simulation.clickhouse_tables import (
     FED,

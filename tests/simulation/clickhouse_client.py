@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error, OperationalError
 
-from storage.repair import insert_pauses
+from storage.writer import insert_pauses
 from tests.simulation.clickhouse import Answer, Server, Work
 from tests.simulation.clickhouse_tables import FED
 from tests.simulation.world import Process

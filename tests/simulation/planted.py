@@ -14,8 +14,8 @@ from edge.delivery.drain import OpenedSegment
 from processors.grouper.stage import GrouperStage
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.repair.missing_rows import complete
 from storage.writer.blocks import Block
+from storage.writer.missing_rows import complete
 from storage.writer.source import GroupedSource
 from tests.simulation.clickhouse import Work
 from tests.simulation.clickhouse_tables import Table

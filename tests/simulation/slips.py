@@ -84,7 +84,7 @@ _STAGE: Final = "storage.writer.stage.EventsStage"
 _BLOCKS: Final = "storage.writer.blocks"
 _INSERTER: Final = "storage.writer.inserter"
 _TOKENS: Final = "storage.writer.tokens"
-_MISSING: Final = "storage.repair.missing_rows"
+_MISSING: Final = "storage.writer.missing_rows"
 _USER: Final = "storage.erase.user"
 _REBUILD: Final = "cli.rebuild.issues"
 
@@ -272,9 +272,9 @@ SLIPS: Final = {
     "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in wanted if row not in refused], pause)', "0, {}"),
     "completion: erased events come back": Slip(f"{_MISSING}._Filling._compare", "known |= _stored(", "_stored("),
     "completion: rollups are not repaired": Slip(f"{_MISSING}.complete", "repaired=repair_rollups(client, set(_days(block)))", "repaired={}"),
-    "repair: only the first project's days": Slip("storage.repair.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:"),
+    "repair: only the first project's days": Slip("storage.writer.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:"),
     "repair: a difference is inserted twice": Slip(
-        "storage.repair.repair_rollups._repair", "done = client.raw_insert(", "client.raw_insert(rollup.table, columns, rows, settings=INSERT_SETTINGS, fmt='Native'); done = client.raw_insert("
+        "storage.writer.repair_rollups._repair", "done = client.raw_insert(", "client.raw_insert(rollup.table, columns, rows, settings=INSERT_SETTINGS, fmt='Native'); done = client.raw_insert("
     ),
     "erasure: events that come again are not forbidden": Slip(f"{_USER}._erase", "client.command(_NEVER_AGAIN, parameters=parameters)", "pass"),
     "erasure: the counts are forgotten": Slip(f"{_USER}._erase", "client.command(_COUNT, parameters=parameters)", "pass"),

@@ -6,7 +6,7 @@ import pytest
 
 from bench.chaos.proof import Store, rollup_claims
 from storage.migrations.migrate import migrate
-from storage.repair.rollups import ROLLUPS
+from storage.writer.rollups import ROLLUPS
 from tests.servers import run_sql
 
 EVENTS = """

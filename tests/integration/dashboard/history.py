@@ -13,7 +13,7 @@ from query.parse import parse
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, Outcome
 from schemas.times import iso, parse_iso
-from storage.reader.answers import GroupingOf
+from storage.answers import GroupingOf
 from tests.integration.dashboard.store import Store, record
 from tests.unit.dashboard.sample import HOUR_MS, Sent, showcase
 

@@ -18,11 +18,11 @@ from storage.erase.user import erase_user
 from storage.errors import UnknownUser
 from storage.repair import rebuild_queries
 from storage.repair.duplicates import remove_duplicates
-from storage.repair.insert_pauses import in_force, paused
-from storage.repair.missing_rows import any_known, complete
-from storage.repair.repair_rollups import repair_rollups
 from storage.writer import record_rows
 from storage.writer.event_rows import EventColumns
+from storage.writer.insert_pauses import in_force, paused
+from storage.writer.missing_rows import any_known, complete
+from storage.writer.repair_rollups import repair_rollups
 from storage.writer.server_state import server_state
 from storage.writer.tokens import is_doubtful, is_forgotten
 from tests.integration.simulation.stores import LATEST, ROLLUP_NAMES, Store, days_of, insert

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
 from storage.diagnosis import diagnose
-from storage.repair.rollups import ROLLUPS
 from storage.writer import record_rows
+from storage.writer.rollups import ROLLUPS
 from storage.writer.tokens import ServerMark
 from tests.integration.simulation.virtual import in_fiber
 from tests.simulation import clickhouse_client

@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 
 from dashboard.view.activity import describe
-from storage.reader.answers import ActivityRow
+from storage.answers import ActivityRow
 
 
 @pytest.mark.parametrize(

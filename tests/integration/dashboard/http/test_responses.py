@@ -7,7 +7,7 @@ import pytest
 from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.responses import encode_tagged, matches_etag
-from storage.reader.answers import IssuePage
+from storage.answers import IssuePage
 from storage.reader.issue_list import ListIssues
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of

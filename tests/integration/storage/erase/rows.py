@@ -9,8 +9,8 @@ from schemas.chunks import Grouping
 from schemas.ids import user_hash
 from storage.client import INSERT_SETTINGS, Client, scalar
 from storage.erase.user import UserReport, erase_user
-from storage.repair.rollups import ROLLUPS
 from storage.writer.event_rows import EventColumns
+from storage.writer.rollups import ROLLUPS
 from tests.integration.storage.grouped import chunk_event
 
 USER = "user-7"

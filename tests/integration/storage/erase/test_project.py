@@ -3,7 +3,7 @@ import pytest
 from storage.client import Client, scalar
 from storage.erase import ledger
 from storage.erase import project as whole
-from storage.repair.missing_rows import complete
+from storage.writer.missing_rows import complete
 from tests.integration.storage.erase.rows import PROJECT, block, erase, exact, insert
 
 

@@ -15,16 +15,16 @@ from schemas.ids import hex64, issue_id, user_hash
 from storage.client import Client, open_client, scalar
 from storage.erase import ledger
 from storage.erase import user as erasing
-from storage.erase.erased import ERASED
 from storage.erase.issues import IssueDescription
 from storage.erase.user import TABLES, erase_user, preview
+from storage.erased import ERASED
 from storage.errors import UnknownUser
-from storage.repair import repair_rollups as repairing
-from storage.repair.consistent_read import read_in_pause
-from storage.repair.missing_rows import complete
-from storage.repair.repair_rollups import repair_rollups, repair_where
-from storage.repair.rollups import ROLLUPS
+from storage.writer import repair_rollups as repairing
+from storage.writer.consistent_read import read_in_pause
 from storage.writer.event_rows import EventColumns
+from storage.writer.missing_rows import complete
+from storage.writer.repair_rollups import repair_rollups, repair_where
+from storage.writer.rollups import ROLLUPS
 from tests.eventually import eventually
 from tests.integration.storage.erase.rows import (
     PROJECT,

@@ -7,9 +7,9 @@ import pytest
 
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms, iso
+from storage.answers import Interval, Release, RuleSkipped
 from storage.client import Client
 from storage.errors import BadQuery
-from storage.reader.answers import Interval, Release, RuleSkipped
 from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
 from storage.reader.count_calls import (
     CountOutcomes,

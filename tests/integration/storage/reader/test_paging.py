@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id
 from schemas.times import from_ms
+from storage.answers import Sort
 from storage.client import Client
-from storage.reader.answers import Sort
 from storage.reader.issue_calls import ListActivity
 from storage.reader.issue_list import ListIssues
 from storage.reader.ranges import DAY_MS

@@ -7,9 +7,9 @@ import pytest
 
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
+from storage.answers import Issue
 from storage.client import Client
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
-from storage.reader.answers import Issue
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents, SampleEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Limits

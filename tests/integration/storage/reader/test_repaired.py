@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from schemas.ids import hex64
+from storage.answers import Sort
 from storage.client import Client
-from storage.reader.answers import Sort
 from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
 from storage.reader.count_calls import GetProjectStats, ListReleases
 from storage.reader.issue_calls import GetIssue
@@ -17,8 +17,8 @@ from storage.reader.issue_list import ListIssues
 from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountProjectTags
-from storage.repair.repair_rollups import repair_rollups
-from storage.repair.rollups import ROLLUPS
+from storage.writer.repair_rollups import repair_rollups
+from storage.writer.rollups import ROLLUPS
 from tests.integration.storage.reader.world import NOW_MS, World, distinct_users, insert, make
 
 _TOO_MANY = (

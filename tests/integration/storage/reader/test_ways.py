@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id, uuid7
+from storage.answers import Issue, Sort
 from storage.client import Client
 from storage.errors import NotFound
 from storage.reader import event_detail, issue_list
-from storage.reader.answers import Issue, Sort
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.issue_calls import GetIssue
 from storage.reader.issue_list import ListIssues

@@ -11,8 +11,8 @@ from cli.doctor.damage import check_damage
 from local.clickhouse.server import LocalClickHouse
 from schemas.environment import load
 from schemas.settings import MigrateSettings
+from storage.audit.damage import broken_parts, without_issue
 from storage.client import scalar
-from storage.repair.damage import broken_parts, without_issue
 from tests.eventually import eventually
 from tests.integration.cli.test_reconcile import reconcile, tell_outcomes_and_issues
 from tests.integration.storage.grouped import Stage, counts, ended, exactly, whole

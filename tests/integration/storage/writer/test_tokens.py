@@ -11,10 +11,10 @@ from schemas.chunks import Grouping
 from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import INSERT_SETTINGS, Client
-from storage.repair.insert_pauses import paused
 from storage.writer.blocks import BlockManifest
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.event_rows import EventColumns
+from storage.writer.insert_pauses import paused
 from storage.writer.inserter import BlockInserter, Inserter, Renewer
 from storage.writer.metrics import WriterMetrics
 from storage.writer.server_state import TABLES, server_state

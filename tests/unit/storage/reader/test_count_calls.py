@@ -1,8 +1,8 @@
 import pytest
 
 from schemas.times import iso
+from storage.answers import Interval, Point
 from storage.errors import BadQuery
-from storage.reader.answers import Interval, Point
 from storage.reader.count_calls import chosen_interval, filled
 from storage.reader.ranges import DAY_MS, HOUR_MS, Range
 

@@ -15,11 +15,11 @@ from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life, open_client, scalar
 from storage.migrations.migrate import migrate
-from storage.repair import repair_rollups as repairing
-from storage.repair.consistent_read import read_consistently
-from storage.repair.missing_rows import Missing, any_known, complete, missing
-from storage.repair.repair_rollups import repair_rollups
+from storage.writer import repair_rollups as repairing
+from storage.writer.consistent_read import read_consistently
 from storage.writer.event_rows import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
+from storage.writer.missing_rows import Missing, any_known, complete, missing
+from storage.writer.repair_rollups import repair_rollups
 from tests.eventually import eventually
 from tests.integration.storage.grouped import chunk_event, counts, exactly
 
@@ -250,7 +250,7 @@ def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
 def test_one_that_halves_its_rows_beside_another_that_is_not_refused_counts_nothing_twice(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    monkeypatch.setattr("storage.repair.missing_rows.SESSION_SECONDS", 60)
+    monkeypatch.setattr("storage.writer.missing_rows.SESSION_SECONDS", 60)
     other, rows = open_client(clickhouse_database_url), block()
     client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
     insert_arrow, meanwhile = client.insert_arrow, count()
@@ -318,7 +318,7 @@ def test_a_completion_that_stood_still_while_the_server_was_started_again_counts
 def test_a_completion_that_stood_still_brings_nothing_back_that_was_erased(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    monkeypatch.setattr("storage.repair.missing_rows.SESSION_SECONDS", 1)
+    monkeypatch.setattr("storage.writer.missing_rows.SESSION_SECONDS", 1)
     other = open_client(clickhouse_database_url)
     rows = block(2)
 

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.repair.audit import HOUR, AuditDifference, AuditReading, ConfirmedDifferences, EventCounts, judge
+from storage.audit.differences import (
+    HOUR,
+    AuditDifference,
+    AuditReading,
+    ConfirmedDifferences,
+    EventCounts,
+    judge,
+)
 
 SINCE = 100 * HOUR
 UNTIL = 103 * HOUR

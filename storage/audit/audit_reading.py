@@ -12,9 +12,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from schemas.times import OLDEST
+from storage.audit.differences import HOUR, AuditReading, EventCounts
+from storage.audit.retention_history import read_retention
 from storage.client import ClickHouseError, Client
-from storage.repair.audit import HOUR, AuditReading, EventCounts
-from storage.repair.retention_history import read_retention
 
 WINDOW_HOURS: Final = 24
 _MINUTES_HOURS: Final = 2

@@ -1,6 +1,6 @@
 """Insert pauses: a process that compares tables asks the writers to hold back their inserts of events.
 
-Under load there is rarely a moment without an insert, which `storage/repair/consistent_read.py` needs. Correctness doesn't depend on
+Under load there is rarely a moment without an insert, which `storage/writer/consistent_read.py` needs. Correctness doesn't depend on
 writers honouring a pause. A pause expires by the server's clock if its holder is killed or frozen. A writer waits only for the
 pauses that were active when it wanted to insert, so that a series of pauses doesn't starve it.
 """

@@ -3,7 +3,7 @@ from datetime import date, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.repair.retention_history import RetentionDays, RetentionHistory
+from storage.audit.retention_history import RetentionDays, RetentionHistory
 
 TODAY = date(2026, 3, 1)
 SHORT, LONG = RetentionDays(7, 7), RetentionDays(90, 30)

@@ -6,9 +6,9 @@ from datetime import date
 from typing import Any, Final
 
 from storage.client import INSERT_SETTINGS, Client, begin_session, life, scalar
-from storage.repair.consistent_read import read_consistently
-from storage.repair.insert_pauses import Pause, paused
-from storage.repair.rollups import ROLLUPS, Rollup, difference
+from storage.writer.consistent_read import read_consistently
+from storage.writer.insert_pauses import Pause, paused
+from storage.writer.rollups import ROLLUPS, Rollup, difference
 
 Days = Iterable[tuple[int, date]]
 """Pairs of a project and a day."""
@@ -38,7 +38,7 @@ def _difference(rollup: Rollup, pairs: list[tuple[int, date]]) -> str:
 
 
 def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float = 60.0) -> dict[str, int]:
-    """Repair rollups by their queries from `storage.repair.rollups.difference`; returns the number of differing keys of each.
+    """Repair rollups by their queries from `storage.writer.rollups.difference`; returns the number of differing keys of each.
 
     The writers are asked to pause. Raises NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
     """

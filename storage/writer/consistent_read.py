@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from storage.client import Client, scalar
 from storage.diagnosis import RetryLater
-from storage.repair.insert_pauses import Pause, paused
+from storage.writer.insert_pauses import Pause, paused
 
 T = TypeVar("T")
 _PAUSE_SECONDS: Final = 0.05

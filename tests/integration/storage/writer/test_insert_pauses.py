@@ -14,12 +14,12 @@ from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
 from storage.migrations.migrate import migrations
-from storage.repair.consistent_read import NoConsistentRead, read_consistently, read_in_pause
-from storage.repair.insert_pauses import in_force, paused
-from storage.repair.missing_rows import complete
 from storage.repair.reconcile import compare
-from storage.repair.repair_rollups import repair_rollups
+from storage.writer.consistent_read import NoConsistentRead, read_consistently, read_in_pause
 from storage.writer.event_rows import EventColumns
+from storage.writer.insert_pauses import in_force, paused
+from storage.writer.missing_rows import complete
+from storage.writer.repair_rollups import repair_rollups
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     PROJECTS,
@@ -31,7 +31,7 @@ from tests.integration.storage.grouped import (
     planned,
     whole,
 )
-from tests.integration.storage.repair.test_missing_rows import block, insert
+from tests.integration.storage.writer.test_missing_rows import block, insert
 
 RECENT = 20
 MAKING = threading.Lock()
