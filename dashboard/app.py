@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from dashboard import health
 from dashboard.api.openapi import serve_document
 from dashboard.api.operation import add_operations
 from dashboard.api.routes import OPERATIONS
@@ -16,7 +17,6 @@ from dashboard.auth.session import RevokedSessions, Secrets, session_middleware
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.dependencies import STATE, Dependencies, State, is_https, state_of
 from dashboard.error_boundary import answer_errors
-from dashboard.http import health
 from dashboard.http.headers import add_headers
 from dashboard.http.metrics import DashboardMetrics, metrics_middleware
 from dashboard.http.paths import OPENAPI

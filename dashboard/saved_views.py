@@ -3,8 +3,8 @@
 from control.project_edits import ViewChanges, add_view, change_view, remove_view, view_id
 from dashboard.dependencies import State
 from dashboard.http.errors import invalid, not_found
-from dashboard.pages.time_ranges import range_parameters, read_page_range
 from dashboard.projects import edit_project
+from dashboard.time_ranges import range_parameters, read_page_range
 from query.parse import parse
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView

@@ -9,8 +9,8 @@ from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_issue
 from dashboard.pages.list_parameters import read_parameters, syntax_problem, unknown_keys
 from dashboard.pages.render import page
-from dashboard.pages.time_ranges import DURATIONS
 from dashboard.projects import find_project
+from dashboard.time_ranges import DURATIONS
 from storage.answers import EventPage, KeyWarning
 from storage.errors import BadQuery, QueryTooExpensive
 from storage.reader.event_calls import ListIssueEvents

@@ -10,9 +10,9 @@ from dashboard.pages import bulk
 from dashboard.pages.list_parameters import ListParameters, read_parameters, syntax_problem, unknown_keys
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
-from dashboard.pages.time_ranges import DURATIONS
 from dashboard.pages.views import current_view, query_to_save, view_link
 from dashboard.projects import project_of
+from dashboard.time_ranges import DURATIONS
 from dashboard.view.charts import events_chart
 from dashboard.view.filters import TABS
 from schemas.projects import Project

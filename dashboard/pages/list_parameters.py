@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dashboard.http.errors import invalid
 from dashboard.http.inputs import is_text
-from dashboard.pages.time_ranges import PageRange, read_page_range
+from dashboard.time_ranges import PageRange, read_page_range
 from dashboard.view.filters import field_query, rename_key, split_state
 from query.parse import parse
 from query.tree import STATES

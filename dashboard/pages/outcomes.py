@@ -9,8 +9,8 @@ from msgspec import Struct
 
 from dashboard.dependencies import state_of
 from dashboard.pages.render import page
-from dashboard.pages.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.projects import project_of
+from dashboard.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.view.charts import outcomes_chart
 from schemas.times import iso
 from storage.answers import Interval, OutcomeCount

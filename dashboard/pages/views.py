@@ -10,9 +10,9 @@ from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_view
 from dashboard.http.responses import redirect
 from dashboard.pages.list_parameters import ListParameters
-from dashboard.pages.time_ranges import range_parameters
 from dashboard.projects import project_of
 from dashboard.saved_views import add, change, remove
+from dashboard.time_ranges import range_parameters
 from schemas.projects import Project, SavedView
 
 
