@@ -188,6 +188,22 @@ def test_a_folder_of_the_processors_imports_only_what_lies_beneath_it(folder: st
     assert wrong == []
 
 
+def part(name: str) -> str:
+    """The folder of its room that a module is in; a module of no folder is a part by itself."""
+    return ".".join(name.split(".")[:2]) if len(modules()[name].relative_to(ROOT).parts) > 2 else name
+
+
+@pytest.mark.parametrize("room", MAY_IMPORT)
+def test_the_folders_of_a_room_have_no_circle(room: str) -> None:
+    # Nor one that leads through modules of no folder.
+    own = [(name, imported) for name in of(room) for imported in imports(name) if top(imported) == room]
+    reached = {(part(name), part(imported)) for name, imported in own if imported in modules()}
+    while more := {(a, d) for a, b in reached for c, d in reached if b == c} - reached:
+        reached |= more
+    folders = {part(name) for name in of(room) if part(name) != name} - {room}
+    assert [(a, b) for a, b in sorted(reached) if {a, b} <= folders and a < b and (b, a) in reached] == []
+
+
 def test_what_is_declared_pure_loads_no_framework() -> None:
     names = sorted({name for room in PURE for name in of(room)})
     assert all(room in modules() for room in PURE)
