@@ -68,7 +68,10 @@ PURE = (
         f"processors.aggregator.{name}"
         for name in ("changes", "fold", "lifecycle", "merges", "position", "release_order", "totals")
     ),
-    *(f"storage.writer.{name}" for name in ("blocks", "event_rows", "record_rows")),
+    *(
+        f"storage.writer.{name}"
+        for name in ("blocks", "event_rows", "flush_policy", "plan", "record_rows", "rejections")
+    ),
     *("control.project_edits", "dashboard.view"),
 )
 """Modules, and whole rooms, that decide without I/O: they load none of FRAMEWORKS, themselves or through what they import."""

@@ -28,7 +28,7 @@ from schemas.times import DAY_MS
 from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries
-from storage.writer.blocks import NoBlock, decode_manifest
+from storage.writer.plan import NoBlock, decode_manifest
 
 Message = tuple[int, bytes, bytes]
 """Partition, key and value of a record."""

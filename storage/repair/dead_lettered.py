@@ -13,7 +13,7 @@ from schemas.chunks import REPLAYED_HEADER, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
-from storage.writer.blocks import UNCOUNTED, EventKey, PutBack
+from storage.writer.rejections import UNCOUNTED, EventKey, PutBack
 
 
 class DeadLettered:

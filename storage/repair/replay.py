@@ -22,10 +22,11 @@ from storage.client import INSERT_SETTINGS, Client
 from storage.erase.purge import purge
 from storage.erased import projects
 from storage.repair.dead_lettered import dead_lettered
-from storage.writer.blocks import Block, sent_again
+from storage.writer.blocks import Block
 from storage.writer.missing_rows import missing
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
 from storage.writer.records_stage import KINDS
+from storage.writer.rejections import sent_again
 
 _BLOCK_ROWS: Final = 10_000
 _DELETED_AT_ONCE: Final = 5_000

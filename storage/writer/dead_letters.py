@@ -14,8 +14,8 @@ from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import iso
 from schemas.topics import Topic
-from storage.writer.blocks import PutBack, RejectedRecord
 from storage.writer.metrics import WriterMetrics
+from storage.writer.rejections import PutBack, RejectedRecord
 
 log = logging.getLogger(__name__)
 

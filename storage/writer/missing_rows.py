@@ -19,10 +19,10 @@ from msgspec import Struct
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session
 from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erased import ERASED_AMONG
-from storage.writer.blocks import EventKey
 from storage.writer.consistent_read import MIN_PAUSE_SECONDS, read_consistently
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 from storage.writer.insert_pauses import Pause, paused
+from storage.writer.rejections import EventKey
 from storage.writer.repair_rollups import SESSION_SECONDS, repair_rollups
 
 _WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])

@@ -17,9 +17,11 @@ from schemas.settings import WriterSettings
 from storage.rights import ClickHouseRights, writer_rights
 from storage.server_identity import check_server
 from storage.writer.audit import run_audit
+from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.flush_policy import FlushPolicy
 from storage.writer.housekeeping import run_housekeeping, write_projects
-from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
+from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
 from storage.writer.records_stage import RecordsStage
 from storage.writer.source import GroupedSource

@@ -30,9 +30,9 @@ from schemas.issues import decode_activity, decode_issue, decode_outcomes
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import Client
-from storage.writer.blocks import RejectedRecord
 from storage.writer.dead_letters import DeadLetterWriter
-from storage.writer.inserter import FlushPolicy, Inserter, LastFlush, RefusedData
+from storage.writer.flush_policy import FlushPolicy, LastFlush
+from storage.writer.inserter import Inserter, RefusedData
 from storage.writer.metrics import WriterMetrics
 from storage.writer.record_rows import (
     ISSUE_ACTIVITY,
@@ -45,6 +45,7 @@ from storage.writer.record_rows import (
     outcome_row,
     table,
 )
+from storage.writer.rejections import RejectedRecord
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from broker.rights_watch import until_granted
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.writer.blocks import BlockManifest, NoBlock, decode_manifest, encode_manifest
+from storage.writer.plan import BlockManifest, NoBlock, decode_manifest, encode_manifest
 
 Records = Mapping[int, list[Record]]
 # A writer that waits for ClickHouse keeps its partitions.

@@ -32,9 +32,12 @@ from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from schemas.health import Health
 from schemas.payload import MissingDictionary
-from storage.writer.blocks import MAX_RANGES, Block, BlockManifest, NoBlock
-from storage.writer.inserter import BlockInserter, FlushPolicy, LastFlush, Renewer
+from storage.writer.block_inserter import BlockInserter
+from storage.writer.blocks import Block
+from storage.writer.flush_policy import FlushPolicy, LastFlush
+from storage.writer.insert_guard import Renewer
 from storage.writer.metrics import WriterMetrics
+from storage.writer.plan import MAX_RANGES, BlockManifest, NoBlock
 from storage.writer.source import Committed, GroupedSource, Listener
 
 log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from processors.grouper.dedup_log import decode_entry, is_entry
 from schemas.increments import is_bundle
 from schemas.issues import decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
-from storage.writer.inserter import _ADMITTED_SECONDS
+from storage.writer.block_inserter import _ADMITTED_SECONDS
 from tests.simulation import faults
 from tests.simulation.world import Process
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
-_INSERTER: Final = "storage.writer.inserter.BlockInserter."
+_INSERTER: Final = "storage.writer.block_inserter.BlockInserter."
 _FILLING: Final = "storage.writer.missing_rows._Filling."
 PLACES: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
@@ -34,10 +34,10 @@ PLACES: Final = {
     "at compaction": _STAGE + "_compact",
     "at restoring": _STAGE + "restore",
     "at fold": "processors.aggregator.stage.AggregatorStage._record",
-    "at insert": "storage.writer.inserter.BlockInserter.deliver",
-    "at second insert": "storage.writer.inserter.BlockInserter.replay",
+    "at insert": "storage.writer.block_inserter.BlockInserter.deliver",
+    "at second insert": "storage.writer.block_inserter.BlockInserter.replay",
     "at commit": "storage.writer.dead_letters.DeadLetterWriter.send",
-    "at completion": "storage.writer.inserter.complete",
+    "at completion": "storage.writer.block_inserter.complete",
     "kill at decision": _STAGE + "_record",
     "sleep at decision": _STAGE + "_record",
     "sleep at activities": "processors.changelog.Changelog.check_owner",

@@ -21,7 +21,14 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, Error, Operati
 from storage import client
 from storage.migrations.migrate import migrations
 from storage.reader import stored_ids
-from storage.writer import consistent_read, insert_pauses, inserter, missing_rows, record_rows, server_state
+from storage.writer import (
+    block_inserter,
+    consistent_read,
+    insert_pauses,
+    missing_rows,
+    record_rows,
+    server_state,
+)
 from tests.simulation import comparison, duplicates
 from tests.simulation.clickhouse_tables import (
     FED,
@@ -112,7 +119,7 @@ class Server:
             insert_pauses._IN_FORCE: self._pauses_in_force,
             insert_pauses._SET: self._set_pause,
             server_state._STATE: self._state,
-            inserter._ANY: self._any,
+            block_inserter._ANY: self._any,
             consistent_read._RUNNING: self._running,
             consistent_read._BLOCKS: self._last_blocks,
             missing_rows._STORED_EVENTS: self._stored("events"),

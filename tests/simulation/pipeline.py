@@ -17,8 +17,10 @@ from edge.delivery.spool import Spool
 from schemas.health import Health
 from schemas.projects import Project
 from schemas.settings import EdgeSettings, WriterSettings
+from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
-from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
+from storage.writer.flush_policy import FlushPolicy
+from storage.writer.inserter import Inserter
 from storage.writer.records_stage import RecordsStage
 from storage.writer.source import GroupedSource
 from storage.writer.stage import EventsStage

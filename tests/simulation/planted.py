@@ -113,7 +113,7 @@ FAULTS: Final = {
         {
             "storage.writer.source.GroupedSource.ranges": _read_past,
             # What else would catch it: a look at what is stored.
-            "storage.writer.inserter.any_known": lambda client, rows: False,
+            "storage.writer.block_inserter.any_known": lambda client, rows: False,
         },
         seed=995,
     ),

@@ -82,7 +82,8 @@ _LOG: Final = "processors.changelog"
 _TABLES: Final = "processors.batch_table"
 _STAGE: Final = "storage.writer.stage.EventsStage"
 _BLOCKS: Final = "storage.writer.blocks"
-_INSERTER: Final = "storage.writer.inserter"
+_INSERTER: Final = "storage.writer.block_inserter"
+_GUARD: Final = "storage.writer.insert_guard.InsertGuard"
 _TOKENS: Final = "storage.writer.tokens"
 _MISSING: Final = "storage.writer.missing_rows"
 _USER: Final = "storage.erase.user"
@@ -263,8 +264,8 @@ SLIPS: Final = {
     "writer: a put back event moves the position": Slip(f"{_BLOCKS}.Block._feed", "return chunk.offset if origin is None else source_offset", "return chunk.offset"),
     "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(chunk, event))", "*_stored_days(chunk, event)[::-1])"),
     "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_forgotten", "(now - then + 1) * _WINDOW_PARTS > window", "now - then > 4 * window"),
-    "writer: pauses are not waited for": Slip(f"{_INSERTER}._Guard.__call__", "await self._wait_for_pauses()", "False"),
-    "writer: an insert may come late": Slip(f"{_INSERTER}._Guard.__call__", "return session", "return {}"),
+    "writer: pauses are not waited for": Slip(f"{_GUARD}.__call__", "await self._wait_for_pauses()", "False"),
+    "writer: an insert may come late": Slip(f"{_GUARD}.__call__", "return session", "return {}"),
     "writer: a refused block is dropped": Slip(
         f"{_INSERTER}.BlockInserter._complete", "block.rejected.append(block.rejection(row, project, number[::-1], reason))", "pass"
     ),

@@ -12,7 +12,7 @@ from broker.client import administering, name_of, reading, records_before, writi
 from broker.topics import empty_topic
 from cli.rebuild.command import _members
 from schemas.topics import Topic
-from storage.writer.blocks import NoBlock
+from storage.writer.plan import NoBlock
 from storage.writer.source import GroupedSource, Listener
 from tests.eventually import eventually
 from tests.integration.simulation.clusters import PARTITIONS, Cluster, History

@@ -38,13 +38,8 @@ from schemas.settings import WriterSettings
 from schemas.times import iso
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
-from storage.writer.blocks import (
-    Block,
-    BlockManifest,
-    NoBlock,
-    decode_manifest,
-    encode_manifest,
-)
+from storage.writer.blocks import Block
+from storage.writer.plan import BlockManifest, NoBlock, decode_manifest, encode_manifest
 from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.processors import readback

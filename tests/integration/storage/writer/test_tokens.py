@@ -11,12 +11,14 @@ from schemas.chunks import Grouping
 from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import INSERT_SETTINGS, Client
-from storage.writer.blocks import BlockManifest
+from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.event_rows import EventColumns
+from storage.writer.insert_guard import Renewer
 from storage.writer.insert_pauses import paused
-from storage.writer.inserter import BlockInserter, Inserter, Renewer
+from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
+from storage.writer.plan import BlockManifest
 from storage.writer.server_state import TABLES, server_state
 from storage.writer.tokens import is_doubtful, is_forgotten
 from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole

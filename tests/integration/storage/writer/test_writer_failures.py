@@ -12,7 +12,7 @@ from schemas.dead_letters import from_headers
 from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
-from storage.writer.blocks import BlockManifest, RecordRange, encode_manifest
+from storage.writer.plan import BlockManifest, RecordRange, encode_manifest
 from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (

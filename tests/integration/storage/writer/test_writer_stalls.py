@@ -7,8 +7,10 @@ from aiokafka.errors import GroupAuthorizationFailedError
 from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
+from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
-from storage.writer.inserter import BlockInserter, FlushPolicy, Inserter
+from storage.writer.flush_policy import FlushPolicy
+from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
 from storage.writer.source import GroupedSource, Listener
 from storage.writer.stage import EventsStage

@@ -3,7 +3,7 @@
 from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
 from schemas.dead_letters import DeadLetter
 from storage.repair.dead_lettered import DeadLettered
-from storage.writer.blocks import UNCOUNTED, PutBack
+from storage.writer.rejections import UNCOUNTED, PutBack
 from tests.unit.storage.writer.test_blocks import Record
 
 EVENT = ChunkEvent(7, b"i" * 16, 0, "js/1", b"")

@@ -17,8 +17,10 @@ from schemas.chunks import (
 )
 from schemas.ids import uuid7
 from schemas.payload import compress
-from storage.writer.blocks import UNCOUNTED, Block, Headers, RecordRange, sent_again
+from storage.writer.blocks import Block
 from storage.writer.dead_letters import dead_letter_outcomes, put_back_outcomes
+from storage.writer.plan import RecordRange
+from storage.writer.rejections import UNCOUNTED, Headers, sent_again
 from storage.writer.tokens import ServerMark
 from tests.unit.query.test_event_fields import EVENT
 

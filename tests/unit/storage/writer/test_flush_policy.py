@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.writer.inserter import BUSY_ROWS, FlushPolicy, LastFlush
+from storage.writer.flush_policy import BUSY_ROWS, FlushPolicy, LastFlush
 
 PACE = FlushPolicy(block_rows=1000, block_bytes=10_000, quiet_seconds=0.2, wait_seconds=1.0)
 

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.writer.blocks import (
+from storage.writer.plan import (
     MAX_RANGES,
     BlockManifest,
     NoBlock,

@@ -1,0 +1,118 @@
+"""Inserts blocks that can be repeated.
+
+A block is repeated under its deduplication token, unless the token can't be relied on: a table may have forgotten it, or the server
+may remember it without the rows. Then the block is completed: missing rows are found by ids and inserted (`docs/decisions/writer.md`).
+"""
+
+import logging
+import time
+from typing import Final
+
+import pyarrow as pa
+
+from storage.writer.blocks import Block
+from storage.writer.dead_letters import DeadLetterWriter
+from storage.writer.flush_policy import LastFlush
+from storage.writer.insert_guard import InsertGuard, Renewer, TokenForgotten
+from storage.writer.inserter import Inserter, RefusedData
+from storage.writer.metrics import WriterMetrics
+from storage.writer.missing_rows import any_known, complete
+from storage.writer.server_state import server_state
+from storage.writer.tokens import ServerMark, is_doubtful
+
+log = logging.getLogger(__name__)
+
+TABLE: Final = "ingest"
+_ANY: Final = """
+    SELECT 1 FROM (SELECT 1 FROM events LIMIT 1 UNION ALL SELECT 1 FROM erased_events LIMIT 1) LIMIT 1"""
+_ADMITTED_SECONDS: Final = 5.0
+"""After these, no insert arrives whose writer had looked for pauses before: its session has ended."""
+_MARK_BLOCKS: Final = 100
+"""Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little earlier."""
+
+
+class BlockInserter:
+    """Inserts blocks one at a time; `last` describes the last one."""
+
+    def __init__(
+        self, inserter: Inserter, dead_letters: DeadLetterWriter, topic: str, metrics: WriterMetrics
+    ) -> None:
+        self.last = LastFlush()
+        self._inserter = inserter
+        self._dead_letters = dead_letters
+        self._topic = topic
+        self._metrics = metrics
+        self._mark: ServerMark | None = None
+        self._marked = 0
+
+    async def mark(self) -> ServerMark:
+        """The server's mark for the plan of the next block. Waits for the server."""
+        if self._mark is None or self._marked >= _MARK_BLOCKS:
+            self._mark, self._marked = (await self._inserter.run(server_state)).mark, 0
+        self._marked += 1
+        return self._mark
+
+    async def deliver(self, block: Block, renew: Renewer) -> None:
+        """Insert a block for the first time; on return each row is in every table, or in the dead letters."""
+        if len(block):
+            rows = await self._inserter.run(lambda _client: block.columns.table())
+            if block.by_id:
+                await self._complete(block, rows, renew)
+            else:
+                await self._insert(block, rows, renew)
+            self._metrics.event_age_seconds.observe(max(0.0, time.time() - block.oldest_ms / 1000))
+        await self._dead_letters.send(self._topic, block.rejected, block.put_back)
+
+    async def replay(self, block: Block, renew: Renewer) -> None:
+        """Insert a block that another process, or this one before a restart, may have inserted wholly or in part.
+
+        Where some of it is stored, or was and is erased, it is completed: an erasure takes tokens along.
+        """
+        if len(block):
+            rows = await self._inserter.run(lambda _client: block.columns.table())
+            if (
+                renew.plan.direct
+                or block.by_id
+                or await self._inserter.run(lambda client: any_known(client, rows))
+            ):
+                await self._complete(block, rows, renew)
+            else:
+                await self._insert(block, rows, renew, repeats=True)
+        await self._dead_letters.send(self._topic, block.rejected, block.put_back)
+
+    async def has_rows(self) -> bool:
+        """Whether any event is stored, or was and is erased."""
+        return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
+
+    async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:
+        guard = InsertGuard(self._inserter, renew, repeats=repeats)
+        try:
+            done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
+        except TokenForgotten:
+            log.info("the token of a block of %d rows may be forgotten: completing it", rows.num_rows)
+            await self._complete(block, rows, renew)
+            return
+        except RefusedData as refusal:
+            log.warning("a block of %d rows is refused, completing it: %s", rows.num_rows, refusal)
+            await self._complete(block, rows, renew)
+            return
+        self.last = LastFlush(done.seconds, rows.num_rows, time.monotonic())
+        if repeats or done.tries > 1:
+            state = await self._inserter.run(server_state)
+            if is_doubtful(renew.plan.mark, state):
+                await self._complete(block, rows, renew)
+
+    async def _complete(self, block: Block, rows: pa.Table, renew: Renewer) -> None:
+        # The server was started, or paused inserts, since the mark: another block would be completed for the same reason.
+        self._mark = None
+        await renew.mark_direct()
+        token = renew.plan.token(self._topic)
+        # Nobody inserts a block that is to be completed by ids.
+        seconds = 0.0 if block.by_id else _ADMITTED_SECONDS
+        done = await self._inserter.run(lambda client: complete(client, rows, token, seconds), renew)
+        for table, count in done.rows.items():
+            self._metrics.repaired_rows.labels(table).inc(count)
+        for row, reason in done.refused:
+            project, number = rows["project_id"][row].as_py(), rows["id"][row].as_py()
+            block.rejected.append(block.rejection(row, project, number[::-1], reason))
+        log.info("completed a block of %d rows", rows.num_rows, extra={"repaired": done.rows})

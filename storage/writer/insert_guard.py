@@ -1,0 +1,93 @@
+"""What is checked before each try of an insert of a block: that the plan is ours, that nobody pauses, and that the token holds."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from math import inf
+from typing import Any, Final
+
+import msgspec
+
+from storage.client import begin_session
+from storage.writer.insert_pauses import in_force
+from storage.writer.inserter import Inserter
+from storage.writer.plan import BlockManifest
+from storage.writer.server_state import server_state
+from storage.writer.tokens import is_doubtful, is_forgotten
+
+log = logging.getLogger(__name__)
+
+_PAUSED_SECONDS: Final = 0.1
+_INSERT_SECONDS: Final = 2
+"""How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
+
+
+class TokenForgotten(Exception):
+    """The token may be forgotten: it may no longer prevent a second insert of the block."""
+
+
+class Renewer:
+    """Records a plan, and again once that is old: a process that was frozen detects here that it was replaced."""
+
+    fresh_seconds: Final = 5.0
+
+    def __init__(self, plan: BlockManifest, record: Callable[[BlockManifest], Awaitable[None]]) -> None:
+        self.plan = plan
+        self._record = record
+        self._at = -inf
+
+    async def __call__(self, *, always: bool = False) -> None:
+        """Await it before each insert. Raises CommitFailedError."""
+        # From before it is recorded: the process may be frozen before it hears that it was.
+        now = time.monotonic()
+        if always or now - self._at > self.fresh_seconds:
+            await self._record(self.plan)
+            self._at = now
+
+    async def mark_direct(self) -> None:
+        """Record that tables may have rows of the block without its token from now on. Raises CommitFailedError."""
+        if not self.plan.direct:
+            self.plan = msgspec.structs.replace(self.plan, direct=True)
+            await self._record(self.plan)
+
+
+class InsertGuard:
+    """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token can still be relied on.
+
+    The server takes the insert for a few seconds only: others may complete the block while this process is frozen.
+    """
+
+    def __init__(self, inserter: Inserter, renew: Renewer, *, repeats: bool) -> None:
+        self._inserter = inserter
+        self._renew = renew
+        self._repeats = repeats
+
+    async def __call__(self) -> Mapping[str, Any]:
+        """Returns settings of the insert. Raises TokenForgotten, and CommitFailedError like `Renewer`."""
+        # Before what is checked below, so that nothing of it is older than the session.
+        session = await self._begin_session()
+        waited = await self._wait_for_pauses()
+        if waited:
+            session = await self._begin_session()
+        await self._renew(always=waited)
+        if self._repeats:
+            state, mark = await self._inserter.run(server_state), self._renew.plan.mark
+            if is_forgotten(mark, state) or is_doubtful(mark, state):
+                raise TokenForgotten
+        self._repeats = True
+        return session
+
+    async def _begin_session(self) -> Mapping[str, Any]:
+        return await self._inserter.run(lambda client: begin_session(client, _INSERT_SECONDS))
+
+    async def _wait_for_pauses(self) -> bool:
+        """Wait for the pauses in force now; later ones wait for this insert. Returns whether there was one."""
+        pauses = await self._inserter.run(in_force)
+        if pauses:
+            log.debug("waiting: others are comparing tables")
+        left = set(pauses)
+        while left:
+            await asyncio.sleep(_PAUSED_SECONDS)
+            left &= await self._inserter.run(in_force)
+        return bool(pauses)
