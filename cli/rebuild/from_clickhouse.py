@@ -28,7 +28,7 @@ from schemas.times import DAY_MS
 from schemas.topics import Topic
 from storage.client import Client, open_client
 from storage.repair import rebuild_queries
-from storage.writer.plan import NoBlock, decode_manifest
+from storage.writer.plan import NoBlock, decode_plan
 
 Message = tuple[int, bytes, bytes]
 """Partition, key and value of a record."""
@@ -186,7 +186,7 @@ async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
     committed = await _commits(need.processors, need.writer.writer_group, tps)
     for tp in tps:
         _, text = committed[tp]
-        state = decode_manifest(text)
+        state = decode_plan(text)
         seen = state.source_offset if isinstance(state, NoBlock) else -1
         if seen < 0 and ends[tp]:
             seen = await _last_source(consumer, tp, ends[tp])

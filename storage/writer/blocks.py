@@ -14,7 +14,7 @@ from schemas.chunks import (
 )
 from schemas.errors import BadPayload, Unreadable
 from storage.writer.event_rows import EventColumns
-from storage.writer.plan import BlockManifest, RecordRange
+from storage.writer.plan import BlockPlan, RecordRange
 from storage.writer.rejections import (
     UNCOUNTED,
     PutBack,
@@ -49,9 +49,9 @@ class Block:
     def __len__(self) -> int:
         return len(self.columns)
 
-    def plan(self, mark: ServerMark) -> BlockManifest:
+    def plan(self, mark: ServerMark) -> BlockPlan:
         """The plan of the block as it is now, given the server's mark from before."""
-        return BlockManifest(ranges=tuple(sorted(self._ranges.values())), mark=mark)
+        return BlockPlan(ranges=tuple(sorted(self._ranges.values())), mark=mark)
 
     def feed(self, record: Record, source_offset: int, by_id_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.

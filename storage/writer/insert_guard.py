@@ -12,7 +12,7 @@ import msgspec
 from storage.client import begin_session
 from storage.writer.insert_pauses import in_force
 from storage.writer.inserter import Inserter
-from storage.writer.plan import BlockManifest
+from storage.writer.plan import BlockPlan
 from storage.writer.server_state import server_state
 from storage.writer.tokens import is_doubtful, is_forgotten
 
@@ -32,7 +32,7 @@ class Renewer:
 
     fresh_seconds: Final = 5.0
 
-    def __init__(self, plan: BlockManifest, record: Callable[[BlockManifest], Awaitable[None]]) -> None:
+    def __init__(self, plan: BlockPlan, record: Callable[[BlockPlan], Awaitable[None]]) -> None:
         self.plan = plan
         self._record = record
         self._at = -inf

@@ -39,7 +39,7 @@ class RecordRange(Struct, frozen=True, order=True):
     by_id_until: int = -1
 
 
-class BlockManifest(Struct, frozen=True):
+class BlockPlan(Struct, frozen=True):
     """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
 
     `direct` says that tables may have rows of it without its token, so it must be completed, not inserted; so must a block without
@@ -66,7 +66,7 @@ class BlockManifest(Struct, frozen=True):
         }
 
 
-def encode_manifest(state: BlockManifest | NoBlock) -> str:
+def encode_plan(state: BlockPlan | NoBlock) -> str:
     """The metadata of an offset commit."""
     if isinstance(state, NoBlock):
         return f"{_DONE} {state.source_offset}{_optional(' ', state.by_id_until)}"
@@ -78,15 +78,15 @@ def encode_manifest(state: BlockManifest | NoBlock) -> str:
     return f"{kind} {encode_mark(state.mark) if state.mark is not None else _NO_MARK} {ranges}"
 
 
-def decode_manifest(text: str) -> BlockManifest | NoBlock:
-    """The state that `encode_manifest` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
+def decode_plan(text: str) -> BlockPlan | NoBlock:
+    """The state that `encode_plan` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
     kind, _, fields = text.partition(" ")
     try:
         if kind in {_PLAN, _DIRECT}:
             text, _, ranges = fields.partition(" ")
             mark = None if text == _NO_MARK else decode_mark(text)
             spans = tuple(_range(part) for part in ranges.split(","))
-            return BlockManifest(ranges=spans, mark=mark, direct=mark is None or kind == _DIRECT)
+            return BlockPlan(ranges=spans, mark=mark, direct=mark is None or kind == _DIRECT)
         if kind == _DONE:
             return NoBlock(*map(int, fields.split(" ", 1)))
     except ValueError:

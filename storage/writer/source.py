@@ -16,7 +16,7 @@ from broker.rights_watch import until_granted
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.writer.plan import BlockManifest, NoBlock, decode_manifest, encode_manifest
+from storage.writer.plan import BlockPlan, NoBlock, decode_plan, encode_plan
 
 Records = Mapping[int, list[Record]]
 # A writer that waits for ClickHouse keeps its partitions.
@@ -30,7 +30,7 @@ class Committed(Struct, frozen=True):
     """The commit of a partition: its next offset, and the block in progress or the state after the last."""
 
     offset: int
-    state: BlockManifest | NoBlock
+    state: BlockPlan | NoBlock
 
 
 class Listener(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
@@ -138,13 +138,13 @@ class GroupedSource:
         """Raise the error that ended the membership in the group, if any: reads raise it too, but nothing is read meanwhile."""
         self._consumer._coordinator.check_errors()
 
-    async def commit(self, states: Mapping[int, tuple[int, BlockManifest | NoBlock]]) -> None:
+    async def commit(self, states: Mapping[int, tuple[int, BlockPlan | NoBlock]]) -> None:
         """Commit offset and state of partitions.
 
         Raises CommitFailedError once the group has another owner for them, and CommitStalled where no answer comes.
         """
         offsets = {
-            TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode_manifest(state))
+            TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode_plan(state))
             for partition, (offset, state) in states.items()
         }
         await commit(self._consumer, offsets, self._commit_seconds)
@@ -156,7 +156,7 @@ class GroupedSource:
         async with administering(self._settings) as admin:
             commits = await committed_offsets(admin, self._group, tps)
         return {
-            tp.partition: Committed(commit.offset, decode_manifest(commit.metadata or ""))
+            tp.partition: Committed(commit.offset, decode_plan(commit.metadata or ""))
             for tp, commit in commits.items()
             if commit.offset >= 0
         }

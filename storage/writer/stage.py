@@ -37,7 +37,7 @@ from storage.writer.blocks import Block
 from storage.writer.flush_policy import FlushPolicy, LastFlush
 from storage.writer.insert_guard import Renewer
 from storage.writer.metrics import WriterMetrics
-from storage.writer.plan import MAX_RANGES, BlockManifest, NoBlock
+from storage.writer.plan import MAX_RANGES, BlockPlan, NoBlock
 from storage.writer.source import Committed, GroupedSource, Listener
 
 log = logging.getLogger(__name__)
@@ -54,7 +54,7 @@ _LAG_SECONDS: Final = 5.0
 _LAG_ANSWER_SECONDS: Final = 10.0
 
 
-class StaleManifest(Exception):
+class StalePlan(Exception):
     """The plan may no longer be ours: it must be read again from the group."""
 
 
@@ -142,7 +142,7 @@ class EventsStage:
         """Replay the planned blocks, and seek each partition to its next offset."""
         partitions = set(self._partitions)
         committed = await self._source.committed(partitions)
-        for plan in {state.state for state in committed.values() if isinstance(state.state, BlockManifest)}:
+        for plan in {state.state for state in committed.values() if isinstance(state.state, BlockPlan)}:
             block = await self._read_plan(plan)
             self._metrics.repeated_blocks.inc()
             log.info("replaying a planned block of %d rows", len(block), extra={"token": plan.token("")})
@@ -155,8 +155,8 @@ class EventsStage:
         for partition, (begin, end) in bounds.items():
             at = committed.get(partition, Committed(begin, NoBlock()))
             state = at.state
-            if isinstance(state, BlockManifest):
-                raise StaleManifest
+            if isinstance(state, BlockPlan):
+                raise StalePlan
             if at.offset > end:
                 log.error(
                     "%s/%d ends before the next offset: it was recreated", self._source.topic, partition
@@ -171,7 +171,7 @@ class EventsStage:
             self._next_offsets[partition] = max(at.offset, begin)
             self._source.seek(partition, self._next_offsets[partition])
 
-    async def _read_plan(self, plan: BlockManifest) -> Block:
+    async def _read_plan(self, plan: BlockPlan) -> Block:
         block = Block()
         spans = {span.partition: span for span in plan.ranges}
         block.source_offsets |= {partition: span.source_offset for partition, span in spans.items()}
@@ -201,10 +201,10 @@ class EventsStage:
             await self._source.commit(ends)
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 
-    def _recorder(self, offsets: Mapping[int, int]) -> Callable[[BlockManifest], Awaitable[None]]:
+    def _recorder(self, offsets: Mapping[int, int]) -> Callable[[BlockPlan], Awaitable[None]]:
         """A function that commits a plan at the first records of its block."""
 
-        async def record(plan: BlockManifest) -> None:
+        async def record(plan: BlockPlan) -> None:
             await self._source.commit({partition: (offset, plan) for partition, offset in offsets.items()})
 
         return record
@@ -283,7 +283,7 @@ class EventsStage:
         if session.cancelled():
             return
         error = session.exception()
-        if isinstance(error, (CommitFailedError, IllegalStateError, StaleManifest)):
+        if isinstance(error, (CommitFailedError, IllegalStateError, StalePlan)):
             log.info("the group has changed: reading its plans again")
         elif isinstance(error, (KafkaError, OSError)):
             await self._replace(str(error) or type(error).__name__, error)

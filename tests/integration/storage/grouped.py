@@ -39,7 +39,7 @@ from schemas.times import iso
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.writer.blocks import Block
-from storage.writer.plan import BlockManifest, NoBlock, decode_manifest, encode_manifest
+from storage.writer.plan import BlockPlan, NoBlock, decode_plan, encode_plan
 from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.processors import readback
@@ -170,7 +170,7 @@ class Stage:
         )
 
 
-async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
+async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
     """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
     places = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
     consumer = AIOKafkaConsumer(
@@ -194,9 +194,7 @@ async def planned(stage: Stage) -> tuple[Block, BlockManifest]:
         client.close()
         await consumer.commit(
             {
-                TopicPartition(stage.topic, span.partition): OffsetAndMetadata(
-                    span.first, encode_manifest(plan)
-                )
+                TopicPartition(stage.topic, span.partition): OffsetAndMetadata(span.first, encode_plan(plan))
                 for span in plan.ranges
             }
         )
@@ -315,7 +313,7 @@ async def drained(stage: Stage) -> bool:
     return all(
         place in found
         and max(found[place].offset, 0) == end
-        and isinstance(decode_manifest(found[place].metadata or ""), NoBlock)
+        and isinstance(decode_plan(found[place].metadata or ""), NoBlock)
         for place, end in ends.items()
     )
 

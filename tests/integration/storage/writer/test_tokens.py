@@ -18,7 +18,7 @@ from storage.writer.insert_guard import Renewer
 from storage.writer.insert_pauses import paused
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
-from storage.writer.plan import BlockManifest
+from storage.writer.plan import BlockPlan
 from storage.writer.server_state import TABLES, server_state
 from storage.writer.tokens import is_doubtful, is_forgotten
 from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
@@ -102,7 +102,7 @@ async def test_a_repeated_block_is_counted_once_whether_its_token_is_known_or_fo
 class Frozen(Renewer):
     """The plan is still ours; then time passes, and it is another writer's."""
 
-    def __init__(self, plan: BlockManifest, client: Client) -> None:
+    def __init__(self, plan: BlockPlan, client: Client) -> None:
         super().__init__(plan, self._refused)
         self._client = client
         self._checks = 0
@@ -115,7 +115,7 @@ class Frozen(Renewer):
             "SELECT sleepEachRow(1) FROM numbers(6) SETTINGS function_sleep_max_microseconds_per_block = 10000000"
         )
 
-    async def _refused(self, _: BlockManifest) -> None:
+    async def _refused(self, _: BlockPlan) -> None:
         raise CommitFailedError
 
 
@@ -140,7 +140,7 @@ async def test_a_writer_that_is_frozen_before_its_insert_checks_again_whether_th
 class Overtaken(Renewer):
     """The plan is still ours; then another writer completes the block."""
 
-    def __init__(self, plan: BlockManifest, complete: Callable[[], Awaitable[None]]) -> None:
+    def __init__(self, plan: BlockPlan, complete: Callable[[], Awaitable[None]]) -> None:
         super().__init__(plan, self._refused)
         self._complete = complete
         self._checks = 0
@@ -151,7 +151,7 @@ class Overtaken(Renewer):
             raise CommitFailedError
         await self._complete()
 
-    async def _refused(self, _: BlockManifest) -> None:
+    async def _refused(self, _: BlockPlan) -> None:
         raise CommitFailedError
 
 
@@ -163,7 +163,7 @@ async def test_a_block_that_another_writer_completes_after_the_checks_of_an_inse
     inserters = [Inserter(stage.url, "events", Health(), metrics) for _ in range(2)]
     one, other = (BlockInserter(inserter, letters, stage.topic, metrics) for inserter in inserters)
 
-    async def recorded(_: BlockManifest) -> None:
+    async def recorded(_: BlockPlan) -> None:
         pass
 
     try:

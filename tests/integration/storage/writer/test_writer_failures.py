@@ -12,7 +12,7 @@ from schemas.dead_letters import from_headers
 from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
-from storage.writer.plan import BlockManifest, RecordRange, encode_manifest
+from storage.writer.plan import BlockPlan, RecordRange, encode_plan
 from storage.writer.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
@@ -189,9 +189,7 @@ async def plan_again(stage: Stage) -> None:
     client.close()
 
     def plan(ends: Mapping[int, int]) -> str:
-        return encode_manifest(
-            BlockManifest(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), mark)
-        )
+        return encode_plan(BlockPlan(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), mark))
 
     await commit_again(stage, plan)
 

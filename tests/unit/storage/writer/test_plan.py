@@ -3,11 +3,11 @@ from hypothesis import strategies as st
 
 from storage.writer.plan import (
     MAX_RANGES,
-    BlockManifest,
+    BlockPlan,
     NoBlock,
     RecordRange,
-    decode_manifest,
-    encode_manifest,
+    decode_plan,
+    encode_plan,
 )
 from storage.writer.server_state import TABLES
 from storage.writer.tokens import ServerMark
@@ -28,7 +28,7 @@ marks = st.builds(
     st.integers(0, 2**36),
 )
 plans = st.builds(
-    lambda found, mark, direct: BlockManifest(tuple(sorted(found)), mark, direct or mark is None),
+    lambda found, mark, direct: BlockPlan(tuple(sorted(found)), mark, direct or mark is None),
     st.lists(ranges, min_size=1, max_size=MAX_RANGES, unique_by=lambda r: r.partition),
     st.none() | marks,
     st.booleans(),
@@ -36,27 +36,27 @@ plans = st.builds(
 
 
 @given(st.one_of(plans, st.builds(NoBlock, st.integers(-1, 2**60), st.integers(-1, 2**60))))
-def test_metadata_round_trips_and_fits_into_a_commit(state: BlockManifest | NoBlock) -> None:
-    assert decode_manifest(encode_manifest(state)) == state
-    assert len(encode_manifest(state)) < 4096
+def test_metadata_round_trips_and_fits_into_a_commit(state: BlockPlan | NoBlock) -> None:
+    assert decode_plan(encode_plan(state)) == state
+    assert len(encode_plan(state)) < 4096
 
 
 @given(st.text())
 def test_text_of_another_origin_says_that_nothing_is_known(text: str) -> None:
-    assert decode_manifest(f"x{text}") == NoBlock()
-    assert isinstance(decode_manifest(text), BlockManifest | NoBlock)
+    assert decode_plan(f"x{text}") == NoBlock()
+    assert isinstance(decode_plan(text), BlockPlan | NoBlock)
 
 
 @given(plans, plans)
-def test_tokens_are_equal_only_for_equal_records(one: BlockManifest, other: BlockManifest) -> None:
-    def records(plan: BlockManifest) -> list[tuple[int, int, int]]:
+def test_tokens_are_equal_only_for_equal_records(one: BlockPlan, other: BlockPlan) -> None:
+    def records(plan: BlockPlan) -> list[tuple[int, int, int]]:
         return [(r.partition, r.first, r.last) for r in plan.ranges]
 
     assert (one.token("grouped") == other.token("grouped")) == (records(one) == records(other))
 
 
 @given(plans)
-def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: BlockManifest) -> None:
+def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: BlockPlan) -> None:
     ends = plan.ends({r.partition: 5 for r in plan.ranges})
     for span in plan.ranges:
         offset, done = ends[span.partition]
