@@ -1,7 +1,22 @@
 """Inserts blocks that can be repeated.
 
-A block is repeated under its deduplication token, unless the token can't be relied on: a table may have forgotten it, or the server
-may remember it without the rows. Then the block is completed: missing rows are found by ids and inserted (`docs/decisions/writer.md`).
+A block is inserted under its deduplication token, unless the token can say too much or too little. Then it is completed: writers pause,
+what is missing in each table is found by ids and inserted, and what is refused alone goes to the dead letters.
+
+| completed where                    | seen                                      | because                                              |
+| ---------------------------------- | ----------------------------------------- | ---------------------------------------------------- |
+| its events were put back, or its   | `Block.by_id`, before any insert          | they may be stored under another block's token       |
+| offsets are read again after a     |                                           |                                                      |
+| reset of the group                 |                                           |                                                      |
+| some of it is stored or erased     | `any_known`, before a planned block is    | an erasure takes tokens along                        |
+|                                    | replayed                                  |                                                      |
+| its token is not reliable          | `InsertGuard`, before each repeat         | since the plan's mark the server was started, tables |
+|                                    |                                           | may have forgotten it, or others compared tables     |
+| the same                           | after an insert that was a repeat         | others may have begun between the two                |
+| it is refused                      | `RefusedData`                             | some tables may have it, others not                  |
+
+A completion pauses writers before it inserts anything, so the marks of all plans from before differ from the server's state: whoever
+replays a block that was half completed completes it. Reasons: `docs/decisions/writer-completion.md`.
 """
 
 import logging
@@ -13,12 +28,12 @@ import pyarrow as pa
 from storage.writer.blocks import Block
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.flush_policy import LastFlush
-from storage.writer.insert_guard import InsertGuard, Renewer, TokenForgotten
+from storage.writer.insert_guard import InsertGuard, Renewer, TokenUnreliable
 from storage.writer.inserter import Inserter, RefusedData
 from storage.writer.metrics import WriterMetrics
 from storage.writer.missing_rows import any_known, complete
 from storage.writer.server_state import server_state
-from storage.writer.tokens import ServerMark, is_doubtful
+from storage.writer.tokens import ServerMark, is_reliable
 
 log = logging.getLogger(__name__)
 
@@ -70,11 +85,7 @@ class BlockInserter:
         """
         if len(block):
             rows = await self._inserter.run(lambda _client: block.columns.table())
-            if (
-                renew.plan.direct
-                or block.by_id
-                or await self._inserter.run(lambda client: any_known(client, rows))
-            ):
+            if block.by_id or await self._inserter.run(lambda client: any_known(client, rows)):
                 await self._complete(block, rows, renew)
             else:
                 await self._insert(block, rows, renew, repeats=True)
@@ -88,8 +99,8 @@ class BlockInserter:
         guard = InsertGuard(self._inserter, renew, repeats=repeats)
         try:
             done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
-        except TokenForgotten:
-            log.info("the token of a block of %d rows may be forgotten: completing it", rows.num_rows)
+        except TokenUnreliable:
+            log.info("the token of a block of %d rows may not hold: completing it", rows.num_rows)
             await self._complete(block, rows, renew)
             return
         except RefusedData as refusal:
@@ -97,15 +108,13 @@ class BlockInserter:
             await self._complete(block, rows, renew)
             return
         self.last = LastFlush(done.seconds, rows.num_rows, time.monotonic())
-        if repeats or done.tries > 1:
-            state = await self._inserter.run(server_state)
-            if is_doubtful(renew.plan.mark, state):
-                await self._complete(block, rows, renew)
+        repeated = repeats or done.tries > 1
+        if repeated and not is_reliable(renew.plan.mark, await self._inserter.run(server_state)):
+            await self._complete(block, rows, renew)
 
     async def _complete(self, block: Block, rows: pa.Table, renew: Renewer) -> None:
         # The server was started, or paused inserts, since the mark: another block would be completed for the same reason.
         self._mark = None
-        await renew.mark_direct()
         token = renew.plan.token(self._topic)
         # Nobody inserts a block that is to be completed by ids.
         seconds = 0.0 if block.by_id else _ADMITTED_SECONDS

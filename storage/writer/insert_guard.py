@@ -7,14 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from typing import Any, Final
 
-import msgspec
-
 from storage.client import begin_session
 from storage.writer.insert_pauses import in_force
 from storage.writer.inserter import Inserter
 from storage.writer.plan import BlockPlan
 from storage.writer.server_state import server_state
-from storage.writer.tokens import is_doubtful, is_forgotten
+from storage.writer.tokens import is_reliable
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +21,8 @@ _INSERT_SECONDS: Final = 2
 """How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
 
 
-class TokenForgotten(Exception):
-    """The token may be forgotten: it may no longer prevent a second insert of the block."""
+class TokenUnreliable(Exception):
+    """The token may no longer prevent a second insert of the block."""
 
 
 class Renewer:
@@ -45,12 +43,6 @@ class Renewer:
             await self._record(self.plan)
             self._at = now
 
-    async def mark_direct(self) -> None:
-        """Record that tables may have rows of the block without its token from now on. Raises CommitFailedError."""
-        if not self.plan.direct:
-            self.plan = msgspec.structs.replace(self.plan, direct=True)
-            await self._record(self.plan)
-
 
 class InsertGuard:
     """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token can still be relied on.
@@ -64,17 +56,15 @@ class InsertGuard:
         self._repeats = repeats
 
     async def __call__(self) -> Mapping[str, Any]:
-        """Returns settings of the insert. Raises TokenForgotten, and CommitFailedError like `Renewer`."""
+        """Returns settings of the insert. Raises TokenUnreliable, and CommitFailedError like `Renewer`."""
         # Before what is checked below, so that nothing of it is older than the session.
         session = await self._begin_session()
         waited = await self._wait_for_pauses()
         if waited:
             session = await self._begin_session()
         await self._renew(always=waited)
-        if self._repeats:
-            state, mark = await self._inserter.run(server_state), self._renew.plan.mark
-            if is_forgotten(mark, state) or is_doubtful(mark, state):
-                raise TokenForgotten
+        if self._repeats and not is_reliable(self._renew.plan.mark, await self._inserter.run(server_state)):
+            raise TokenUnreliable
         self._repeats = True
         return session
 

@@ -14,8 +14,6 @@ from storage.writer.tokens import ServerMark, decode_mark, encode_mark
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
 _PLAN: Final = "plan2"
-_DIRECT: Final = "direct2"
-_NO_MARK: Final = "-"
 _DONE: Final = "done1"
 
 
@@ -40,15 +38,10 @@ class RecordRange(Struct, frozen=True, order=True):
 
 
 class BlockPlan(Struct, frozen=True):
-    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
-
-    `direct` says that tables may have rows of it without its token, so it must be completed, not inserted; so must a block without
-    a mark.
-    """
+    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned."""
 
     ranges: tuple[RecordRange, ...]
-    mark: ServerMark | None
-    direct: bool = False
+    mark: ServerMark
 
     def token(self, topic: str) -> str:
         """The insert's deduplication token: equal for equal ranges, whoever inserts them, at any time."""
@@ -74,19 +67,16 @@ def encode_plan(state: BlockPlan | NoBlock) -> str:
         f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
         for r in state.ranges
     )
-    kind = _PLAN if state.mark is not None and not state.direct else _DIRECT
-    return f"{kind} {encode_mark(state.mark) if state.mark is not None else _NO_MARK} {ranges}"
+    return f"{_PLAN} {encode_mark(state.mark)} {ranges}"
 
 
 def decode_plan(text: str) -> BlockPlan | NoBlock:
     """The state that `encode_plan` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
     kind, _, fields = text.partition(" ")
     try:
-        if kind in {_PLAN, _DIRECT}:
-            text, _, ranges = fields.partition(" ")
-            mark = None if text == _NO_MARK else decode_mark(text)
-            spans = tuple(_range(part) for part in ranges.split(","))
-            return BlockPlan(ranges=spans, mark=mark, direct=mark is None or kind == _DIRECT)
+        if kind == _PLAN:
+            mark, _, ranges = fields.partition(" ")
+            return BlockPlan(tuple(map(_range, ranges.split(","))), decode_mark(mark))
         if kind == _DONE:
             return NoBlock(*map(int, fields.split(" ", 1)))
     except ValueError:

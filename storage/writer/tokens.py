@@ -1,8 +1,8 @@
 """Whether the deduplication token of a planned block can be relied on: judged by what the server has counted since, never by a clock.
 
 A token can say too little: each table that `ingest` feeds remembers the tokens of its last blocks only. And it can say too much: a
-server that was killed may remember the token of a part that it lost. A repair of a rollup may have inserted what one try of an insert
-lacked and the next try inserts too; every repair pauses inserts first (`docs/decisions/insert-pauses.md`). Pure.
+server that was killed may remember the token of a part that it lost. A completion or a repair may have inserted what one try of an insert
+lacked and the next try inserts too; each pauses inserts before (`docs/decisions/insert-pauses.md`). Pure.
 """
 
 from typing import Final
@@ -32,24 +32,17 @@ class ServerState(Struct, frozen=True):
     windows: tuple[int, ...]
 
 
-def is_forgotten(mark: ServerMark | None, state: ServerState) -> bool:
-    """Whether a table may have forgotten a token used since the mark, or the server was started since. None: nothing is known.
+def is_reliable(mark: ServerMark, state: ServerState) -> bool:
+    """Whether the token of a block that was planned with the mark still holds: each table remembers it, and nobody has repaired without it.
 
-    True may come too early, never too late.
+    False may come too early, True never.
     """
-    if mark is None or mark.life != state.mark.life or len(mark.blocks) != len(state.mark.blocks):
-        return True
-    return any(
+    if mark.life != state.mark.life or len(mark.blocks) != len(state.mark.blocks):
+        return False
+    return 0 < mark.pauses == state.mark.pauses and all(
         # Fewer than before: the table was emptied. The block itself takes a place too.
-        now < then or (now - then + 1) * _WINDOW_PARTS > window
+        now >= then and (now - then + 1) * _WINDOW_PARTS <= window
         for then, now, window in zip(mark.blocks, state.mark.blocks, state.windows, strict=True)
-    )
-
-
-def is_doubtful(mark: ServerMark | None, state: ServerState) -> bool:
-    """Whether a block that was inserted more than once since the mark may be missing or doubled in a table."""
-    return (
-        mark is None or mark.life != state.mark.life or mark.pauses == 0 or mark.pauses != state.mark.pauses
     )
 
 
@@ -60,5 +53,5 @@ def encode_mark(mark: ServerMark) -> str:
 
 def decode_mark(text: str) -> ServerMark:
     """The mark that `encode_mark` wrote. Raises ValueError."""
-    run, pauses, *blocks = (int(number, 16) for number in text.split("."))
-    return ServerMark(run, tuple(blocks), pauses)
+    life, pauses, *blocks = (int(number, 16) for number in text.split("."))
+    return ServerMark(life, tuple(blocks), pauses)

@@ -263,7 +263,7 @@ SLIPS: Final = {
     "writer: repeated positions are stored": Slip(f"{_BLOCKS}.Block._feed", "chunk.offset <= source_offset", "chunk.offset < source_offset"),
     "writer: a put back event moves the position": Slip(f"{_BLOCKS}.Block._feed", "return chunk.offset if origin is None else source_offset", "return chunk.offset"),
     "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(chunk, event))", "*_stored_days(chunk, event)[::-1])"),
-    "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_forgotten", "(now - then + 1) * _WINDOW_PARTS > window", "now - then > 4 * window"),
+    "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_reliable", "(now - then + 1) * _WINDOW_PARTS <= window", "now - then <= 4 * window"),
     "writer: pauses are not waited for": Slip(f"{_GUARD}.__call__", "await self._wait_for_pauses()", "False"),
     "writer: an insert may come late": Slip(f"{_GUARD}.__call__", "return session", "return {}"),
     "writer: a refused block is dropped": Slip(

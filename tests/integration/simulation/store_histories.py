@@ -24,7 +24,7 @@ from storage.writer.insert_pauses import in_force, paused
 from storage.writer.missing_rows import any_known, complete
 from storage.writer.repair_rollups import repair_rollups
 from storage.writer.server_state import server_state
-from storage.writer.tokens import is_doubtful, is_forgotten
+from storage.writer.tokens import is_reliable
 from tests.integration.simulation.stores import LATEST, ROLLUP_NAMES, Store, days_of, insert
 
 PROJECTS: Final = (7, 8)
@@ -180,11 +180,12 @@ def _planned(store: Store, block: Block) -> Any:
 
 
 def _judged(store: Store, block: Block) -> Any:
-    """Whether the block is doubtful, and whether it can be repeated as far as its token is relied on."""
+    """Whether nothing but blocks has been counted since the plan, and whether the block can be repeated as far as its token is relied on."""
     mark, state, before = store.marks[block.token], server_state(store.client), store.state()
-    if not is_forgotten(mark, state):
+    if is_reliable(mark, state):
         insert(store, block.rows, block.token)
-    return is_doubtful(mark, state), store.state() == before
+    # The numbers of blocks are the server's own: mutations take some too.
+    return replace(mark, blocks=state.mark.blocks) == state.mark, store.state() == before
 
 
 def _completed(store: Store, block: Block) -> Any:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
@@ -10,7 +11,7 @@ from broker.errors import CommitFailedError
 from schemas.chunks import Grouping
 from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
-from storage.client import INSERT_SETTINGS, Client
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.event_rows import EventColumns
@@ -18,9 +19,10 @@ from storage.writer.insert_guard import Renewer
 from storage.writer.insert_pauses import paused
 from storage.writer.inserter import Inserter
 from storage.writer.metrics import WriterMetrics
+from storage.writer.missing_rows import complete
 from storage.writer.plan import BlockPlan
 from storage.writer.server_state import TABLES, server_state
-from storage.writer.tokens import is_doubtful, is_forgotten
+from storage.writer.tokens import ServerMark, is_reliable
 from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
 
 
@@ -30,45 +32,61 @@ def shorten(client: Client, window: int) -> None:
         client.command(f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = {window}")
 
 
+def block(number: int) -> pa.Table:
+    """The rows of one event."""
+    columns, days = EventColumns(), DEFAULT_RETENTION_DAYS
+    columns.add(chunk_event(number), Grouping(1, "v1", "frames", ()), days, days)
+    return columns.table()
+
+
 def insert(client: Client, first: int, token: str) -> None:
-    """A block of one event."""
-    columns = EventColumns()
-    columns.add(
-        chunk_event(first), Grouping(1, "v1", "frames", ()), DEFAULT_RETENTION_DAYS, DEFAULT_RETENTION_DAYS
-    )
     client.insert_arrow(
-        "ingest", columns.table(), settings={**INSERT_SETTINGS, "insert_deduplication_token": token}
+        "ingest", block(first), settings={**INSERT_SETTINGS, "insert_deduplication_token": token}
     )
 
 
 def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:
     empty = server_state(client).mark
-    assert not is_forgotten(empty, server_state(client))
+    assert is_reliable(empty, server_state(client))
     insert(client, 0, "first")
     mark = server_state(client).mark
     shorten(client, 4)
-    assert not is_forgotten(mark, server_state(client))
+    assert is_reliable(mark, server_state(client))
     for number in range(1, 4):
         insert(client, number, f"t{number}")
     client.command("OPTIMIZE TABLE events FINAL")
-    assert is_forgotten(mark, server_state(client))
+    assert not is_reliable(mark, server_state(client))
     shorten(client, 10_000)
-    assert not is_forgotten(empty, server_state(client))
+    assert is_reliable(empty, server_state(client))
     client.command("TRUNCATE TABLE tag_day")
-    assert is_forgotten(mark, server_state(client))
+    assert not is_reliable(mark, server_state(client))
 
 
-def test_a_block_is_doubtful_once_inserts_were_paused_since_its_mark(client: Client) -> None:
+def test_a_token_is_unreliable_once_inserts_were_paused_since_its_mark(client: Client) -> None:
     mark = server_state(client).mark
-    assert not is_doubtful(mark, server_state(client))
+    assert is_reliable(mark, server_state(client))
     with paused(client) as pause:
         pause.extend(60)
         during = server_state(client)
-        assert is_doubtful(mark, during)
+        assert not is_reliable(mark, during)
     after = server_state(client)
-    assert is_doubtful(mark, after)
-    assert is_doubtful(during.mark, after)
-    assert not is_doubtful(after.mark, after)
+    assert not is_reliable(mark, after)
+    assert not is_reliable(during.mark, after)
+    assert is_reliable(after.mark, after)
+
+
+def test_the_tokens_of_earlier_plans_are_unreliable_once_a_completion_may_have_inserted(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def inserted(*_: object, **__: object) -> None:
+        raise ClickHouseError("the writer ends here")
+
+    mark = server_state(client).mark
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "insert_arrow", inserted)
+        with pytest.raises(ClickHouseError):
+            complete(client, block(0), "block")
+    assert not is_reliable(mark, server_state(client))
 
 
 async def inserted_but_not_committed(stage: Stage, client: Client) -> None:
@@ -169,9 +187,9 @@ async def test_a_block_that_another_writer_completes_after_the_checks_of_an_inse
     try:
         await stage.produce(1)
         block, plan = await planned(stage)
-        direct = Renewer(replace(plan, direct=True), recorded)
+        unreliable = Renewer(replace(plan, mark=ServerMark(0, (), 0)), recorded)
         with pytest.raises(CommitFailedError):
-            await one.deliver(block, Overtaken(plan, lambda: other.replay(block, direct)))
+            await one.deliver(block, Overtaken(plan, lambda: other.replay(block, unreliable)))
         assert counts(client) == exactly(stage.total)
     finally:
         await letters.close()

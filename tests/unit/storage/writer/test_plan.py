@@ -28,10 +28,9 @@ marks = st.builds(
     st.integers(0, 2**36),
 )
 plans = st.builds(
-    lambda found, mark, direct: BlockPlan(tuple(sorted(found)), mark, direct or mark is None),
+    lambda found, mark: BlockPlan(tuple(sorted(found)), mark),
     st.lists(ranges, min_size=1, max_size=MAX_RANGES, unique_by=lambda r: r.partition),
-    st.none() | marks,
-    st.booleans(),
+    marks,
 )
 
 
