@@ -1,6 +1,5 @@
 """Decodes the fields of an event's JSON that have columns: strictly first, loosely for irregular events."""
 
-from array import array
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -19,24 +18,11 @@ _CACHED_DEVICES: Final = 16_384
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-Names = tuple[str, ...]
-
-
 class FramePlaces(Struct, gc=False, frozen=True, eq=False):
-    """Distinct files and functions of frames in their order, and the same packed for columns."""
+    """Distinct files and functions of frames in their order."""
 
-    files: Names
-    functions: Names
-    packed_files: "Packed"
-    packed_functions: "Packed"
-
-
-class Packed(Struct, gc=False, frozen=True, eq=False):
-    """Strings as bytes: their concatenation, and their lengths as native 32-bit integers."""
-
-    count: int
-    lengths: bytes
-    whole: bytes
+    files: tuple[str, ...]
+    functions: tuple[str, ...]
 
 
 class _FrameFields(Struct, gc=False):
@@ -160,13 +146,7 @@ def _read_places(stack: bytes) -> FramePlaces:
 
 
 def _bounded(files: Iterable[str], functions: Iterable[str]) -> FramePlaces:
-    first_files, first_functions = tuple(files)[:MAX_PLACES], tuple(functions)[:MAX_PLACES]
-    return FramePlaces(first_files, first_functions, _packed(first_files), _packed(first_functions))
-
-
-def _packed(names: Names) -> Packed:
-    encoded = [name.encode() for name in names]
-    return Packed(len(encoded), array("i", map(len, encoded)).tobytes(), b"".join(encoded))
+    return FramePlaces(tuple(files)[:MAX_PLACES], tuple(functions)[:MAX_PLACES])
 
 
 def extract(event: bytes) -> EventFields:

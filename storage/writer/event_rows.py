@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from query.event_fields import DeviceFields, Packed, extract
+from query.event_fields import DeviceFields, FramePlaces, extract
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash
 from schemas.payload import decompress
@@ -30,9 +30,9 @@ _ID_BYTES: Final = 16
 _CACHED_USERS: Final = 16_384
 
 _ENCODED: Final = (
-    "device", "release", "environment", "platform", "kind", "sdk", "error_type", "grouping_version", "grouping_rule",
+    "device", "places", "release", "environment", "platform", "kind", "sdk", "error_type", "grouping_version", "grouping_rule",
 )  # fmt: skip
-_ROW: Final = 10 + len(_ENCODED)
+_ROW: Final = 9 + len(_ENCODED)
 _NO_TAGS: Final[dict[str, str]] = {}
 
 _hash_of = lru_cache(_CACHED_USERS)(user_hash)
@@ -46,6 +46,7 @@ class EventColumns:
         self._fields: list[Any] = []
         self._codes = {name: _Codes() for name in _ENCODED}
         self._devices: dict[int, DeviceFields] = {}
+        self._places: dict[int, FramePlaces] = {}
 
     def __len__(self) -> int:
         return len(self._fields) // _ROW
@@ -53,10 +54,11 @@ class EventColumns:
     def add(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
         """Add a row. Raises BadPayload and Unreadable, with nothing added."""
         fields = extract(decompress(event.payload))
-        user, error, device, codes = fields.user, fields.error, fields.device, self._codes
+        user, error, codes = fields.user, fields.error, self._codes
+        device, places = fields.device, fields.places()
         user_id = (user.id or "") if user is not None else ""
-        # A reference, so that no other object gets its id.
-        self._devices[id(device)] = device
+        # References, so that no other object gets their ids.
+        self._devices[id(device)], self._places[id(places)] = device, places
         # One list of all rows, split into columns at the end: no object a row for the garbage collector to visit. Its values must not
         # reference the event's bytes, as `fields` does.
         self._fields.extend(
@@ -69,9 +71,9 @@ class EventColumns:
                 payload_days,
                 user_id,
                 error.message,
-                fields.places(),
                 fields.tags or _NO_TAGS,
                 codes["device"][id(device)],
+                codes["places"][id(places)],
                 codes["release"][fields.release],
                 codes["environment"][fields.environment],
                 codes["platform"][fields.platform],
@@ -96,12 +98,14 @@ class EventColumns:
             payload_days,
             users,
             messages,
-            locations,
             tags,
             *encoded_columns,
         ) = columns
         received = np.array([event.received_ms for event in events], "i8")
         codes = {name: np.array(column, "i4") for name, column in zip(_ENCODED, encoded_columns, strict=True)}
+        devices = [self._devices[device] for device in self._codes["device"]]
+        places = [self._places[one] for one in self._codes["places"]]
+        of_places = codes.pop("places")
         arrays = {
             "project_id": pa.array(np.array([event.project for event in events], "u4")),
             "fingerprint": pa.array(np.array(fingerprints, "u8")),
@@ -111,15 +115,13 @@ class EventColumns:
             "user_id": texts(users),
             "user_hash": pa.array(np.array(hashes, "u8")),
             "message": texts(messages),
-            "files": _lists([location.packed_files for location in locations]),
-            "functions": _lists([location.packed_functions for location in locations]),
+            "files": _lists([one.files for one in places], of_places),
+            "functions": _lists([one.functions for one in places], of_places),
             "tags": _maps(tags),
             "retention_days": pa.array(np.array(days, "u2")),
             "payload_days": pa.array(np.array(payload_days, "u2")),
             "payload": joined([event.payload for event in events]),
-            **_device_columns(
-                [self._devices[device] for device in self._codes["device"]], codes.pop("device")
-            ),
+            **_device_columns(devices, codes.pop("device")),
         }
         arrays |= {name: encoded(column, list(self._codes[name])) for name, column in codes.items()}
         return pa.table([arrays[name] for name in COLUMNS], names=list(COLUMNS))
@@ -202,11 +204,9 @@ def _moments(ms: "np.ndarray[Any, Any]") -> pa.Array:
     return pa.array(ms.astype("datetime64[ms]"))
 
 
-def _lists(values: Sequence[Packed]) -> pa.ListArray:
-    lengths = np.frombuffer(b"".join([packed.lengths for packed in values]), "i4")
-    strings = _strings(lengths, b"".join([packed.whole for packed in values]), pa.string())
-    counts = np.array([packed.count for packed in values], "i4")
-    return pa.ListArray.from_arrays(pa.array(_offsets(counts)), strings)
+def _lists(values: Sequence[Sequence[str]], codes: "np.ndarray[Any, Any]") -> pa.ListArray:
+    """A column of lists that many rows share."""
+    return pa.array(values, pa.list_(pa.string())).take(pa.array(codes))
 
 
 def _maps(values: Sequence[dict[str, str]]) -> pa.MapArray:

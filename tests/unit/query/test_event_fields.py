@@ -59,19 +59,6 @@ def test_stacks_of_one_checksum_keep_their_own_places(monkeypatch: pytest.Monkey
         assert extract(with_field("error", error)).places().files == (f"{name}.js",)
 
 
-@given(st.lists(st.text(max_size=9), max_size=5))
-def test_packed_names_are_the_names(names: list[str]) -> None:
-    frames = [{"file": name, "function": name, "line": 1, "inApp": True} for name in names]
-    error = {"type": "E", "message": "", "stack": frames}
-    places = extract(with_field("error", error)).places()
-    packed, found, at = places.packed_files, [], 0
-    for length in memoryview(packed.lengths).cast("i"):
-        found.append(packed.whole[at : at + length].decode())
-        at += length
-    assert tuple(found) == places.files == tuple(dict.fromkeys(names))
-    assert packed.count == len(found)
-
-
 def test_places_are_bounded() -> None:
     many = stack(*(f"f{n}" for n in range(100)))
     cause = {"type": "C", "message": "", "stack": stack("last")}
