@@ -33,13 +33,13 @@ from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
 from schemas.payload import compress, use_dictionaries
 from schemas.payload_dictionaries import FIRST_OWN, add_dictionary
+from schemas.times import DAY_MS
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.writer.event_rows import EventColumns
 
 PROJECTS = 50
 SKEW = 2
-DAY_MS = 86_400_000
 MERGE_SECONDS = 60
 
 

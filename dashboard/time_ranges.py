@@ -6,15 +6,15 @@ from msgspec import Struct
 
 from dashboard.http.errors import invalid
 from dashboard.http.inputs import Bounds, check_year
-from schemas.times import HOUR_MS, from_ms, parse_iso
+from schemas.times import DAY_MS, HOUR_MS, from_ms, parse_iso
 
 DURATIONS: Final = {
     "1h": (HOUR_MS, "Last hour"),
-    "24h": (24 * HOUR_MS, "Last 24 hours"),
-    "7d": (7 * 24 * HOUR_MS, "Last 7 days"),
-    "14d": (14 * 24 * HOUR_MS, "Last 14 days"),
-    "30d": (30 * 24 * HOUR_MS, "Last 30 days"),
-    "90d": (90 * 24 * HOUR_MS, "Last 90 days"),
+    "24h": (DAY_MS, "Last 24 hours"),
+    "7d": (7 * DAY_MS, "Last 7 days"),
+    "14d": (14 * DAY_MS, "Last 14 days"),
+    "30d": (30 * DAY_MS, "Last 30 days"),
+    "90d": (90 * DAY_MS, "Last 90 days"),
 }
 DEFAULT: Final = "14d"
 

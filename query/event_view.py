@@ -1,6 +1,5 @@
 """The values of an event and its issue that a query reads."""
 
-import msgspec
 from msgspec import Struct
 
 from query.event_fields import extract
@@ -78,8 +77,3 @@ def from_json(payload: bytes, sdk: str, received_ms: int) -> EventView:
         functions=places.functions,
         timestamp=event_time(to_ms(found.timestamp), received_ms),
     )
-
-
-def from_event(event: object, sdk: str, received_ms: int) -> EventView:
-    """The view of an event as a mapping, or as a struct with the protocol's names."""
-    return from_json(msgspec.json.encode(event), sdk, received_ms)

@@ -4,9 +4,9 @@ import re
 from typing import Final
 
 from query.tree import Compare
-from schemas.times import iso, parse_iso
+from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, iso, parse_iso
 
-UNITS: Final = {"w": 604_800_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000}
+UNITS: Final = {"w": 7 * DAY_MS, "d": DAY_MS, "h": HOUR_MS, "m": MINUTE_MS, "s": 1000}
 """Milliseconds of each unit of a time before now."""
 
 EARLIEST: Final = 0

@@ -33,7 +33,6 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
     # Weeks times retention classes exceed the default of 100 if projects have different retentions.
     "max_partitions_per_insert_block": 2000,
 }
-TEXT_INDEXES_SINCE: Final = (26, 2)
 _CONNECT_SECONDS: Final = 5
 _ANSWER_SECONDS: Final = 120
 _LIFE_SECONDS: Final = 4

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 from query.tree import EVERYTHING
 from schemas.issues import RULE_SKIPPED
-from schemas.times import iso
+from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.answers import (
     Interval,
     OutcomeCount,
@@ -22,7 +22,7 @@ from storage.reader.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.reader.execute import Sql
 from storage.reader.query_sql import event_condition
 from storage.reader.question import Question, Statement
-from storage.reader.ranges import DAY_MS, HOUR_MS, UNIT_MS, Range, cut, floor, whole
+from storage.reader.ranges import UNIT_MS, Range, cut, floor, whole
 from storage.reader.reader import IssueCall, ProjectCall, ReadCall, Session, check_limit
 
 MAX_POINTS: Final = 2000

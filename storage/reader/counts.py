@@ -4,21 +4,12 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from schemas.times import DAY_MS, HOUR_MS
 from storage.answers import Interval
 from storage.reader.execute import Sql
 from storage.reader.issue_rows import RangeCounts
 from storage.reader.question import Question, Statement
-from storage.reader.ranges import (
-    DAY_MS,
-    HOUR_MS,
-    UNIT_MS,
-    Range,
-    cut,
-    trend_counts,
-    trend_unit,
-    trend_window,
-    whole,
-)
+from storage.reader.ranges import UNIT_MS, Range, cut, trend_counts, trend_unit, trend_window, whole
 from storage.reader.reader import Session
 
 USERS_STATE: Final = "uniqCombinedStateIf(12)(user_hash, user_hash != 0)"

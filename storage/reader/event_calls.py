@@ -6,6 +6,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from schemas.ids import hex64
+from schemas.times import DAY_MS, HOUR_MS
 from storage.answers import EventPage, Sample
 from storage.errors import BadQuery
 from storage.reader.cursors import EventCursor, read_cursor, write_cursor
@@ -13,7 +14,7 @@ from storage.reader.event_rows import EVENT_COLUMNS, StoredEvent, answer, beside
 from storage.reader.execute import Rows, Sql
 from storage.reader.issue_rows import IssueRef, issues_of
 from storage.reader.question import Question
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range
+from storage.reader.ranges import Range
 from storage.reader.reader import IssueCall, ProjectCall, Session, check_limit
 
 MAX_SAMPLE: Final = 2_000

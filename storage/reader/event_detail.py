@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from schemas.ids import hex64, issue_id
-from schemas.times import iso
+from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.answers import EventDetail, GroupingOf, MergedBy
 from storage.errors import DamagedPayload, NotFound
 from storage.reader import event_lookup
@@ -15,7 +15,7 @@ from storage.reader.event_rows import EventHeader, event_number, event_text, rea
 from storage.reader.execute import Rows
 from storage.reader.issue_rows import IssueRef, issue_by_id, issue_number, issues_of
 from storage.reader.question import Question
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range
+from storage.reader.ranges import Range
 from storage.reader.reader import ReadCall, Session
 
 _RETRY_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
@@ -50,7 +50,7 @@ class GetIssueEvent(ReadCall[EventDetail], frozen=True):
             stored = await _newest_or_oldest(session, question, issue_ref, _NEWEST[self.event])
             return await _complete(session, question, stored, _event_issue(issue_ref), None)
         number = event_number(self.event)
-        project = session.known_project(issue_number(self.issue))
+        project = session.projects.get(issue_number(self.issue))
         if project is None:
             issue_ref = await session.issue_ref(self.issue)
             question = session.question_ever(issue_ref.project_id)

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from schemas.ids import hex64
+from schemas.times import DAY_MS
 from storage.reader.event_rows import ATTRIBUTES, HEADER, EventHeader, beside
 from storage.reader.execute import Sql
 from storage.reader.question import Question
-from storage.reader.ranges import DAY_MS, Range
+from storage.reader.ranges import Range
 
 _VERSION_7: Final = 7
 

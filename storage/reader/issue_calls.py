@@ -27,16 +27,6 @@ class GetIssue(IssueCall[Issue], frozen=True):
         return answer(row, counts[row.issue_id])
 
 
-class GetIssueRow(ReadCall[IssueRow], frozen=True):
-    """The stored row of an issue, or of the issue it was merged into."""
-
-    issue: str
-
-    async def answer(self, session: Session) -> IssueRow:
-        """The row."""
-        return await session.issue(self.issue)
-
-
 class FindProject(ReadCall[int], frozen=True):
     """The project of an issue."""
 

@@ -12,13 +12,13 @@ from query.event_view import EventView, IssueView
 from query.tree import Query
 from schemas.ids import hex64, parse_hex64
 from schemas.issues import IssueRecord, encode_json
-from schemas.times import iso, parse_iso
+from schemas.times import HOUR_MS, iso, parse_iso
 from storage.answers import Issue
 from storage.errors import NotFound
 from storage.reader.execute import Sql
 from storage.reader.query_sql import STATUS, Parameters
 from storage.reader.question import Question
-from storage.reader.ranges import HOUR_MS, UNIT_MS, floor, resolve_range, trend_counts, trend_unit
+from storage.reader.ranges import UNIT_MS, floor, resolve_range, trend_counts, trend_unit
 
 ISSUE_COLUMNS: Final = (
     "project_id, issue_id, fingerprints, error_type, message, culprit, platform,"

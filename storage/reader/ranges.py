@@ -5,12 +5,11 @@ from typing import Final
 from msgspec import Struct
 
 from query.values import EARLIEST, LATEST
+from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS
 from storage.answers import Interval
 from storage.errors import BadQuery
 
-HOUR_MS: Final = 3_600_000
-DAY_MS: Final = 24 * HOUR_MS
-UNIT_MS: Final[dict[Interval, int]] = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}
+UNIT_MS: Final[dict[Interval, int]] = {"minute": MINUTE_MS, "hour": HOUR_MS, "day": DAY_MS}
 _DEFAULT_DAYS: Final = 14
 _TREND_UNITS: Final[dict[Interval, int]] = {"hour": 24, "day": 14}
 

@@ -33,7 +33,8 @@ class Session:
     def __init__(self, executor: Executor, now_ms: Callable[[], int]) -> None:
         self.rows = executor.rows
         self.now_ms = now_ms
-        self._projects: dict[int, int] = {}
+        self.projects: dict[int, int] = {}
+        """The projects of issues that were read before."""
 
     def question(
         self, project: int, query: str = "", start: int | None = None, end: int | None = None
@@ -56,22 +57,18 @@ class Session:
         """As `issue`, with only the columns needed to find its events; faster if its project is given."""
         return await self._follow_merges(issue_number(issue), project, ISSUE_REF, lambda row: IssueRef(*row))
 
-    def known_project(self, issue: int) -> int | None:
-        """The project of an issue that was read before."""
-        return self._projects.get(issue)
-
     async def _follow_merges(
         self, number: int, project: int | None, columns: str, read: Callable[[Sequence[Any]], IssueLike]
     ) -> IssueLike:
         for _ in range(_MAX_MERGE_HOPS):
-            rows = await self.rows(issue_by_id(number, self._projects.get(number, project), columns))
+            rows = await self.rows(issue_by_id(number, self.projects.get(number, project), columns))
             if not rows:
                 break
             row = read(rows[0])
             # The project of an issue never changes.
-            if len(self._projects) >= _MAX_CACHED_PROJECTS:
-                self._projects.clear()
-            self._projects[number] = row.project_id
+            if len(self.projects) >= _MAX_CACHED_PROJECTS:
+                self.projects.clear()
+            self.projects[number] = row.project_id
             if not row.merged_into:
                 return row
             # Issues are merged only within a project.

@@ -5,11 +5,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from schemas.times import DAY_MS
 from storage.answers import TagFacet, TagFacets, TagValue
 from storage.reader.counts import DAY_START
 from storage.reader.execute import Rows, Sql
 from storage.reader.question import Question, Statement
-from storage.reader.ranges import DAY_MS, Range
+from storage.reader.ranges import Range
 from storage.reader.reader import IssueCall, ProjectCall, Session
 
 MAX_VALUES: Final = 10

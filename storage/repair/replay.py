@@ -24,7 +24,7 @@ from storage.erased import projects
 from storage.repair.dead_lettered import dead_lettered
 from storage.writer.blocks import Block
 from storage.writer.missing_rows import missing
-from storage.writer.record_rows import ISSUES, Row, issue_row, newest, table
+from storage.writer.record_rows import ISSUES, Row, issue_row, newest_issues, table
 from storage.writer.records_stage import KINDS
 from storage.writer.rejections import sent_again
 
@@ -140,7 +140,7 @@ async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Ro
             removed.discard(record.key)
             with suppress(ValueError):  # dead-lettered by the writer
                 row = issue_row(decode_issue(record.value))
-                by_key[record.key] = _newest([*by_key.get(record.key, ()), row])
+                by_key[record.key] = newest_issues([*by_key.get(record.key, ()), row])
     return [row for rows in by_key.values() for row in rows if row[0] not in erased], removed
 
 
@@ -165,10 +165,6 @@ async def replay_records(settings: WriterSettings, client: Client, name: str) ->
 
 def _insert(client: Client, name: str, rows: pa.Table) -> None:
     client.insert_arrow(name, rows, settings=dict(INSERT_SETTINGS))
-
-
-def _newest(rows: list[Row]) -> list[Row]:
-    return newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
 
 
 async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:

@@ -39,7 +39,6 @@ class Block:
         self.put_back: list[PutBack] = []
         self.by_id = False
         self.source_offsets: dict[int, int] = {}
-        self.records = 0
         self.repeats = 0
         self.oldest_ms = 1 << 62
         self._replayed: set[tuple[int, bytes]] = set()
@@ -72,7 +71,6 @@ class Block:
             by_id_until=known.by_id_until if known else by_id_until,
         )
         self.by_id |= record.offset < by_id_until
-        self.records += 1
         try:
             chunk = decode_grouped(record.value or b"")
             events = decode_chunk(chunk.chunk)

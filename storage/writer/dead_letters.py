@@ -12,7 +12,7 @@ from broker.types import Producer
 from schemas.chunks import ChunkEvent
 from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
-from schemas.times import iso
+from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
 from storage.writer.metrics import WriterMetrics
 from storage.writer.rejections import PutBack, RejectedRecord
@@ -20,7 +20,6 @@ from storage.writer.rejections import PutBack, RejectedRecord
 log = logging.getLogger(__name__)
 
 _STAGE: Final = "writer"
-_MINUTE_MS: Final = 60_000
 
 
 class DeadLetterWriter:
@@ -112,7 +111,7 @@ def _outcome(
 ) -> Outcome:
     return Outcome(
         project_id=str(event.project),
-        minute=iso(event.received_ms // _MINUTE_MS * _MINUTE_MS),
+        minute=iso(event.received_ms // MINUTE_MS * MINUTE_MS),
         sdk=event.sdk,
         outcome=outcome,
         reason=reason,

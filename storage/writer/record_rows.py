@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from schemas.issues import Activity, IssueRecord, Outcome, encode_json
 from schemas.projects import Project
-from schemas.times import parse_iso
+from schemas.times import MINUTE_MS, parse_iso
 
 _TIME: Final = pa.timestamp("ms")
 _TEXT: Final = pa.string()
@@ -94,7 +94,7 @@ def outcome_row(outcome: Outcome) -> Row:
     """A row of `outcomes`. Raises ValueError for a bad identifier or time."""
     return (
         int(outcome.project_id),
-        parse_iso(outcome.minute) // 60_000 * 60,
+        parse_iso(outcome.minute) // MINUTE_MS * 60,
         outcome.sdk,
         outcome.outcome,
         outcome.reason,
@@ -117,13 +117,14 @@ def project_row(project: Project, version: int) -> Row:
     )
 
 
-def newest(rows: Iterable[Row], key: int, version: int) -> list[Row]:
-    """The rows with the highest version of each key; both are positions in a row."""
-    latest: dict[Any, Row] = {}
+def newest_issues(rows: Iterable[Row]) -> list[Row]:
+    """The row of each issue with the highest version."""
+    number, version = (ISSUES.get_field_index(name) for name in ("issue_id", "version"))
+    latest: dict[int, Row] = {}
     for row in rows:
-        known = latest.get(row[key])
+        known = latest.get(row[number])
         if known is None or known[version] <= row[version]:
-            latest[row[key]] = row
+            latest[row[number]] = row
     return list(latest.values())
 
 

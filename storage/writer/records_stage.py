@@ -41,7 +41,7 @@ from storage.writer.record_rows import (
     Row,
     activity_row,
     issue_row,
-    newest,
+    newest_issues,
     outcome_row,
     table,
 )
@@ -69,13 +69,9 @@ class RecordTopic(Struct, frozen=True):
     distinct: Callable[[Iterable[Row]], list[Row]] = list
 
 
-def _newest_issues(rows: Iterable[Row]) -> list[Row]:
-    return newest(rows, key=ISSUES.get_field_index("issue_id"), version=ISSUES.get_field_index("version"))
-
-
 KINDS: Final = (
     RecordTopic(
-        Topic.ISSUES, "issues", ISSUES, lambda value: [issue_row(decode_issue(value))], _newest_issues
+        Topic.ISSUES, "issues", ISSUES, lambda value: [issue_row(decode_issue(value))], newest_issues
     ),
     RecordTopic(
         Topic.ISSUE_ACTIVITY,

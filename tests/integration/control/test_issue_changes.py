@@ -28,7 +28,7 @@ from schemas.issues import Activity, IssueRecord
 from schemas.payload import compress
 from storage.errors import NotFound
 from storage.migrations.migrate import migrate
-from storage.reader.issue_calls import GetIssue, GetIssueRow, GetIssueVersions
+from storage.reader.issue_calls import GetIssue, GetIssueVersions
 from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
@@ -100,8 +100,8 @@ class Living:
 
     async def stored(self, issue: str) -> int:
         """Events that ClickHouse's own tables count for an issue, whatever its record says."""
-        row = await self.reader.read(GetIssueRow(issue))
-        fingerprints = ",".join(map(str, row.fingerprints))
+        found = await self.reader.read(GetIssue(issue))
+        fingerprints = ",".join(str(int(fingerprint, 16)) for fingerprint in found.fingerprints)
         client = self.stage.client()
         try:
             sql = f"SELECT sum(n) FROM issue_day WHERE fingerprint IN ({fingerprints})"

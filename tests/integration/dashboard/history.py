@@ -5,17 +5,18 @@ from collections import defaultdict
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from query.evaluate import predicate
-from query.event_view import EventView, IssueView, from_event
+from query.event_view import EventView, IssueView, from_json
 from query.parse import parse
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, Outcome
-from schemas.times import iso, parse_iso
+from schemas.times import HOUR_MS, iso, parse_iso
 from storage.answers import GroupingOf
 from tests.integration.dashboard.store import Store, record
-from tests.unit.dashboard.sample import HOUR_MS, Sent, showcase
+from tests.unit.dashboard.sample import Sent, showcase
 
 NOW_MS = 1_790_003_723_456
 SDKS = ("javascript/1.4.0", "react-native/0.9.1")
@@ -95,7 +96,7 @@ class History:
                 users=len({one["user"]["id"] for one in lives[whole] if one["user"]}),
             )
             received = parse_iso(event["timestamp"]) + 700
-            view = from_event(event, SDKS[number % 2], received)
+            view = from_json(msgspec.json.encode(event), SDKS[number % 2], received)
             told.append(Told(event, whole, replace(view, issue=issue)))
         return sorted(told, key=lambda one: (one.view.timestamp, one.event["id"]))
 

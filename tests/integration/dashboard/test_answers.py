@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from schemas.times import iso, parse_iso
+from schemas.times import HOUR_MS, iso, parse_iso
 from tests.integration.dashboard.api import Api
 from tests.integration.dashboard.history import NOW_MS
-from tests.unit.dashboard.sample import HOUR_MS
 
 ISSUE = {
     *("id", "projectId", "errorType", "message", "culprit", "status", "regressed", "platform", "firstSeen", "lastSeen"),

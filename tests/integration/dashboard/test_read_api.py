@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from schemas.ids import hex64
-from schemas.times import iso
+from schemas.times import HOUR_MS, iso
 from tests.integration.dashboard.api import Api
 from tests.integration.dashboard.history import MERGED, NOW_MS, why
-from tests.unit.dashboard.sample import HOUR_MS
 
 QUERIES = [
     "",

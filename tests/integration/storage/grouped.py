@@ -35,7 +35,7 @@ from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.payload import compress
 from schemas.settings import WriterSettings
-from schemas.times import iso
+from schemas.times import DAY_MS, iso
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.writer.blocks import Block
@@ -46,7 +46,6 @@ from tests.integration.processors import readback
 
 PROJECTS = (7, 8)
 RELEASES = ("shop@1.0.0+1", "shop@1.1.0+2")
-DAY_MS = 86_400_000
 
 
 def event_json(number: int, sent_ms: int, **changes: Any) -> bytes:

@@ -16,11 +16,11 @@ from schemas.ids import hex64
 from schemas.issues import Command, IssueRecord
 from schemas.life import Life
 from schemas.merges import Figures, Member
+from schemas.times import HOUR_MS
 from storage.client import ClickHouseError
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
 from storage.reader.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
 from storage.reader.issue_rows import RangeCounts, answer, issue_of, row_of
-from storage.reader.ranges import HOUR_MS
 from storage.reader.reader import Reader
 
 NOW_MS = 1_760_000_000_000

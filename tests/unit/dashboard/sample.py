@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, Outcome
-from schemas.times import iso, parse_iso
+from schemas.times import HOUR_MS, iso, parse_iso
 
 SAMPLES = Path(__file__).parents[3] / "cli" / "demo" / "events.jsonl.gz"
 SDKS = ("javascript/1.4.0", "javascript/1.3.2", "react-native/0.9.1")
-HOUR_MS = 3_600_000
 PROJECT = 11
 SHOWCASE, HOSTILE, RESOLVED = 1_000_001, 1_000_002, 3
 """Fingerprints."""

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from schemas.times import from_ms, parse_iso
-from tests.integration.storage.analysts.world import DAY_MS, HOUR_MS, SHOP, Happened, World
+from schemas.times import DAY_MS, HOUR_MS, from_ms, parse_iso
+from tests.integration.storage.analysts.world import SHOP, Happened, World
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from local.clickhouse.server import LocalClickHouse
+from schemas.times import DAY_MS
 from storage.analyst_views import TABLES, VIEWS
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from tests.integration.storage.analysts.answers import ANSWERS, Asked, Row
 from tests.integration.storage.analysts.session import Refused, Session, expanded
-from tests.integration.storage.analysts.world import DAY_MS, NOW_MS, OTHER, SHOP, World
+from tests.integration.storage.analysts.world import NOW_MS, OTHER, SHOP, World
 
 DOCS = Path(__file__).parents[4] / "docs"
 PAGE = (DOCS / "analyze" / "questions.md").read_text(encoding="utf-8")

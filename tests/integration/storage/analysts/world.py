@@ -16,7 +16,7 @@ from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
 from schemas.payload import compress
 from schemas.projects import Project
-from schemas.times import event_time, from_ms, iso
+from schemas.times import DAY_MS, HOUR_MS, event_time, from_ms, iso
 from storage.client import INSERT_SETTINGS, Client
 from storage.writer.event_rows import EventColumns
 from storage.writer.record_rows import (
@@ -32,8 +32,6 @@ from storage.writer.record_rows import (
 )
 
 NOW_MS = 1_790_003_723_456
-DAY_MS = 86_400_000
-HOUR_MS = 3_600_000
 RELEASES = ("shop@1.0.0+1", "shop@1.1.0+2", "shop@1.2.0+3", "shop@2.0.0+4")
 SHOP, OTHER = 17, 23
 SDKS = ("browser/0.1.0", "react-native/0.2.0", "python/0.1.0")

@@ -1,6 +1,7 @@
 """Queries and ranges that the read calls are asked with."""
 
-from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
+from schemas.times import DAY_MS, HOUR_MS
+from storage.reader.ranges import resolve_range
 from tests.integration.storage.reader.world import (
     NOW_MS,
 )

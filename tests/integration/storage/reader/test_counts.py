@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from schemas.ids import hex64, issue_id
-from schemas.times import from_ms, iso
+from schemas.times import DAY_MS, HOUR_MS, from_ms, iso
 from storage.answers import Interval, Release, RuleSkipped
 from storage.client import Client
 from storage.errors import BadQuery
@@ -18,7 +18,6 @@ from storage.reader.count_calls import (
     ListReleases,
     ListSkippedRules,
 )
-from storage.reader.ranges import DAY_MS, HOUR_MS
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 from tests.integration.storage.reader.questions import RANGES, asked

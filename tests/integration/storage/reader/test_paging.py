@@ -4,12 +4,11 @@ import pytest
 from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id
-from schemas.times import from_ms
+from schemas.times import DAY_MS, from_ms
 from storage.answers import Sort
 from storage.client import Client
 from storage.reader.issue_calls import ListActivity
 from storage.reader.issue_list import ListIssues
-from storage.reader.ranges import DAY_MS
 from storage.reader.reader import Reader
 from tests.integration.storage.reader.questions import RANGES, asked
 from tests.integration.storage.reader.world import NOW_MS, World, insert, insert_events, make

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 import pytest
 
 from schemas.ids import hex64
+from schemas.times import DAY_MS, HOUR_MS
 from storage.answers import Sort
 from storage.client import Client
 from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
 from storage.reader.count_calls import GetProjectStats, ListReleases
 from storage.reader.issue_calls import GetIssue
 from storage.reader.issue_list import ListIssues
-from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range
+from storage.reader.ranges import resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountProjectTags
 from storage.writer.repair_rollups import repair_rollups

@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id, uuid7
+from schemas.times import DAY_MS
 from storage.answers import Issue, Sort
 from storage.client import Client
 from storage.errors import NotFound
@@ -15,7 +16,7 @@ from storage.reader import event_detail, issue_list
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.issue_calls import GetIssue
 from storage.reader.issue_list import ListIssues
-from storage.reader.ranges import DAY_MS, resolve_range
+from storage.reader.ranges import resolve_range
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountIssueTags
 from tests.integration.storage.reader.world import MERGED, NOW_MS, World, insert, insert_events, make

@@ -14,10 +14,10 @@ from query.event_view import EventView, IssueView
 from query.parse import parse
 from schemas.ids import hex64, issue_id, user_hash, uuid7
 from schemas.payload import compress
-from schemas.times import from_ms
+from schemas.times import DAY_MS, HOUR_MS, from_ms
 from storage.answers import Sort
 from storage.client import Client
-from storage.reader.ranges import DAY_MS, HOUR_MS, resolve_range, trend_unit, trend_window
+from storage.reader.ranges import resolve_range, trend_unit, trend_window
 
 NOW_MS = 1_790_003_723_456
 FINGERPRINTS = 24

@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from schemas.chunks import Grouping
+from schemas.times import DAY_MS
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
 from storage.reader.event_detail import GetProjectEvent
@@ -14,7 +15,7 @@ from storage.reader.reader import Reader
 from storage.writer.event_rows import EventColumns
 from storage.writer.housekeeping import Partition, drop_expired
 from tests.eventually import eventually
-from tests.integration.storage.grouped import DAY_MS, PROJECTS, chunk_event
+from tests.integration.storage.grouped import PROJECTS, chunk_event
 
 TODAY = date(2026, 11, 21)
 EVENT = """INSERT INTO ingest (project_id, fingerprint, ts, id, tags, retention_days, payload_days)

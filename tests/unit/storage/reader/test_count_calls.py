@@ -1,10 +1,10 @@
 import pytest
 
-from schemas.times import iso
+from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.answers import Interval, Point
 from storage.errors import BadQuery
 from storage.reader.count_calls import chosen_interval, filled
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range
+from storage.reader.ranges import Range
 
 NOW_MS = 1_790_003_723_456
 

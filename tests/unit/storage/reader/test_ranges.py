@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from schemas.times import DAY_MS, HOUR_MS
 from storage.errors import BadQuery
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, cut, resolve_range
+from storage.reader.ranges import Range, cut, resolve_range
 
 NOW_MS = 1_790_003_723_456
 moments = st.integers(0, 40 * DAY_MS)

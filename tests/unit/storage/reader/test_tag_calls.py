@@ -1,4 +1,5 @@
-from storage.reader.ranges import DAY_MS, Range
+from schemas.times import DAY_MS
+from storage.reader.ranges import Range
 from storage.reader.tag_calls import SAMPLE, sampled_range
 
 DAYS = [(9 * DAY_MS, SAMPLE // 2), (8 * DAY_MS, SAMPLE // 2), (7 * DAY_MS, SAMPLE)]

@@ -1,6 +1,7 @@
 import pytest
 
-from storage.reader.ranges import DAY_MS, HOUR_MS, Range, trend_counts, trend_unit, trend_window
+from schemas.times import DAY_MS, HOUR_MS
+from storage.reader.ranges import Range, trend_counts, trend_unit, trend_window
 
 NOW_MS = 1_790_003_723_456
 HOUR = NOW_MS // HOUR_MS * HOUR_MS

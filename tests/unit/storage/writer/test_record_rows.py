@@ -10,7 +10,7 @@ from storage.writer import record_rows
 from storage.writer.record_rows import (
     activity_row,
     issue_row,
-    newest,
+    newest_issues,
     outcome_row,
     project_row,
     table,
@@ -77,5 +77,9 @@ def test_payloads_are_kept_no_longer_than_events() -> None:
     assert only(record_rows.PROJECTS, project_row(project, 5))["payload_days"] == 30
 
 
-def test_only_the_newest_row_of_a_key_stays() -> None:
-    assert newest([("a", 1), ("b", 5), ("a", 3), ("a", 2)], key=0, version=1) == [("a", 3), ("b", 5)]
+def test_only_the_newest_row_of_an_issue_stays() -> None:
+    rows = {
+        (number, version): issue_row(msgspec.structs.replace(ISSUE, id=f"{number:016x}", version=version))
+        for number, version in ((1, 1), (2, 5), (1, 3), (1, 2))
+    }
+    assert newest_issues(rows.values()) == [rows[1, 3], rows[2, 5]]
