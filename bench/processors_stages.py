@@ -80,7 +80,7 @@ class Nothing:
         """No id is stored."""
         return set()
 
-    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:  # noqa: ARG002
+    async def read(self, *_: Any) -> ReplayBoundary | None:
         """There are no records."""
         return None
 

@@ -72,6 +72,7 @@ class Recovery:
             for partition in stage.partitions - active:
                 stage.drop(partition)
         self._started, self._read_before = time.monotonic(), self._read()
+        self._grouper.assigned_at = self._started
         self._metrics.rebalances.inc()
         self._metrics.recovering.set(1)
 

@@ -1,6 +1,8 @@
 """What the end of `grouped` says about the records of `events` that were published last: the replay boundary after a loss of `seen`."""
 
 import asyncio
+import logging
+import time
 from typing import Final
 
 from broker.client import name_of, reading, records_before
@@ -10,6 +12,9 @@ from schemas.chunks import REPLAYED_HEADER, decode_grouped
 from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic
 
+log = logging.getLogger(__name__)
+LATE_SECONDS: Final = 30.0
+"""So long after its owner was killed a request may still arrive: as long as its producer would have waited for the answer."""
 MIN_REPLAYED: Final = 256
 """Fewest records that are replayed after a loss of `seen`: more than are handled together."""
 TAIL_SECONDS: Final = 60.0
@@ -24,13 +29,21 @@ class GroupedTail:
         self._topic = name_of(settings, Topic.GROUPED)
         self._reach = max(MIN_REPLAYED, 2 * settings.processors_batch_chunks)
 
-    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
+    async def read(
+        self, partition: int, recorded: tuple[int, int] | None = None, assigned_at: float = 0.0
+    ) -> ReplayBoundary | None:
         """The replay boundary of a partition, or None where nothing was published. Raises KafkaError and TimeoutError.
 
-        `recorded` are `since` and `last` as an earlier process recorded them.
+        `recorded` are `since` and `last` as an earlier process recorded them. Without them nothing but `grouped` tells what was decided:
+        it is read once what was sent before the partition was assigned, at this monotonic time, must have arrived.
         """
-        async with reading(self._settings) as consumer, asyncio.timeout(TAIL_SECONDS):
-            return await self._read(consumer, TopicPartition(self._topic, partition), recorded)
+        tp = TopicPartition(self._topic, partition)
+        async with reading(self._settings) as consumer, asyncio.timeout(LATE_SECONDS + TAIL_SECONDS):
+            late = assigned_at + LATE_SECONDS - time.monotonic()
+            if recorded is None and late > 0 and (await consumer.end_offsets([tp]))[tp]:
+                log.warning("seen/%d has lost the last decisions: reading grouped in %.0f s", partition, late)
+                await asyncio.sleep(late)
+            return await self._read(consumer, tp, recorded)
 
     async def _read(
         self, consumer: Consumer, tp: TopicPartition, recorded: tuple[int, int] | None

@@ -17,7 +17,8 @@ finds the next offset (`replay.replay_start`):
   and the aggregator repeated increments by source position, ClickHouse repeated outcomes by source and sequence;
 - after 4: the same, until the next batch is recorded. A dead letter may be written twice;
 - with `seen` lost or trimmed: ids are restored from `events`, and what was published since the replay boundary is replayed as it
-  is in `grouped`. Entries written meanwhile carry the boundary, so another crash finds it.
+  is in `grouped`, once the last batch of a killed owner must have arrived there. Entries written meanwhile carry the boundary, so
+  another crash finds it.
 
 Compaction of `seen` comes last. It can stop anywhere: replacements are written before the entries they supersede are tombstoned.
 """
@@ -99,6 +100,8 @@ class GrouperStage(PartitionStage[PartitionState]):
         super().__init__(names, partition_count, producer, metrics, bad_limit)
         self.looking_up = False
         """Whether a batch is waiting for the answer of `stored_ids`."""
+        self.assigned_at = 0.0
+        """When the group last assigned partitions, by the monotonic clock."""
         self.decided = 0
         """Events decided: progress within a batch."""
         self.read_ahead = ReadAhead()
@@ -148,7 +151,9 @@ class GrouperStage(PartitionStage[PartitionState]):
     async def _boundary(self, partition: int, start: ReplayStart, next_offset: int) -> ReplayBoundary:
         """The replay boundary: from `grouped` after a loss of the table and until it is passed, otherwise the last batch's start."""
         recorded = start.boundary
-        boundary = await self._tail.read(partition, recorded) if start.lost or recorded else None
+        boundary = (
+            await self._tail.read(partition, recorded, self.assigned_at) if start.lost or recorded else None
+        )
         if boundary is None or boundary.last < next_offset:
             return ReplayBoundary(start.published)
         return boundary._replace(since=max(boundary.since, start.published))

@@ -52,7 +52,9 @@ class MemoryTail:
         self._memory = memory
         self._reach = reach
 
-    async def read(self, partition: int, recorded: tuple[int, int] | None = None) -> ReplayBoundary | None:
+    async def read(
+        self, partition: int, recorded: tuple[int, int] | None = None, _: float = 0.0
+    ) -> ReplayBoundary | None:
         """What `grouped` tells."""
         messages = self._memory.topics.get(("grouped", partition), [])
         forwarded = [PublishedRecord.from_chunk(decode_grouped(message.value or b"")) for message in messages]

@@ -1,0 +1,87 @@
+"""The end of `grouped` is read once what a killed owner has sent must have arrived, where nothing else tells what it decided."""
+
+import time
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from processors.grouper.grouped_tail import LATE_SECONDS, GroupedTail
+from schemas.chunks import GroupedChunk, Grouping, encode_grouped
+from schemas.environment import load
+from schemas.settings import ProcessorsSettings
+
+SETTINGS = load(ProcessorsSettings, {})
+
+
+def record(offset: int) -> Any:
+    grouping = Grouping(7, "v1", "stack", ())
+    value = encode_grouped(GroupedChunk(0, offset, [0], [0], [grouping], b"chunk", {}))
+    return SimpleNamespace(value=value, headers=(), offset=offset)
+
+
+class Consumer:
+    """Of one partition that begins at 0."""
+
+    def __init__(self, records: list[Any]) -> None:
+        self.records = records
+        self.at = 0
+
+    async def beginning_offsets(self, tps: Iterable[Any]) -> dict[Any, int]:
+        return dict.fromkeys(tps, 0)
+
+    async def end_offsets(self, tps: Iterable[Any]) -> dict[Any, int]:
+        return dict.fromkeys(tps, len(self.records))
+
+    def assign(self, _: Any) -> None:
+        pass
+
+    def seek(self, _: Any, offset: int) -> None:
+        self.at = offset
+
+    async def position(self, _: Any) -> int:
+        return self.at
+
+    async def getmany(self, tp: Any, **_: Any) -> dict[Any, list[Any]]:
+        found, self.at = self.records[self.at :], len(self.records)
+        return {tp: found}
+
+
+@pytest.fixture
+def records(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `grouped` has; whoever waits finds that another record has arrived."""
+    found: list[Any] = []
+
+    @asynccontextmanager
+    async def reading(_: Any) -> AsyncIterator[Consumer]:
+        yield Consumer(found)
+
+    async def sleep(seconds: float) -> None:
+        assert LATE_SECONDS - 5 < seconds <= LATE_SECONDS
+        found.append(record(len(found)))
+
+    monkeypatch.setattr("processors.grouper.grouped_tail.reading", reading)
+    monkeypatch.setattr("asyncio.sleep", sleep)
+    return found
+
+
+async def last(recorded: tuple[int, int] | None, assigned_at: float) -> int | None:
+    boundary = await GroupedTail(SETTINGS).read(0, recorded, assigned_at)
+    return None if boundary is None else boundary.last
+
+
+async def test_what_a_killed_owner_has_sent_is_read_although_it_arrives_later(records: list[Any]) -> None:
+    records.append(record(0))
+    assert await last(None, time.monotonic()) == 1
+
+
+@pytest.mark.parametrize(
+    ("published", "recorded", "ago"), [(0, None, 0), (1, (0, 0), 0), (1, None, LATE_SECONDS)]
+)
+async def test_nobody_waits_where_nothing_can_be_missing(
+    records: list[Any], published: int, recorded: tuple[int, int] | None, ago: float
+) -> None:
+    records += map(record, range(published))
+    assert await last(recorded, time.monotonic() - ago) == (0 if published else None)
