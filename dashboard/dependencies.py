@@ -12,7 +12,7 @@ from control.issue_changes import IssueChanges
 from control.project_store import ProjectStore
 from dashboard.auth.session import RevokedSessions, Secrets
 from dashboard.auth.throttle import SignInThrottle
-from dashboard.http.errors import unavailable
+from dashboard.http.http_errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
 from dashboard.response_cache import ResponseCache

@@ -6,7 +6,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from dashboard.dependencies import state_of
-from dashboard.http.errors import HttpError, http_error_of
+from dashboard.http.http_errors import HttpError, http_error_of
 from dashboard.http.paths import is_for_programs
 from dashboard.http.responses import error_response
 from dashboard.pages.render import error_page

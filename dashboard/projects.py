@@ -6,7 +6,7 @@ from aiohttp import web
 
 from control.project_edits import apply_once
 from dashboard.dependencies import State, state_of
-from dashboard.http.errors import not_found, unavailable
+from dashboard.http.http_errors import not_found, unavailable
 from dashboard.http.inputs import read_project
 from schemas.projects import Project
 

@@ -2,7 +2,7 @@
 
 from control.project_edits import ViewChanges, add_view, change_view, remove_view, view_id
 from dashboard.dependencies import State
-from dashboard.http.errors import invalid, not_found
+from dashboard.http.http_errors import invalid, not_found
 from dashboard.projects import edit_project
 from dashboard.time_ranges import range_parameters, read_page_range
 from query.parse import parse

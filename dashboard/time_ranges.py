@@ -4,7 +4,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dashboard.http.errors import invalid
+from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import Bounds, check_year
 from schemas.times import DAY_MS, HOUR_MS, from_ms, parse_iso
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from dashboard.http.errors import unavailable
+from dashboard.http.http_errors import unavailable
 from grouping.trial import PastEvent, Trial, regroup
 from schemas.projects import GroupingRule
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.rights import RequiredRights
-from local.kafka.command import format_data
+from local.kafka.command_line import format_data
 from local.kafka.config import properties
 from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java

@@ -15,7 +15,7 @@ from control.project_edits import (
     update,
 )
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.errors import not_found, unavailable
+from dashboard.http.http_errors import not_found, unavailable
 from dashboard.projects import edit_project
 from schemas.projects import Project, Token
 

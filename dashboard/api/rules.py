@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.errors import HttpError
+from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import RangeQuery
 from dashboard.rule_trial import MAX_EVENTS, RuleTest, TrialRequest, try_rules
 from grouping.rule_checks import errors, excesses, violations

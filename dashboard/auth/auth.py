@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from dashboard.auth.session import CSRF_FIELD, CSRF_HEADER, ActiveSession, current, is_csrf
 from dashboard.dependencies import address_of, state_of
-from dashboard.http.errors import HttpError, rate_limited
+from dashboard.http.http_errors import HttpError, rate_limited
 from dashboard.http.paths import API, SIGN_IN, is_for_programs, is_open
 from dashboard.http.proxies import throttle_key
 from dashboard.http.responses import redirect

@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta, Struct
 
-from dashboard.http.errors import HttpError, invalid, not_found
+from dashboard.http.http_errors import HttpError, invalid, not_found
 from dashboard.http.violations import detail_of
 from schemas.errors import WireError
 from schemas.ids import parse_hex64

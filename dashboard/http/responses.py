@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from dashboard.http.errors import HttpError
+from dashboard.http.http_errors import HttpError
 from schemas.errors import ErrorBody
 
 REVALIDATE: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}

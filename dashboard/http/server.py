@@ -7,8 +7,8 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
-from dashboard.http.errors import HttpError, invalid
 from dashboard.http.headers import SECURITY
+from dashboard.http.http_errors import HttpError, invalid
 from dashboard.http.responses import error_response
 from schemas.errors import WireError
 

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import State, changes_of, state_of
-from dashboard.http.errors import invalid
+from dashboard.http.http_errors import invalid
 from dashboard.http.responses import redirect
 from dashboard.projects import project_of
 from dashboard.view.text import plural

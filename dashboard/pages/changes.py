@@ -8,7 +8,7 @@ from aiohttp import web
 from control.issue_changes import set_discarded
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import changes_of, state_of
-from dashboard.http.errors import invalid
+from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import read_issue
 from dashboard.http.responses import redirect
 from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue

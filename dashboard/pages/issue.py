@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from dashboard.dependencies import State, state_of
-from dashboard.http.errors import not_found
+from dashboard.http.http_errors import not_found
 from dashboard.http.inputs import read_event, read_issue
 from dashboard.pages.render import page
 from dashboard.projects import find_project

@@ -6,7 +6,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 from msgspec import Struct
 
-from dashboard.http.errors import invalid
+from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import is_text
 from dashboard.time_ranges import PageRange, read_page_range
 from dashboard.view.filters import field_query, rename_key, split_state

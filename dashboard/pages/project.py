@@ -5,7 +5,7 @@ from aiohttp import web
 from control.project_edits import create
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
-from dashboard.http.errors import RETRY_AFTER_SECONDS
+from dashboard.http.http_errors import RETRY_AFTER_SECONDS
 from dashboard.http.inputs import read_project
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page

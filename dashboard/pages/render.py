@@ -10,7 +10,7 @@ from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import state_of
-from dashboard.http.errors import HttpError
+from dashboard.http.http_errors import HttpError
 from dashboard.view import charts, text, times
 
 TITLES = {

@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
-from dashboard.http.errors import invalid
+from dashboard.http.http_errors import invalid
 from schemas.projects import GroupingRule
 
 MAX_RULES: Final = 250

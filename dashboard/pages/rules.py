@@ -9,7 +9,7 @@ from control.project_edits import set_rules
 from dashboard.api.rules import RuleView, Skipped, read_rules, skip_counts
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
-from dashboard.http.errors import HttpError
+from dashboard.http.http_errors import HttpError
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, fields_of, read_fields

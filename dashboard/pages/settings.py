@@ -5,7 +5,7 @@ from aiohttp import web
 from control.project_edits import ProjectChanges, add_token, revoke_token, update
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
-from dashboard.http.errors import not_found
+from dashboard.http.http_errors import not_found
 from dashboard.http.responses import redirect
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page

@@ -5,7 +5,7 @@ from aiohttp import web
 from dashboard.auth.auth import check_password, identify, read_form
 from dashboard.auth.session import close_session, open_session
 from dashboard.dependencies import state_of
-from dashboard.http.errors import HttpError
+from dashboard.http.http_errors import HttpError
 from dashboard.http.paths import SIGN_IN, safe_next
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page, static

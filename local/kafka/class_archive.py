@@ -6,7 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from local.errors import StartError
-from local.kafka.command import class_path, format_data, kafka_command
+from local.kafka.command_line import class_path, format_data, kafka_command
 from local.kafka.config import properties
 from local.kafka.downloads import locked
 from local.kafka.java import Java

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from local.disk_space import require_space
 from local.kafka.class_archive import class_archive
-from local.kafka.command import format_data, kafka_command
+from local.kafka.command_line import format_data, kafka_command
 from local.kafka.config import properties
 from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java

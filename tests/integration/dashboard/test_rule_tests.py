@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dashboard.http.errors import HttpError
+from dashboard.http.http_errors import HttpError
 from dashboard.trial_queue import TrialQueue
 from grouping import rules
 from grouping.fingerprint import GroupingEvent, fingerprint
