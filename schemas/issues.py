@@ -118,7 +118,6 @@ encode_json = _json.encode
 decode_delta = msgspec.json.Decoder(DeltaRecord).decode
 decode_issue = msgspec.json.Decoder(IssueRecord).decode
 decode_activity = msgspec.json.Decoder(Activity).decode
-decode_outcome = msgspec.json.Decoder(Outcome).decode
 _decode_outcomes = msgspec.json.Decoder(list[Outcome] | Outcome).decode
 
 

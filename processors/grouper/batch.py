@@ -109,7 +109,7 @@ class BatchOutput:
 
 
 def read_batch(state: PartitionState, sources: Sequence[SourceRecord]) -> DecodedBatch:
-    """Decode records."""
+    """Records from the next offset on as a batch; one that can't be decoded is part of it, with the reason."""
     chunks: list[list[ChunkEvent] | BadRecord] = []
     for source in sources:
         try:

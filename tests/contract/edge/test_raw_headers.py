@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from schemas.issues import decode_outcome
+from schemas.issues import decode_outcomes
 from schemas.topics import Topic
 from tests.contract.edge.live_edge import LiveEdge
 from tests.edge_events import encoded
@@ -37,7 +37,7 @@ async def test_sdk_that_is_not_utf8_is_refused_counted_and_ends_nothing(edge: Li
     assert b'"field":"Svc-Sdk"' in answer
     await eventually(lambda: edge.sink.records or outcomes.done(), 60)
     assert not outcomes.done()
-    found = [decode_outcome(record.value) for record in edge.sink.records if record.topic is Topic.OUTCOMES]
+    found = [one for r in edge.sink.records if r.topic is Topic.OUTCOMES for one in decode_outcomes(r.value)]
     assert [(each.outcome, each.reason, each.count) for each in found] == [("invalid", "headers", 1)]
     assert len(found[0].sdk) <= 200
     page = await edge.post(b"", "/metrics", method="GET")
@@ -61,6 +61,6 @@ async def test_sdk_that_is_not_utf8_is_counted_for_a_limited_an_oversized_and_an
     answers.append(await exchange(edge, b"\xff/1", b"{}", b"svc_pk_unknown"))
     assert [answer[9:12] for answer in answers] == [b"202", b"429", b"400", b"401"]
     await edge.outcomes.flush()
-    found = [decode_outcome(record.value) for record in edge.sink.records if record.topic is Topic.OUTCOMES]
+    found = [one for r in edge.sink.records if r.topic is Topic.OUTCOMES for one in decode_outcomes(r.value)]
     assert sorted(each.outcome for each in found) == ["invalid", "rateLimited"]
     assert (await edge.post(b"", "/metrics", method="GET")).status == 200

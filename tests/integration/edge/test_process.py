@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from schemas.ids import event_partition, new_token
-from schemas.issues import decode_outcome
+from schemas.issues import decode_outcomes
 from schemas.payload import decompress
 from schemas.projects import Token
 from tests.edge_events import encoded, event
@@ -162,7 +162,9 @@ async def test_refusals_become_outcome_records_of_their_project(place: Place, tm
         await post(session, edge, encoded(tags={str(n): "" for n in range(51)}), headers(place.project))
         for _ in range(3):
             await post(session, edge, encoded(), headers(limited))
-    found = [decode_outcome(r.value) for r in await records(place.bootstrap, place.prefix + "outcomes")]
+    found = [
+        o for r in await records(place.bootstrap, place.prefix + "outcomes") for o in decode_outcomes(r.value)
+    ]
     assert {(o.project_id, o.outcome, o.reason, o.sdk): o.count for o in found} == {
         (place.project.id, "invalid", "schema", "svc-js/1.2.3"): 3,
         (place.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
@@ -181,7 +183,9 @@ async def test_sdk_that_is_not_utf8_is_counted_and_the_edge_lives(place: Place, 
         writer.close()
         edge.signal(signal.SIGTERM)
         assert await edge.wait() == 0
-    found = [decode_outcome(each.value) for each in await records(place.bootstrap, place.prefix + "outcomes")]
+    found = [
+        o for r in await records(place.bootstrap, place.prefix + "outcomes") for o in decode_outcomes(r.value)
+    ]
     assert [(each.sdk, each.reason, each.count) for each in found] == [("a?/1", "headers", 1)]
 
 

@@ -73,7 +73,7 @@ st.register_type_strategy(
 strategies = {
     issues.IssueRecord: issues.decode_issue,
     issues.Activity: issues.decode_activity,
-    issues.Outcome: issues.decode_outcome,
+    issues.Outcome: msgspec.json.Decoder(issues.Outcome).decode,
     issues.DeltaRecord: issues.decode_delta,
     projects.Project: projects.decode_project,
 }

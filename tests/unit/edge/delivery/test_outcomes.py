@@ -6,14 +6,14 @@ import pytest
 
 from edge.delivery.outcomes import OutcomeReporter
 from edge.metrics import BoundedLabel, EdgeMetrics
-from schemas.issues import Outcome, decode_outcome
+from schemas.issues import Outcome, decode_outcomes
 from schemas.topics import Topic
 from tests.unit.edge.delivery.memory_sink import MemorySink
 
 
 def sent(sink: MemorySink) -> list[Outcome]:
     assert all(record.topic is Topic.OUTCOMES for record in sink.records)
-    return [decode_outcome(record.value) for record in sink.records]
+    return [one for record in sink.records for one in decode_outcomes(record.value)]
 
 
 def test_label_keeps_the_first_values_and_calls_the_rest_other() -> None:
