@@ -55,7 +55,7 @@ def printed(settings: MigrateSettings) -> str:
     sql = [f"{schema.TABLE.strip()};"]
     for migration in schema.migrations():
         sql.append(f"-- {migration.number:04} {migration.name}: {migration.why}")
-        sql += [statement + ";" for statement in (*migration.statements(), migration.record)]
+        sql += [statement + ";" for statement in (*schema.statements(migration.sql), migration.record)]
     last = schema.migrations()[-1]
     # From then on the writer refuses another server.
     sql.append(

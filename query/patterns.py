@@ -43,11 +43,6 @@ def write_pattern(pattern: Pattern) -> str:
     return "*".join(map(write_literal, pattern.parts))
 
 
-def glob(pattern: Pattern, value: str) -> bool:
-    """Whether the pattern matches the whole value."""
-    return fitting(pattern)(value)
-
-
 def fitting(pattern: Pattern) -> Callable[[str], bool]:
     """A predicate for whole values. Linear in the value for each part, since greedy search suffices if `*` is the only wildcard."""
     first, *rest = pattern.parts

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import Struct
 
 from storage.analyst_views import TABLES, VIEWS
-from storage.migrations.migrate import migrations
+from storage.migrations.migrate import migrations, statements
 
 ROLE: Final = "svc_analyst"
 _GIB: Final = 1 << 30
@@ -110,7 +110,7 @@ def _definitions() -> dict[str, str]:
     """The definition of each view, after its name, from the last migration that creates it."""
     definitions = {}
     for migration in migrations():
-        for statement in migration.statements():
+        for statement in statements(migration.sql):
             match = _VIEW.match(statement)
             if match and match[1] in VIEWS:
                 definitions[match[1]] = statement[match.end() :]

@@ -41,7 +41,7 @@ _COUNTS: Final = """
 _SLOT: Final = (
     "if({time} >= toDateTime({{minutes:UInt32}}, 'UTC'), toStartOfMinute({time}), toStartOfHour({time}))"
 )
-_OUTCOME_SLOT: Final = _SLOT.format(time="minute").replace("{{", "{").replace("}}", "}")
+_OUTCOME_SLOT: Final = _SLOT.format(time="minute")
 _CHANGED: Final = f"""
     SELECT DISTINCT toUnixTimestamp({_OUTCOME_SLOT}) FROM outcomes
     WHERE _part IN {{parts:Array(String)}} AND minute >= toDateTime({{since:UInt32}}, 'UTC')"""  # noqa: S608 - our own text
@@ -82,7 +82,7 @@ class PartCounts:
     def __init__(self, table: str, moment: str, number: str, slot: str) -> None:
         self._table = table
         self._sql = _COUNTS.format(
-            slot=slot.format(time=moment).replace("{{", "{").replace("}}", "}"),
+            slot=slot.format(time=moment),
             number=number,
             table=table,
             time=moment,

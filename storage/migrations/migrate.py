@@ -39,10 +39,6 @@ class Migration(Struct, frozen=True):
     why: str
     sql: str
 
-    def statements(self, server: tuple[int, int] | None = None) -> Iterator[str]:
-        """Its statements for a server's version (year, month), or for the newest."""
-        return statements(self.sql, server)
-
     @property
     def record(self) -> str:
         """The statement that records it as applied."""
@@ -68,7 +64,7 @@ def migrations() -> list[Migration]:
 
 
 def statements(sql: str, server: tuple[int, int] | None = None) -> Iterator[str]:
-    """The statements of a file: each ends with a semicolon at the end of a line.
+    """The statements of a file for a server's version (year, month), or for the newest: each ends with a semicolon at the end of a line.
 
     A statement under the line `-- from 26.2` is for servers of that version or newer, under `-- below 26.2` for older ones.
     """
@@ -127,7 +123,7 @@ def migrate(url: str, *, moved: bool = False) -> list[Migration]:
         if not moved:
             check_recorded(client, server)
         for migration in todo:
-            for statement in migration.statements(version(client)):
+            for statement in statements(migration.sql, version(client)):
                 create(client, statement)
             client.command(migration.record)
         if recorded_id(client) != server:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -18,12 +19,14 @@ from storage.writer.plan import BlockPlan, RecordRange
 from storage.writer.rejections import (
     UNCOUNTED,
     PutBack,
-    Record,
     RejectedRecord,
     dead_letter_headers,
     rejected_event,
 )
 from storage.writer.tokens import ServerMark
+
+if TYPE_CHECKING:
+    from broker.types import Record
 
 
 class Block:
@@ -52,7 +55,7 @@ class Block:
         """The plan of the block as it is now, given the server's mark from before."""
         return BlockPlan(ranges=tuple(sorted(self._ranges.values())), mark=mark)
 
-    def feed(self, record: Record, source_offset: int, by_id_until: int = -1) -> int:
+    def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.
 
         Records before the offset `by_id_until` may be stored already.
@@ -61,7 +64,7 @@ class Block:
         self.source_offsets[record.partition] = source_offset
         return source_offset
 
-    def _feed(self, record: Record, source_offset: int, by_id_until: int) -> int:
+    def _feed(self, record: "Record", source_offset: int, by_id_until: int) -> int:
         known = self._ranges.get(record.partition)
         self._ranges[record.partition] = RecordRange(
             partition=record.partition,
@@ -89,7 +92,7 @@ class Block:
         return chunk.offset if origin is None else source_offset
 
     def _add(
-        self, record: Record, chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
+        self, record: "Record", chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
     ) -> None:
         self._records.append((len(self), record))
         add, groupings = self.columns.add, chunk.groupings

@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 import signal
 from typing import Final
 
@@ -26,8 +25,6 @@ from storage.writer.metrics import WriterMetrics
 from storage.writer.records_stage import RecordsStage
 from storage.writer.source import GroupedSource
 from storage.writer.stage import EventsStage
-
-log = logging.getLogger(__name__)
 
 _BLOCK_BYTES: Final = 64 * 1024 * 1024
 _GC_THRESHOLDS: Final = (50_000, 20, 50)

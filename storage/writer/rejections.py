@@ -1,7 +1,7 @@
 """Records and events that the writer puts into the dead letters, or gets back from there. Pure."""
 
 from collections.abc import Sequence, Set
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
@@ -15,24 +15,14 @@ from schemas.chunks import (
     decode_grouped,
 )
 
+if TYPE_CHECKING:
+    from broker.types import Record
+
 UNCOUNTED: Final = b"whole"
 """No event of the record was counted as a dead letter: it was undecodable, or is sent again."""
 Headers = tuple[tuple[str, bytes], ...]
 EventKey = tuple[int, bytes]
 """Project and id of an event."""
-
-
-class Record(Protocol):
-    """The fields of a Kafka record that a block reads."""
-
-    @property
-    def partition(self) -> int: ...  # noqa: D102
-    @property
-    def offset(self) -> int: ...  # noqa: D102
-    @property
-    def value(self) -> bytes | None: ...  # noqa: D102
-    @property
-    def headers(self) -> Headers: ...  # noqa: D102
 
 
 class RejectedRecord(Struct, frozen=True):
@@ -61,7 +51,7 @@ class PutBack(Struct, frozen=True):
 
 
 def rejected_event(
-    record: Record, chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
+    record: "Record", chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
 ) -> RejectedRecord:
     """One event of a record, rejected alone."""
     return RejectedRecord(
@@ -75,7 +65,7 @@ def rejected_event(
     )
 
 
-def dead_letter_headers(record: Record, origin: bytes) -> Headers:
+def dead_letter_headers(record: "Record", origin: bytes) -> Headers:
     """The headers of a dead letter, with which it is put back."""
     original = (header for header in record.headers if header[0] != REPLAYED_HEADER)
     return (*original, (REPLAYED_HEADER, origin))
@@ -96,7 +86,7 @@ def _excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]])
     )
 
 
-def sent_again(record: Record, wanted: Set[EventKey]) -> tuple[bytes, Headers, set[EventKey]]:
+def sent_again(record: "Record", wanted: Set[EventKey]) -> tuple[bytes, Headers, set[EventKey]]:
     """Value and headers of a record that holds only the wanted events of a readable record, and which these are.
 
     The writer completes it by ids, and changes no outcome for it.

@@ -19,7 +19,7 @@ import pyarrow as pa
 from clickhouse_connect.driver.exceptions import ClickHouseError, Error, OperationalError
 
 from storage import client
-from storage.migrations.migrate import migrations
+from storage.migrations.migrate import migrations, statements
 from storage.reader import stored_ids
 from storage.writer import (
     block_inserter,
@@ -51,7 +51,7 @@ _WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")
 _CREATED: Final = {
     statement.split(maxsplit=6)[5]: statement
     for migration in migrations()
-    for statement in migration.statements()
+    for statement in statements(migration.sql)
     if statement.startswith("CREATE TABLE")
 }
 LATEST_WINDOWS: Final = {

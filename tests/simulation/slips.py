@@ -264,6 +264,7 @@ SLIPS: Final = {
     "writer: a put back event moves the position": Slip(f"{_BLOCKS}.Block._feed", "return chunk.offset if origin is None else source_offset", "return chunk.offset"),
     "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(chunk, event))", "*_stored_days(chunk, event)[::-1])"),
     "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_reliable", "(now - then + 1) * _WINDOW_PARTS <= window", "now - then <= 4 * window"),
+    "writer: a pause since the plan is not seen": Slip(f"{_TOKENS}.is_reliable", "0 < mark.pauses == state.mark.pauses and", ""),
     "writer: pauses are not waited for": Slip(f"{_GUARD}.__call__", "await self._wait_for_pauses()", "False"),
     "writer: an insert may come late": Slip(f"{_GUARD}.__call__", "return session", "return {}"),
     "writer: a refused block is dropped": Slip(
@@ -350,6 +351,7 @@ AREAS: Final = {
     "writer: payload and event days are swapped": {"short_payloads"},
     "writer: half a window is a whole one": {"lost answer"},
     "writer: pauses are not waited for": {"clickhouse"},
+    "writer: a pause since the plan is not seen": {"at completion", "refusal", "kill in a slow completion"},
     "writer: an insert may come late": {"frozen before an insert"},
     "completion: payloads are forgotten": {"clickhouse", "at second insert"},
     "completion: erased events come back": {"erase", "reset"},
@@ -432,6 +434,7 @@ SEEDS: Final[dict[str, int]] = {
     "changelog: another's write is not noticed": 51,
     "writer: a commit without an answer is sent again": 585,
     "writer: payload and event days are swapped": 5,
+    "writer: a pause since the plan is not seen": 324,
     "completion: payloads are forgotten": 1544,
     "completion: erased events come back": 17,
     "repair: only the first project's days": 1544,

@@ -10,7 +10,7 @@ from local.clickhouse.server import LocalClickHouse
 from storage.analyst_views import DEFINER, TABLES, VIEWS, create, own_views
 from storage.analysts.grants import Analyst, analyst_statements, role_statements, view_statements
 from storage.client import Client
-from storage.migrations.migrate import migrate, migrations
+from storage.migrations.migrate import migrate, migrations, statements
 from tests.integration.storage.analysts.session import Refused, Session
 from tests.integration.storage.analysts.world import OTHER, SHOP, World
 
@@ -90,7 +90,7 @@ def test_a_view_that_a_migration_replaces_shows_no_hidden_row_for_a_moment(
     database: Client, analyst: Session
 ) -> None:
     (views,) = [migration for migration in migrations() if migration.name == "analysts"]
-    for statement in views.statements():
+    for statement in statements(views.sql):
         create(database, statement.replace("CREATE VIEW IF NOT EXISTS", "CREATE OR REPLACE VIEW", 1))
         for view in re.findall(r"VIEW IF NOT EXISTS (analyst_\w+)\n", statement):
             assert analyst.rows(f"SELECT DISTINCT project_id FROM {view}") == [[OTHER]]

@@ -22,7 +22,7 @@ def test_migrating_again_changes_nothing(clickhouse_database_url: str) -> None:
 def test_a_migration_that_was_interrupted_is_completed(clickhouse_database_url: str) -> None:
     client = open_client(clickhouse_database_url)
     try:
-        first = next(migrations()[0].statements((26, 2)))
+        first = next(statements(migrations()[0].sql, (26, 2)))
         client.command(first)
         assert migrate(clickhouse_database_url) == migrations()
     finally:

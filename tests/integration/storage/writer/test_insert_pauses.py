@@ -13,7 +13,7 @@ import pytest
 from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
-from storage.migrations.migrate import migrations
+from storage.migrations.migrate import migrations, statements
 from storage.repair.reconcile import compare
 from storage.writer.consistent_read import NoConsistentRead, read_consistently, read_in_pause
 from storage.writer.event_rows import EventColumns
@@ -191,7 +191,7 @@ async def test_a_rollup_that_is_repaired_between_two_tries_of_a_block_is_not_cou
     client = stage.client()
     try:
         rows, plan = await planned(stage)
-        [view] = [sql for one in migrations() for sql in one.statements() if "mv_issue_hour TO" in sql]
+        [view] = [sql for one in migrations() for sql in statements(one.sql) if "mv_issue_hour TO" in sql]
         client.command("DROP VIEW mv_issue_hour")
         insert(client, rows.columns.table(), plan.token(stage.topic))
         client.command(view)

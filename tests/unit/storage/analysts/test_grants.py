@@ -17,7 +17,7 @@ from storage.analysts.grants import (
     role_statements,
     view_statements,
 )
-from storage.migrations.migrate import migrations
+from storage.migrations.migrate import migrations, statements
 
 DOCKER = Path(__file__).parents[4] / "docker"
 # What only the local engine has.
@@ -103,7 +103,7 @@ def test_names_are_quoted() -> None:
 
 def test_every_view_of_the_migrations_is_named_and_reads_as_its_definer() -> None:
     head = re.compile(r"CREATE (?:OR REPLACE )?VIEW (?:IF NOT EXISTS )?(analyst_\w+)")
-    made = {s: match[1] for m in migrations() for s in m.statements() if (match := head.match(s))}
+    made = {s: match[1] for m in migrations() for s in statements(m.sql) if (match := head.match(s))}
     assert set(made.values()) == set(VIEWS)
     assert all("\nDEFINER = CURRENT_USER SQL SECURITY DEFINER\n" in statement for statement in made)
     own = list(view_statements("svc_bob", "svc_bob_views"))
@@ -113,7 +113,7 @@ def test_every_view_of_the_migrations_is_named_and_reads_as_its_definer() -> Non
 
 
 def test_the_tables_with_policies_are_those_that_the_views_read() -> None:
-    sql = "\n".join(s for m in migrations() for s in m.statements() if s.startswith("CREATE VIEW"))
+    sql = "\n".join(s for m in migrations() for s in statements(m.sql) if s.startswith("CREATE VIEW"))
     assert set(re.findall(r"(?:FROM|JOIN) (\w+)", sql)) == {*TABLES, "issue_of"}
     assert {view for view in VIEWS if f"{view}\n" not in sql} == set()
 
