@@ -10,7 +10,7 @@ issues. So the last records published in `grouped` are replayed with the fingerp
 | horizon | `seen` | no entry is missing before it: they have expired |
 | hole | no entry covers an offset after the horizon | the next offset is there, or at the batch start if that is earlier |
 | batch start | the last entry | `since`: what lies before it was published |
-| lost | a hole, or the last entry is merged | the end of `grouped` is read: it gives the boundary |
+| lost | a hole, or the last entry is merged | the end of `grouped` is read (`grouped_tail`): it gives the boundary |
 | boundary (`since`, `last`) | the end of `grouped`; the last entry, until it is passed | the range that may have been published in part |
 
 So a record from the next offset on is one of these (`batch.decide`):
