@@ -132,7 +132,9 @@ def _due(log: list[Message], start: int) -> list[SourceRecord]:
 @click.command()
 @click.option("--events", default=60_000, show_default=True)
 @click.option("--repeats", default=0.04, show_default=True)
-@click.option("--take", "handle_batch", default=120, show_default=True, help="Chunks of 100 events per batch.")
+@click.option(
+    "--take", "handle_batch", default=120, show_default=True, help="Chunks of 100 events per batch."
+)
 @click.option("--shape", "shapes", type=click.Choice(SHAPES), multiple=True, default=SHAPES)
 @click.option("--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL of events.")
 def stages(events: int, repeats: float, handle_batch: int, shapes: tuple[str, ...], data: Path) -> None:

@@ -30,21 +30,23 @@ _NEVER: Final = 1 << 62
 
 
 class EntryRange(NamedTuple):
-    """Offsets, day, key and last needed day of an entry, and whether it is left of expired ones."""
+    """Offsets, day, key and last needed day of an entry."""
 
     first: int
     last: int
     day: int
     key: bytes
     last_needed: int
-    only_ahead: bool
+
+    @property
+    def only_ahead(self) -> bool:
+        """Whether nothing but ids of future days is left of it."""
+        return self.last_needed > self.day
 
     @staticmethod
     def of(key: bytes, entry: DedupEntry | EntryHead) -> "EntryRange":
         """The range of an entry under its key."""
-        only_ahead = entry.only_ahead
-        last_needed = entry.last_needed if only_ahead else entry.day
-        return EntryRange(entry.first, entry.last, entry.day, key, last_needed, only_ahead)
+        return EntryRange(entry.first, entry.last, entry.day, key, entry.last_needed)
 
 
 class LogCompaction:

@@ -117,7 +117,6 @@ class EntryHead(Struct, frozen=True):
     last: int
     day: int
     last_needed: int
-    only_ahead: bool
     merged: bool
     boundary: tuple[int, int] | None
     clock: LogClock | None
@@ -125,20 +124,7 @@ class EntryHead(Struct, frozen=True):
     @staticmethod
     def of(value: bytes, entry: DedupEntry) -> "EntryHead":
         """The head of an entry with this value."""
-        only_ahead = entry.only_ahead
-        return EntryHead(
-            value,
-            entry.watermark_ms,
-            entry.batch_start,
-            entry.first,
-            entry.last,
-            entry.day,
-            entry.last_needed if only_ahead else entry.day,
-            only_ahead,
-            entry.merged,
-            entry.boundary,
-            entry.clock,
-        )
+        return EntryHead(value, *[getattr(entry, name) for name in EntryHead.__struct_fields__[1:]])
 
     @property
     def records(self) -> list[DedupRecord]:
