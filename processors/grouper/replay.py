@@ -36,13 +36,12 @@ class ReplayStart(NamedTuple):
     """What the entries of one partition say.
 
     `next_offset` is the first record to read (None: the log's start), `decided` holds the recorded decisions from there on.
-    Records before `published` only restore ids; from there on they are published again as recorded. `lost` says whether entries
-    are missing, `boundary` is that of the last entry.
+    `batch_start` and `boundary` are those of the last entry; `lost` says whether entries are missing.
     """
 
     next_offset: int | None
     decided: dict[int, DedupRecord]
-    published: int = 0
+    batch_start: int = 0
     lost: bool = True
     boundary: tuple[int, int] | None = None
 

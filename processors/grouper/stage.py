@@ -155,8 +155,8 @@ class GrouperStage(PartitionStage[PartitionState]):
             await self._tail.read(partition, recorded, self.assigned_at) if start.lost or recorded else None
         )
         if boundary is None or boundary.last < next_offset:
-            return ReplayBoundary(start.published)
-        return boundary._replace(since=max(boundary.since, start.published))
+            return ReplayBoundary(start.batch_start)
+        return boundary._replace(since=max(boundary.since, start.batch_start))
 
     async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
         """Handle records of several partitions. On return all their outputs are safe.
