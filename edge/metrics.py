@@ -56,6 +56,7 @@ class EdgeMetrics:
         registry = self.registry = CollectorRegistry()
         counter = partial(Counter, registry=registry)
         gauge = partial(Gauge, registry=registry, multiprocess_mode="livesum")
+        greatest = partial(Gauge, registry=registry, multiprocess_mode="livemax")
         self.requests = counter(
             "svc_edge_requests", "Requests answered, by endpoint and status.", ["endpoint", "status"]
         )
@@ -102,18 +103,11 @@ class EdgeMetrics:
         self.quarantined_bytes = gauge(
             "svc_edge_spool_quarantined_bytes", "Bytes of segments that were quarantined and are still there."
         )
-        self.undelivered = Gauge(
+        self.undelivered = greatest(
             "svc_edge_undelivered_seconds",
             "Time for which something has waited in the spool and Kafka has acknowledged nothing.",
-            multiprocess_mode="livemax",
-            registry=registry,
         )
-        self.spool_age = Gauge(
-            "svc_edge_spool_age_seconds",
-            "Age of the oldest event in the disk spool.",
-            multiprocess_mode="livemax",
-            registry=registry,
-        )
+        self.spool_age = greatest("svc_edge_spool_age_seconds", "Age of the oldest event in the disk spool.")
         self.kafka_up = Gauge(
             "svc_edge_kafka_up",
             "1 while Kafka acknowledges, in every worker.",

@@ -1,6 +1,7 @@
 """Prometheus metrics: requests by route and status, their duration, and a few security counters."""
 
 import time
+from functools import partial
 
 from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
@@ -15,11 +16,9 @@ class DashboardMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "svc_dashboard_requests",
-            "Responses by route, method and status",
-            ["route", "method", "status"],
-            registry=self.registry,
+        counter = partial(Counter, registry=self.registry)
+        self.requests = counter(
+            "svc_dashboard_requests", "Responses by route, method and status", ["route", "method", "status"]
         )
         self.seconds = Histogram(
             "svc_dashboard_request_seconds",
@@ -28,23 +27,17 @@ class DashboardMetrics:
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.damaged_payloads = Counter(
-            "svc_dashboard_damaged_payloads",
-            "Requests for events whose stored payload is damaged",
-            registry=self.registry,
+        self.damaged_payloads = counter(
+            "svc_dashboard_damaged_payloads", "Requests for events whose stored payload is damaged"
         )
-        self.cached_responses = Counter(
+        self.cached_responses = counter(
             "svc_dashboard_shared_answers",
             "Requests answered from the response cache or a pending equal request",
-            registry=self.registry,
         )
-        self.refused_passwords = Counter(
-            "svc_dashboard_refused_passwords", "Wrong passwords", registry=self.registry
-        )
-        self.throttled_passwords = Counter(
+        self.refused_passwords = counter("svc_dashboard_refused_passwords", "Wrong passwords")
+        self.throttled_passwords = counter(
             "svc_dashboard_throttled_passwords",
             "Sign-in attempts refused by the throttle without a password check",
-            registry=self.registry,
         )
 
     def text(self) -> web.Response:
