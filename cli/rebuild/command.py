@@ -115,6 +115,7 @@ async def _issues(need: Need, *, stored: bool) -> tuple[int, int]:
     new = await (issues(need) if stored else no_issues(need.processors))
     deleted = await empty(need.processors, Topic.ISSUES)
     written = await write(need.processors, Topic.ISSUES, new.records)
+    await write(need.processors, Topic.ISSUE_DELTAS, new.signals)
     await write(need.processors, Topic.SEEN, new.positions)
     return deleted, written
 

@@ -6,22 +6,26 @@ logs up to known positions, and counting can resume from there.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 import click
+import msgspec
 from msgspec import Struct
 
-from broker.client import administering, committed_offsets, name_of, reading, writing
+from broker.client import administering, committed_offsets, name_of, reading, records_before, writing
 from broker.consumer_lag import lags, readers
 from broker.types import Consumer, TopicPartition
 from cli.rebuild.dedup_log import IdKeys, entries
 from cli.rebuild.issues import Covered, Sources, rebuilt
+from cli.rebuild.merges import news
 from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
 from processors.grouper.event_outline import decode_event, grouping_event
 from schemas.chunks import SOURCE_HEADER
 from schemas.errors import BadPayload
-from schemas.issues import IssueRecord, encode_json
+from schemas.increments import is_bundle
+from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
 from schemas.payload import decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS
@@ -30,7 +34,7 @@ from storage.client import Client, open_client
 from storage.repair import rebuild_queries
 from storage.writer.plan import NoBlock, decode_plan
 
-Message = tuple[int, bytes, bytes]
+Message = tuple[int, bytes | None, bytes]
 """Partition, key and value of a record."""
 _PAYLOAD: Final = (
     "SELECT payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
@@ -46,15 +50,20 @@ class Need(Struct, frozen=True):
 
 
 class Issues(NamedTuple):
-    """Records of the topic `issues`, and the matching positions in `issue-deltas` for the topic `seen`."""
+    """Records of the topic `issues`, the matching positions in `issue-deltas` for the topic `seen`, and signals for `issue-deltas`."""
 
     records: list[Message]
     positions: list[Message]
+    signals: list[Message]
 
 
 async def issues(need: Need) -> Issues:
     """The issues. Raises ClickException if ClickHouse is incomplete, KafkaError and ClickHouseError."""
     covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
+    covered = covered._replace(
+        unread=await _unread(need.processors, covered.deltas),
+        versions={p: position.versions for p, position in (await folded(need.processors)).items()},
+    )
     client = open_client(need.writer.clickhouse_url)
     try:
         sources = Sources(
@@ -72,16 +81,20 @@ async def issues(need: Need) -> Issues:
     finally:
         client.close()
     partitions = len(covered.events)
-    records = [
+    records: list[Message] = [
         (int(issue.id, 16) % partitions, issue.id.encode(), encode_json(issue)) for issue in rebuilt_issues
     ]
-    return Issues(records, _positions(covered.deltas, rebuilt_issues))
+    signals: list[Message] = [
+        (int(signal.issue, 16) % partitions, None, encode_json(DeltaRecord(signal=signal)))
+        for signal in news(rebuilt_issues)
+    ]
+    return Issues(records, _positions(covered.deltas, rebuilt_issues), signals)
 
 
 async def no_issues(settings: ProcessorsSettings) -> Issues:
     """No issues, and positions from which the remaining `issue-deltas` are folded completely. Raises KafkaError."""
     tps = await _partitions(settings, name_of(settings, Topic.ISSUE_DELTAS))
-    return Issues([], _positions({tp.partition: -1 for tp in tps}, []))
+    return Issues([], _positions({tp.partition: -1 for tp in tps}, []), [])
 
 
 async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
@@ -213,6 +226,23 @@ async def _deltas(need: Need, partitions: list[int]) -> dict[int, int]:
     committed = await _commits(need.processors, need.processors.processors_app, tps)
     offsets = {tp.partition: max(-1, committed[tp][0] - 1) for tp in tps}
     return offsets | {p: position.offset for p, position in (await folded(need.processors)).items()}
+
+
+async def _unread(settings: ProcessorsSettings, deltas: Mapping[int, int]) -> list[DeltaRecord]:
+    """The commands and signals behind these offsets of `issue-deltas`."""
+    topic = name_of(settings, Topic.ISSUE_DELTAS)
+    tps = [TopicPartition(topic, p) for p in deltas]
+    found: list[DeltaRecord] = []
+    async with reading(settings) as consumer:
+        begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
+        consumer.assign(tps)
+        for tp in tps:
+            consumer.seek(tp, max(begins[tp], deltas[tp.partition] + 1))
+        async for record in records_before(consumer, ends):
+            with suppress(msgspec.DecodeError):
+                if record.value and not is_bundle(record.value):
+                    found.append(decode_delta(record.value))
+    return found
 
 
 async def _commits(

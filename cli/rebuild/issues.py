@@ -4,18 +4,19 @@ Counts are those of the stored events; if older events have expired, the last st
 records include the logs up to the given positions, so that repeated records are dropped.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
+from cli.rebuild.merges import Merges
 from processors.aggregator.lifecycle import fix_in
-from processors.aggregator.totals import Users, figures, recent, whole
-from schemas.ids import hex64, id_text, issue_id, user_hash
-from schemas.issues import IssueRecord, Status
+from processors.aggregator.totals import Users, recent, whole
+from schemas.ids import hex64, id_text, issue_id, parse_hex64, user_hash
+from schemas.issues import DeltaRecord, IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life
-from schemas.merges import Member
 from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 
 _POSITION: Final = 24
@@ -36,10 +37,15 @@ class Sources(NamedTuple):
 
 
 class Covered(NamedTuple):
-    """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`."""
+    """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`.
+
+    `unread` are the commands and signals behind it; `versions` sums up the issues' versions there by partition, where it is known.
+    """
 
     events: Mapping[int, int]
     deltas: Mapping[int, int]
+    unread: Sequence[DeltaRecord] = ()
+    versions: Mapping[int, int] = {}
 
 
 class _IssueState(NamedTuple):
@@ -83,6 +89,7 @@ def rebuilt(
     stored: dict[int, StoredCounts] = {}
     for count in counts:
         stored[issue_id(count.project, count.fingerprint)] = count
+    unread = _unrecorded(stored_rows, covered)
     records = {
         issue: _record(
             issue,
@@ -91,14 +98,17 @@ def rebuilt(
             stored_rows,
             changes.get(issue, []),
             covered,
+            unread.get(issue, set()),
             sources,
         )
         for issue in {**stored, **stored_rows}
     }
+    merges = Merges(records.values(), changes, covered.unread)
     for issue, row in stored_rows.items():
-        if len(row.fingerprints) > 1 and not row.merged_into:
-            _join(records, issue, row, changes.get(issue, []))
-    return [whole(record) if record.life.members else record for record in records.values()]
+        if not row.merged_into:
+            merges.link(hex64(issue), row.fingerprints[1:], changes.get(issue, []))
+    merges.take_up()
+    return [whole(record) if record.life.members else record for record in merges.records.values()]
 
 
 def _record(
@@ -108,25 +118,45 @@ def _record(
     stored_rows: Mapping[int, StoredIssue],
     changes: list[StoredChange],
     covered: Covered,
+    unrecorded: Set[str],
     sources: Sources,
 ) -> IssueRecord:
-    """The record of one fingerprint, without members."""
+    """The record of one fingerprint, without members. `unrecorded` are commands whose effects the row can't show."""
     known = 0 if row is None else row.events - _of_members(row, stored_rows)
     record = _shown_alone(row, known) if row is not None else None
-    behind = stored is not None and stored.events > known
+    newer = max(0, stored.events - known) if stored is not None else 0
     if stored is not None:
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
-    state = _state(changes, row) if behind or row is None else _of_row(row)
+    state = _of_row(row) if row is not None and not newer else _state(changes, row)
     record = replace(record, **state._asdict())
     life = _life(record, changes, sources, stored)
+    if not newer:
+        # Told before the processors were killed, they are read again.
+        life = replace(life, commands=tuple(name for name in life.commands if name not in unrecorded))
     deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
     return replace(
         record,
-        version=max(record.events, 1 if row is None else row.version + 1),
+        # Greater than that of any news which were sent and not recorded.
+        version=(1 if row is None else row.version + 1) + newer + len(covered.unread),
         positions={p: offset for p, offset in covered.events.items() if offset >= 0},
         life=replace(life, applied=deltas),
     )
+
+
+def _unrecorded(rows: Mapping[int, StoredIssue], covered: Covered) -> dict[int, set[str]]:
+    """Unread commands by issue, where no row of its partition is newer than the position."""
+    sums = Counter[int]()
+    for row in rows.values():
+        sums[row.issue % len(covered.deltas)] += row.version
+    commands: dict[int, set[str]] = {}
+    for delta in covered.unread:
+        issue = None if delta.command is None else parse_hex64(delta.command.issue)
+        if delta.command is not None and issue is not None:
+            partition = issue % len(covered.deltas)
+            if sums[partition] <= covered.versions.get(partition, -1):
+                commands.setdefault(issue, set()).add(delta.command.id)
+    return commands
 
 
 def _of_members(row: StoredIssue, stored_rows: Mapping[int, StoredIssue]) -> int:
@@ -279,34 +309,3 @@ def _commands(issue: str, changes: list[StoredChange]) -> list[str]:
     names = [change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0] for change in changes]
     # Activities caused by events have a source position instead.
     return list(dict.fromkeys(name for name in names if len(name) > _POSITION))
-
-
-def _join(records: dict[int, IssueRecord], issue: int, row: StoredIssue, changes: list[StoredChange]) -> None:
-    """Link the records of merged issues to their root."""
-    root = records[issue]
-    members: dict[str, Member] = {}
-    for fingerprint in row.fingerprints[1:]:
-        part = issue_id(row.project, fingerprint)
-        if part not in records:
-            continue
-        name = hex64(fingerprint)
-        join = _joined_by(root.id, name, changes)
-        alone = records[part]
-        records[part] = alone = replace(
-            alone,
-            merged_into=root.id,
-            life=replace(alone.life, join=join, members={}, home=None, signals=(f"join-{root.id}-{join}",)),
-        )
-        members[alone.id] = Member(name, join, alone.version, figures(alone))
-    # Without these, an answer that is read again from the log would be treated as unexpected.
-    answers = tuple(f"joined-{part}-{member.join}" for part, member in members.items())
-    records[issue] = replace(root, life=replace(root.life, members=members, signals=answers))
-
-
-def _joined_by(issue: str, fingerprint: str, changes: list[StoredChange]) -> str:
-    """The command that merged a fingerprint; ids of merge activities are `issue-command-merged-part`."""
-    join = ""
-    for change in changes:
-        if change.kind == "merged" and fingerprint in change.data.get("fingerprints", ()):
-            join = change.id.removeprefix(f"{issue}-").rpartition("-merged")[0]
-    return join

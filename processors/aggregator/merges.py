@@ -129,7 +129,8 @@ def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
     """Apply `refused` and `left`: the request is answered."""
     kind = "join" if signal.kind == "refused" else "leave"
     request = record.life.pending.get(signal.sender)
-    if request is None or request.kind != kind:
+    # A refusal that is read again must not end a later request.
+    if request is None or request.kind != kind or (kind == "join" and request.command != signal.join):
         return Exchanged(record)
     return Exchanged(
         replace(record, life=replace(record.life, pending=_without(record.life.pending, signal)))

@@ -283,8 +283,8 @@ SLIPS: Final = {
     "erasure: rollups are not counted again": Slip(f"{_USER}._erase_week", "repair_where(client, queries, _QUIET_SECONDS)", "pass"),
     "erasure: it is done before it begins": Slip(f"{_USER}.resume", '("user", "deleting")', '("user", "done")'),
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}"),
-    "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "version=max(record.events, 1 if row is None else row.version + 1)", "version=1"),
-    "rebuild: members are forgotten": Slip(f"{_REBUILD}.rebuilt", "_join(records, issue, row, changes.get(issue, []))", "pass"),
+    "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "version=(1 if row is None else row.version + 1) + newer + len(covered.unread)", "version=1"),
+    "rebuild: members are forgotten": Slip(f"{_REBUILD}.rebuilt", "merges.link(hex64(issue), row.fingerprints[1:], changes.get(issue, []))", "pass"),
 }  # fmt: skip
 
 AREAS: Final = {

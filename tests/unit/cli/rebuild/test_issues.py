@@ -137,7 +137,7 @@ def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> No
     whole, part = issue_id(PROJECT, 2), issue_id(PROJECT, 3)
     rows = [stored_row(2, 3, events=12), stored_row(3, events=7, merged_into=whole)]
     merging = StoredChange(
-        START, f"{hex64(whole)}-{COMMAND}-merged-x", "merged", {"fingerprints": [hex64(3)]}
+        START, f"{hex64(whole)}-{COMMAND}-merged-{hex64(part)}", "merged", {"fingerprints": [hex64(3)]}
     )
     records = {
         record.id: record

@@ -200,6 +200,15 @@ async def test_a_member_that_was_told_to_leave_by_an_earlier_state_of_its_issue_
     assert world.issue(2).merged_into is None
 
 
+async def test_a_refusal_of_an_earlier_merge_does_not_end_the_request_of_a_later_one() -> None:
+    world = await with_issues(1, 2)
+    world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
+    refused = Signal("refused", id_of(1), id_of(2), str(PROJECT), "earlier")
+    world.put(int(id_of(1), 16) % PARTITIONS, DeltaRecord(signal=refused))
+    await world.settle()
+    assert (world.issue(1).events, world.issue(2).merged_into) == (3, id_of(1))
+
+
 async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for() -> None:
     world = await with_issues(1)
     issue = await merged(world, 1, 9)

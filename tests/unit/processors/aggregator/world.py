@@ -207,7 +207,7 @@ class World:
 
     def ask(self, issue: str, kind: str, data: Mapping[str, object], command_id: str = "") -> str:
         """A command; its id."""
-        made = command_id or f"c{next(self._ids)}"
+        made = command_id or f"command-{next(self._ids):028}"
         command = Command(made, issue, str(PROJECT), kind, "ann", iso(START), dict(data))
         self.put(int(issue, 16) % PARTITIONS, DeltaRecord(command=command))
         return made
