@@ -30,7 +30,7 @@ class Renewer:
 
     fresh_seconds: Final = 5.0
 
-    def __init__(self, plan: BlockPlan, record: Callable[[BlockPlan], Awaitable[None]]) -> None:
+    def __init__(self, plan: BlockPlan, record: Callable[[], Awaitable[None]]) -> None:
         self.plan = plan
         self._record = record
         self._at = -inf
@@ -40,7 +40,7 @@ class Renewer:
         # From before it is recorded: the process may be frozen before it hears that it was.
         now = time.monotonic()
         if always or now - self._at > self.fresh_seconds:
-            await self._record(self.plan)
+            await self._record()
             self._at = now
 
 

@@ -23,8 +23,9 @@ A session lasts from one rebalance to the next; a client whose errors don't end 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from broker.consumer_lag import nobody_reads
@@ -147,7 +148,7 @@ class EventsStage:
             self._metrics.repeated_blocks.inc()
             log.info("replaying a planned block of %d rows", len(block), extra={"token": plan.token("")})
             ours = {p: at.offset for p, at in committed.items() if at.state == plan}
-            await self._inserter.replay(block, Renewer(plan, self._recorder(ours)))
+            await self._inserter.replay(block, self._renewer(plan, ours))
             ends = plan.ends(block.source_offsets)
             await self._source.commit({p: ends[p] for p in ours})
         committed = await self._source.committed(partitions)
@@ -195,19 +196,17 @@ class EventsStage:
             plan = block.plan(await self._inserter.mark())
             ends = plan.ends(block.source_offsets)
             if len(block) or block.rejected or block.put_back:
-                renew = Renewer(plan, self._recorder({r.partition: r.first for r in plan.ranges}))
+                renew = self._renewer(plan, {r.partition: r.first for r in plan.ranges})
                 await renew()
                 await self._inserter.deliver(block, renew)
             await self._source.commit(ends)
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 
-    def _recorder(self, offsets: Mapping[int, int]) -> Callable[[BlockPlan], Awaitable[None]]:
-        """A function that commits a plan at the first records of its block."""
-
-        async def record(plan: BlockPlan) -> None:
-            await self._source.commit({partition: (offset, plan) for partition, offset in offsets.items()})
-
-        return record
+    def _renewer(self, plan: BlockPlan, offsets: Mapping[int, int]) -> Renewer:
+        """What commits the plan at the first records of its block."""
+        return Renewer(
+            plan, partial(self._source.commit, {p: (offset, plan) for p, offset in offsets.items()})
+        )
 
     # Membership in the group.
 

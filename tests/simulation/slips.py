@@ -257,7 +257,7 @@ SLIPS: Final = {
     "writer: a block is committed before its insert": Slip(
         f"{_STAGE}._flush", "                await self._inserter.deliver(", "                await self._source.commit(ends); await self._inserter.deliver("
     ),
-    "writer: a plan is not replayed": Slip(f"{_STAGE}._restore", "await self._inserter.replay(block, Renewer(plan, self._recorder(ours)))", "pass"),
+    "writer: a plan is not replayed": Slip(f"{_STAGE}._restore", "await self._inserter.replay(block, self._renewer(plan, ours))", "pass"),
     "writer: a replay reads one record less": Slip(f"{_STAGE}._read_plan", "span.first, span.last)", "span.first, max(span.first, span.last - 1))"),
     "writer: a commit without an answer is sent again": Slip("broker.commit.commit_once", "consumer._client.send = sent", "pass"),
     "writer: repeated positions are stored": Slip(f"{_BLOCKS}.Block._feed", "chunk.offset <= source_offset", "chunk.offset < source_offset"),
@@ -432,9 +432,9 @@ SEEDS: Final[dict[str, int]] = {
     "merges: old news count": 238,
     "life: a limit is one late": 302,
     "changelog: another's write is not noticed": 51,
-    "writer: a commit without an answer is sent again": 585,
+    "writer: a commit without an answer is sent again": 1069,
     "writer: payload and event days are swapped": 5,
-    "writer: a pause since the plan is not seen": 324,
+    "writer: a pause since the plan is not seen": 118,
     "completion: payloads are forgotten": 1544,
     "completion: erased events come back": 17,
     "repair: only the first project's days": 1544,

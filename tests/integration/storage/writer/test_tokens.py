@@ -133,7 +133,7 @@ class Frozen(Renewer):
             "SELECT sleepEachRow(1) FROM numbers(6) SETTINGS function_sleep_max_microseconds_per_block = 10000000"
         )
 
-    async def _refused(self, _: BlockPlan) -> None:
+    async def _refused(self) -> None:
         raise CommitFailedError
 
 
@@ -169,7 +169,7 @@ class Overtaken(Renewer):
             raise CommitFailedError
         await self._complete()
 
-    async def _refused(self, _: BlockPlan) -> None:
+    async def _refused(self) -> None:
         raise CommitFailedError
 
 
@@ -181,7 +181,7 @@ async def test_a_block_that_another_writer_completes_after_the_checks_of_an_inse
     inserters = [Inserter(stage.url, "events", Health(), metrics) for _ in range(2)]
     one, other = (BlockInserter(inserter, letters, stage.topic, metrics) for inserter in inserters)
 
-    async def recorded(_: BlockPlan) -> None:
+    async def recorded() -> None:
         pass
 
     try:
