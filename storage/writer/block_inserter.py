@@ -32,14 +32,17 @@ from storage.writer.insert_guard import InsertGuard, Renewer, TokenUnreliable
 from storage.writer.inserter import Inserter, RefusedData
 from storage.writer.metrics import WriterMetrics
 from storage.writer.missing_rows import any_known, complete
+from storage.writer.rollups import ROLLUPS
 from storage.writer.server_state import server_state
 from storage.writer.tokens import ServerMark, is_reliable
 
 log = logging.getLogger(__name__)
 
 TABLE: Final = "ingest"
-_ANY: Final = """
-    SELECT 1 FROM (SELECT 1 FROM events LIMIT 1 UNION ALL SELECT 1 FROM erased_events LIMIT 1) LIMIT 1"""
+_ANY: Final = " UNION ALL ".join(
+    f"SELECT 1 FROM {table} LIMIT 1"  # noqa: S608 - names of our tables
+    for table in ("events", "payloads", "erased_events", *(rollup.table for rollup in ROLLUPS))
+)
 _ADMITTED_SECONDS: Final = 5.0
 """After these, no insert arrives whose writer had looked for pauses before: its session has ended."""
 _MARK_BLOCKS: Final = 100
@@ -92,7 +95,7 @@ class BlockInserter:
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
     async def has_rows(self) -> bool:
-        """Whether any event is stored, or was and is erased."""
+        """Whether any event is stored, or was and is erased; of a block that `events` refused, the other tables may have some."""
         return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:

@@ -120,15 +120,18 @@ class Block:
         return not known
 
     def rejection(self, row: int, project: int, event_id: bytes, reason: str) -> RejectedRecord:
-        """The event of a row that the server refused."""
-        _, record = self._records[bisect_right(self._records, row, key=itemgetter(0)) - 1]
-        chunk = decode_grouped(record.value or b"")
-        events = decode_chunk(chunk.chunk)
-        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
-            event = events[position]
-            if event.id == event_id and event.project == project:
-                return rejected_event(record, chunk, event, chunk.groupings[group], "refused", reason)
-        raise LookupError(f"row {row} is not of {record.partition}/{record.offset}")
+        """The event of a row that the server refused. Of one that was put back the last copy is refused: the others were before."""
+        at = bisect_right(self._records, row, key=itemgetter(0))
+        came_back = any((copy.event.project, copy.event.id) == (project, event_id) for copy in self.put_back)
+        records = self._records if came_back else self._records[at - 1 : at]
+        for _, record in reversed(records):
+            chunk = decode_grouped(record.value or b"")
+            events = decode_chunk(chunk.chunk)
+            for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+                event = events[position]
+                if event.id == event_id and event.project == project:
+                    return rejected_event(record, chunk, event, chunk.groupings[group], "refused", reason)
+        raise LookupError(f"row {row} is of no record")
 
 
 def _stored_days(chunk: GroupedChunk, event: ChunkEvent) -> tuple[int, int]:

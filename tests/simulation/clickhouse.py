@@ -287,7 +287,8 @@ class Server:
 
     def _any(self, *_: Any) -> Work:
         yield 0.0
-        return [[1]] if self.tables["events"].parts or self.erasing.never_again else []
+        fed = any(table.parts or table.counts for table in self.tables.values())
+        return [[1]] if fed or self.erasing.never_again else []
 
     def _running(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0

@@ -105,12 +105,14 @@ class Consumer(Client):
             if not answer.done():
                 answer.set_result((generation, partitions))
 
-        member = self._member = self._member or Member(self._instance, self._process, self._told)
-
         def serve() -> None:
             # A closed connection carries no request.
-            if not self._stopped:
-                self._group.join(member, self._topics, joined)
+            if self._stopped:
+                return
+            if self._member is None or self._group.members.get(self._instance) is not self._member:
+                # Whom the group has forgotten, or replaced by another of the name, gets a new id: commits under the old one are refused.
+                self._member = Member(self._instance, self._process, self._told)
+            self._group.join(self._member, self._topics, joined)
 
         await self._ask(serve, 1e9)
         self._generation, partitions = await answer

@@ -33,7 +33,7 @@ Dead = Mapping[tuple[int, bytes], int]
 
 
 def dead_events(broker: Broker, server: Server) -> Dead:
-    """The dead letters of the writer whose event is not stored."""
+    """The dead letters of the writer whose event is not stored, and was not erased after it was put back and stored."""
     [log] = broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
     dead: dict[tuple[int, bytes], int] = {}
     for record in log.records:
@@ -41,8 +41,9 @@ def dead_events(broker: Broker, server: Server) -> Dead:
             chunk = decode_grouped(record.value or b"")
             for event, group in zip(decode_chunk(chunk.chunk), chunk.grouping_of, strict=True):
                 dead[event.project, event.id] = chunk.groupings[group].fingerprint
-    for row in server.tables["events"].rows:
-        dead.pop((row.project, row.id[::-1]), None)
+    stored = {(row.project, row.id) for row in server.tables["events"].rows}
+    for project, number in stored | server.erasing.never_again:
+        dead.pop((project, number[::-1]), None)
     return dead
 
 

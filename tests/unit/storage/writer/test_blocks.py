@@ -156,6 +156,16 @@ def test_a_refused_row_is_traced_to_its_event() -> None:
     assert (rejected.offset, rejected.event) == (5, wanted)
 
 
+def test_an_event_that_is_refused_again_beside_its_first_copy_is_a_dead_letter_once_more() -> None:
+    first, again = Record(4, chunk(2, [FRAME])), Block()
+    [event] = decode_chunk(decode_grouped(first.value or b"").chunk)
+    block = Block()
+    feed(block, [first])
+    letter = block.rejection(0, 7, event.id, "too odd")
+    feed(again, [first, Record(9, letter.value, headers=letter.headers)])
+    assert [letter.offset, again.rejection(0, 7, event.id, "too odd").offset] == [4, 9]
+
+
 @given(st.data())
 def test_however_often_processors_repeat_each_source_record_is_taken_once(data: st.DataObject) -> None:
     """A processor that crashed starts again at a source position at or before the one it had reached."""
