@@ -346,8 +346,9 @@ class Schedule:
             return "dead letters are not replayed"
         if any(segments.is_name(path.name) for path in self.folder.iterdir()):
             return "the spool is not empty"
-        # After a rebuild, the commits are no news.
-        return self._behind() or (self.is_rebuilt and unread(self.broker)) or self._unrepaired()
+        # After a rebuild, or where `seen` was lost and the processors read it again, the commits are no news.
+        is_read_again = self.is_rebuilt or self._restarted
+        return self._behind() or (is_read_again and unread(self.broker)) or self._unrepaired()
 
     def _behind(self) -> str:
         """A group that has not read all."""
