@@ -123,7 +123,10 @@ class EventColumns:
             "payload": joined([event.payload for event in events]),
             **_device_columns(devices, codes.pop("device")),
         }
-        arrays |= {name: encoded(column, list(self._codes[name])) for name, column in codes.items()}
+        arrays |= {
+            name: pa.DictionaryArray.from_arrays(pa.array(column), pa.array(self._codes[name], pa.string()))
+            for name, column in codes.items()
+        }
         return pa.table([arrays[name] for name in COLUMNS], names=list(COLUMNS))
 
 
@@ -157,11 +160,6 @@ def texts(values: Sequence[str]) -> pa.Array:
     return pa.array(values, pa.string())
 
 
-def encoded(codes: "np.ndarray[Any, Any]", values: Sequence[str]) -> pa.DictionaryArray:
-    """A dictionary-encoded column of strings."""
-    return pa.DictionaryArray.from_arrays(pa.array(codes), pa.array(values, pa.string()))
-
-
 def _device_columns(devices: Sequence[DeviceFields], codes: "np.ndarray[Any, Any]") -> dict[str, pa.Array]:
     columns = {
         "os": [device.os for device in devices],
@@ -169,12 +167,8 @@ def _device_columns(devices: Sequence[DeviceFields], codes: "np.ndarray[Any, Any
         "model": [device.model or "" for device in devices],
         "locale": [device.locale or "" for device in devices],
     }
-    arrays = {}
-    for name, values in columns.items():
-        distinct = _Codes()
-        of_device = np.array([distinct[value] for value in values], "i4")
-        arrays[name] = encoded(of_device[codes], list(distinct))
-    return arrays
+    of_device = {name: pa.array(values, pa.string()).dictionary_encode() for name, values in columns.items()}
+    return {name: values.take(pa.array(codes)) for name, values in of_device.items()}
 
 
 class _Codes(dict[Any, int]):
