@@ -54,7 +54,6 @@ class TopicView(Struct, frozen=True):
 
     @property
     def partitions(self) -> int:
-        """The number of partitions."""
         return len(self.replicas)
 
 

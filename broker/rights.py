@@ -38,7 +38,6 @@ class RequiredRights(Struct, frozen=True):
 
     @property
     def topics(self) -> list[Topic]:
-        """All topics, each once."""
         return list(dict.fromkeys([*self.reads, *self.writes, *self.describes]))
 
     @property

@@ -66,13 +66,11 @@ class RightsWatch:
         health.probe("rights", self.part)
 
     async def run(self) -> None:
-        """Watch until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             for ask in self._missing:
                 tasks.create_task(self._watch(ask))
 
     def part(self) -> Part:
-        """The missing rights, for readiness."""
         return Part(self._since.keys().isdisjoint(self._stops), self._sentence())
 
     async def _watch(self, ask: Ask) -> None:
@@ -133,7 +131,6 @@ class KafkaRights:
         return lacking(self._need, self._settings, view.allowed(self._names), view.groups)
 
     async def close(self) -> None:
-        """Disconnect."""
         self._admin = None
         await self._connected.aclose()
 

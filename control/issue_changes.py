@@ -82,12 +82,10 @@ class IssueChanges:
         return await self._update(issues, project, update, by, (key, str(project)))
 
     async def comment(self, issue: str, text: str, *, by: str, key: str = "") -> None:
-        """Comment on an issue."""
         projects = await self._projects([issue])
         await self._apply(projects, "comment", {"text": text}, by, (key, issue), text)
 
     async def merge(self, issue: str, issues: Sequence[str], *, by: str, key: str = "") -> Issue:
-        """Merge other issues into this one."""
         until = self._until()
         found = await self._records([issue, *issues])
         target, project = found[issue], found[issue].project_id

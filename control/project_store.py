@@ -56,7 +56,6 @@ class ProjectStore:
         self._task = asyncio.create_task(self._follower.run(), name="follow projects")
 
     async def stop(self) -> None:
-        """Stop following."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -77,7 +76,6 @@ class ProjectStore:
         return list(self._registry)
 
     def get(self, number: int) -> Project | None:
-        """A project by its id."""
         return self._registry.get(number)
 
     async def write(self, project: Project) -> Project:

@@ -133,7 +133,6 @@ class EdgeMetrics:
         self._times[endpoint](seconds)
 
     def malformed(self, status: int) -> None:
-        """Count a response to malformed HTTP."""
         self.requests.labels("malformed", status).inc()
 
     def count(self, project: str, sdk: str, outcome: str, reason: str, events: int = 1) -> None:

@@ -42,7 +42,6 @@ class Board:
         self._live: Live | None = None
 
     def changed(self, status: Status) -> None:
-        """Print one child's new status."""
         self._statuses[status.name] = status
         if status.state == "preparing" and not self._live:
             return

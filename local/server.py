@@ -31,7 +31,6 @@ class LocalServer(ABC):
 
     @property
     def pid(self) -> int | None:
-        """The process id of the running server."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self, timeout: float = 60) -> Self:

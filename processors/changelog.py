@@ -94,7 +94,6 @@ class PartitionLog:
             self.end = batch.last + 1
 
     def headers(self) -> list[tuple[str, bytes]]:
-        """The headers of the owner's records."""
         return [] if self.epoch is None else [(EPOCH_HEADER, b"%d" % self.epoch)]
 
 
@@ -112,7 +111,6 @@ class Changelog:
         self._logs: dict[int, PartitionLog] = {}
 
     def log(self, partition: int) -> PartitionLog:
-        """The log of a partition."""
         if partition not in self._logs:
             self._logs[partition] = PartitionLog(self._supersedes)
         return self._logs[partition]

@@ -19,7 +19,6 @@ class IssueView(Struct, frozen=True, kw_only=True):
 
     @property
     def assigned(self) -> bool:
-        """Whether the issue has an assignee."""
         return bool(self.assignee)
 
 

@@ -32,7 +32,6 @@ class Health:
         self._probes: dict[str, Callable[[], Part]] = {}
 
     def set(self, name: str, ok: bool, detail: str = "") -> None:
-        """Record the state of a part."""
         self._parts[name] = Part(ok, detail)
 
     def probe(self, name: str, ask: Callable[[], Part]) -> None:
@@ -40,7 +39,6 @@ class Health:
         self._probes[name] = ask
 
     def parts(self) -> dict[str, Part]:
-        """All parts by name."""
         return self._parts | {name: ask() for name, ask in self._probes.items()}
 
     @property

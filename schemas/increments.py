@@ -56,7 +56,6 @@ class Increment(Struct, array_like=True, gc=False):
 
     @property
     def releases(self) -> dict[str, int]:
-        """Events by release."""
         events: dict[str, int] = {}
         for row in self.rows:
             events[row.release] = events.get(row.release, 0) + row.events

@@ -125,7 +125,6 @@ class ProjectRegistry:
         return None if number is None else self._projects.get(number)
 
     def get(self, number: int) -> Project | None:
-        """A project by its id."""
         return self._projects.get(number)
 
     def __iter__(self) -> Iterator[Project]:

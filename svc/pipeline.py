@@ -24,9 +24,9 @@ class Poster(Protocol):
 
     url: str
 
-    def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer: ...  # noqa: D102
-    def close(self) -> None: ...  # noqa: D102
-    def after_fork(self) -> None: ...  # noqa: D102
+    def post(self, events: Sequence[bytes], timeout: float | None = None) -> Answer: ...
+    def close(self) -> None: ...
+    def after_fork(self) -> None: ...
 
 
 class QueuedEvent(NamedTuple):

@@ -100,7 +100,6 @@ class EventScope:
             self._notices.once(what, "tags are cut to the limits of the server: %s", _LIMITS[what])
 
     def clear_tags(self) -> None:
-        """Remove all tags."""
         self._tags = {}
 
     def add_crumb(self, crumb: Breadcrumb) -> None:
@@ -109,12 +108,10 @@ class EventScope:
             self._crumbs.append(crumb)
 
     def clear_crumbs(self) -> None:
-        """Empty the ring."""
         with self._lock:
             self._crumbs.clear()
 
     def snapshot(self) -> Snapshot:
-        """The current content."""
         with self._lock:
             while True:
                 try:

@@ -15,8 +15,8 @@ from svc.spool import EventSpool
 class Clock(Protocol):
     """Monotonic time and sleep."""
 
-    def now(self) -> float: ...  # noqa: D102
-    def sleep(self, seconds: float) -> None: ...  # noqa: D102
+    def now(self) -> float: ...
+    def sleep(self, seconds: float) -> None: ...
 
 
 class SystemClock:
@@ -130,7 +130,6 @@ class Transport:
             return self._settled.wait_for(lambda: pipeline.settled_to >= target, timeout)
 
     def _flush_here(self, target: int, timeout: float) -> bool:
-        """Flush in the caller's thread."""
         end = self._clock.now() + timeout
         while self._pipeline.settled_to < target and (left := end - self._clock.now()) > 0:
             wait = self.step(timeout=left)

@@ -60,12 +60,10 @@ class ReadApi:
             return response.status == 200
 
     async def counts(self) -> StoredEvents:
-        """The issues and their counts, without events."""
         issues = await self._pages("issues")
         return StoredEvents(len(issues), sum(issue["totalEvents"] for issue in issues))
 
     async def all(self) -> StoredEvents:
-        """The issues, their counts and the events."""
         result = await self.counts()
         result.ids.update(event["id"] for event in await self._pages("events"))
         return result

@@ -41,17 +41,14 @@ class Call(Generic[Q, B]):
 
     @property
     def state(self) -> State:
-        """The state of the application."""
         return state_of(self._request)
 
     @property
     def reader(self) -> Reader:
-        """The reader of ClickHouse."""
         return self.state.dependencies.reader
 
     @property
     def by(self) -> str:
-        """The authenticated user."""
         return self._request[IDENTITY].name
 
     @property
@@ -89,7 +86,6 @@ class Call(Generic[Q, B]):
         return await edit_project(self.state, project, change, self.request_name(project.id))
 
     def issue(self) -> str:
-        """The issue in the path."""
         return read_issue(self._request.match_info["issue"])
 
     def event(self) -> str:
@@ -97,7 +93,6 @@ class Call(Generic[Q, B]):
         return read_event(self._request.match_info["event"])
 
     def path(self, name: str) -> str:
-        """Another path parameter."""
         return str(self._request.match_info[name])
 
 

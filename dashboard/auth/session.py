@@ -102,7 +102,6 @@ class RevokedSessions:
         self._ids: dict[str, None] = {}
 
     def add(self, session: str) -> None:
-        """Revoke a session."""
         self._ids[session] = None
         if len(self._ids) > MAX_REVOKED:
             del self._ids[next(iter(self._ids))]

@@ -50,7 +50,6 @@ class SignInThrottle:
         return ThrottleDecision(_wait(failures, 1, now), 0.0 if failures else self._delay_seconds)
 
     def failed(self, address: str, password: str, now: float) -> None:
-        """Count a wrong password."""
         failures = self._failures_of(address, now)
         if hash(password) in failures:
             return

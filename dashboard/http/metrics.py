@@ -41,7 +41,6 @@ class DashboardMetrics:
         )
 
     def text(self) -> web.Response:
-        """The exposition format."""
         return web.Response(
             body=generate_latest(self.registry), headers={"Content-Type": CONTENT_TYPE_LATEST}
         )

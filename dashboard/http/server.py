@@ -44,7 +44,6 @@ class Server(web.Server):
     """Creates `DashboardConnection`s."""
 
     def __call__(self) -> RequestHandler:
-        """A protocol for a new connection."""
         return DashboardConnection(self, loop=self._loop, **self._kwargs)
 
 

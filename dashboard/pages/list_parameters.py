@@ -47,7 +47,6 @@ class ListParameters(Struct, frozen=True):
         return self.state or split_state(self.query)[0]
 
     def tab_link(self, state: str) -> str:
-        """Link to the list in another state."""
         return self.link(state=state, query=split_state(self.query)[1])
 
     def link(self, **changes: str) -> str:

@@ -26,7 +26,6 @@ class Bar(Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """The sum of its segments."""
         return sum(value for _, value in self.segments)
 
 

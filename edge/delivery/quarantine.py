@@ -27,7 +27,6 @@ class QuarantineReason(Enum):
 
     @property
     def suffix(self) -> str:
-        """The suffix of the file name."""
         return f".{self.value}"
 
 

@@ -79,7 +79,6 @@ class Gauges:
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def update(self) -> None:
-        """Update the metrics once."""
         metrics, sink, spool = self._metrics, self._sink, self._spool
         metrics.connections.set(self._connections.total)
         metrics.waiting.set(self._chunker.waiting_events)

@@ -38,7 +38,6 @@ class WorkerFolder:
                     quarantine.adopt(directory, self.directory)
 
     def release(self) -> None:
-        """Unlock the folder."""
         self._lock.close()
 
 

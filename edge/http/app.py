@@ -49,7 +49,6 @@ class EdgeApp:
         }
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Respond to any request."""
         started = time.perf_counter()
         path, routes = self._resolve(request)
         self._metrics.in_flight.inc()

@@ -153,7 +153,6 @@ class EdgeServer(web.Server):
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self) -> RequestHandler:
-        """The protocol of a new connection."""
         return EdgeConnection(self, loop=self._loop, **self._options)
 
     def admit(self, sender: str) -> bool:

@@ -46,7 +46,6 @@ class BodyBudget:
         self.total += size
 
     def release(self, token: str, size: int) -> None:
-        """Return reserved bytes."""
         self.total -= size
         self._by_token[token] -= size
         if not self._by_token[token]:

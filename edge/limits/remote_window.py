@@ -61,7 +61,6 @@ class RemoteWindow:
         return await self._local.acquire(token, limit)
 
     async def close(self) -> None:
-        """Close the connections and the local window."""
         bridge: Any = self._storage.bridge
         await bridge.get_connection().aclose()
         await self._local.close()

@@ -50,7 +50,6 @@ class FairScheduler:
         self._thread_timer: asyncio.TimerHandle | None = None
 
     def close(self) -> None:
-        """Stop the thread."""
         self._thread.shutdown(wait=False)
 
     def time_slice(self, token: str) -> "TimeSlice":
@@ -157,7 +156,6 @@ class TimeSlice:
 
     @property
     def over(self) -> bool:
-        """Whether the slice has ended."""
         return time.perf_counter() > self._end
 
     async def pause(self) -> None:

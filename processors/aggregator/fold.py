@@ -58,7 +58,6 @@ class Fold:
 
     @staticmethod
     def restore(published: bytes) -> "Fold":
-        """The fold of a recorded issue."""
         record = _decode(published)
         return Fold(record if record.life.home is None else own(record))
 
@@ -212,7 +211,6 @@ class Fold:
             record.hours = recent(hours)
 
     def _describe(self, newest: Increment) -> None:
-        """Describe the issue by its newest event."""
         record, description = self._record, decode_description(newest.description)
         record.last_event = id_text(newest.last_event)
         record.last_release = newest.last_release

@@ -202,7 +202,6 @@ class AggregatorStage(PartitionStage[DeltasState]):
         self._metrics.increments_repeated.inc(repeated)
 
     def _find(self, state: DeltasState, issue: int) -> Fold | None:
-        """The fold of an existing issue."""
         fold = state.folds.get(issue)
         if fold is None:
             value = self._issues.part(state.partition).get(hex64(issue).encode())

@@ -33,7 +33,6 @@ class Users:
 
     @property
     def count(self) -> int:
-        """The estimate."""
         return round(float(self._hll.get_estimate()))
 
     def text(self) -> str:

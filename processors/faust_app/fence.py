@@ -84,7 +84,6 @@ class Lease:
         self._renewed: float | None = None
 
     def renew(self) -> None:
-        """Note that the coordinator has just answered."""
         self._renewed = time.monotonic()
 
     def check(self) -> None:

@@ -70,7 +70,6 @@ class OrderedRecovery(Recovery):
         super()._set_recovery_started()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
-        """Resume the sources after a recovery."""
         consumer = self.app.consumer
         consumer.stop_flow()
         if self.standby_tps:

@@ -62,7 +62,6 @@ class LogCompaction:
         self._set_blocks(self._blocks)
 
     def add(self, entries: Iterable[DedupEntry]) -> None:
-        """Add entries that have just been recorded."""
         for entry in entries:
             key = entry_key(self._partition, entry.first, entry.last)
             self._small.append(EntryRange.of(key, entry))

@@ -41,7 +41,6 @@ class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def positions(self) -> list[int]:
-        """The positions that are new."""
         return list(range(self.total)) if self.new is None else self.new
 
     @property
@@ -88,17 +87,14 @@ class DedupEntry(Struct, array_like=True, frozen=True):
 
     @property
     def first(self) -> int:
-        """Offset of the first record."""
         return self.records[0].offset
 
     @property
     def last(self) -> int:
-        """Offset of the last record."""
         return self.records[-1].offset
 
     @property
     def ids(self) -> int:
-        """How many ids were first carried."""
         return sum(len(record.keys) for record in self.records) // KEY_BYTES
 
     @property
@@ -128,7 +124,6 @@ class EntryHead(Struct, frozen=True):
 
     @property
     def records(self) -> list[DedupRecord]:
-        """The records."""
         return decode_entry(self.value).records
 
 

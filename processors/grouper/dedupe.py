@@ -94,7 +94,6 @@ class Dedupe:
 
     @property
     def oldest_day(self) -> int:
-        """The oldest day in the index."""
         return 0 if self._clock is None else self._clock.day - self._days
 
     def old_ids(self, records: Sequence[Incoming]) -> OldIds:

@@ -29,7 +29,6 @@ class EventCounts:
 
     @classmethod
     def total(cls, counts: Iterable["EventCounts"]) -> "EventCounts":
-        """The sum of several counts."""
         parts = list(counts)
         if not parts:
             return cls()
@@ -64,7 +63,6 @@ class EventCounts:
         return self._of(self._keys[left], self._numbers[left])
 
     def by_hour(self) -> "EventCounts":
-        """The same by whole hours."""
         return self._of(self._keys - (self._keys & _TIME_MASK) % np.uint64(HOUR), self._numbers)
 
     def positive(self) -> dict[tuple[int, int], int]:

@@ -36,7 +36,6 @@ class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
 
     @property
     def rows(self) -> int:
-        """Rows of the project before the erasure."""
         return sum(table.rows_before for table in self.tables)
 
 

@@ -41,7 +41,6 @@ class Migration(Struct, frozen=True):
 
     @property
     def record(self) -> str:
-        """The statement that records it as applied."""
         return f"INSERT INTO migrations (number, name) VALUES ({self.number}, '{self.name}')"  # noqa: S608 - names of our files
 
 

@@ -67,7 +67,6 @@ class CompleteKey(ReadCall[Keys], frozen=True):
     prefix: str = ""
 
     async def answer(self, session: Session) -> Keys:
-        """The keys."""
         rows = await session.rows(_tag_keys(session.question(self.project), self.prefix))
         known = [key for key in KEYS if key.startswith(self.prefix)]
         return Keys([*known, *(as_key(key) for key, _ in rows)])

@@ -66,7 +66,6 @@ class ListReleases(ReadCall[Releases], frozen=True):
     cursor: str | None = None
 
     async def answer(self, session: Session) -> Releases:
-        """The page."""
         check_limit(self.limit)
         last = read_cursor(self.cursor, ReleaseCursor)
         rows = await session.rows(_releases(session.question_ever(self.project), self.limit, last))
@@ -112,7 +111,6 @@ class CountOutcomes(ReadCall[OutcomeSeries], frozen=True):
     interval: Interval | None = None
 
     async def answer(self, session: Session) -> OutcomeSeries:
-        """The counts."""
         question = session.question(self.project, "", self.start, self.end)
         interval = self.interval
         if interval is not None:

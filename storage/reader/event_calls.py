@@ -32,7 +32,6 @@ class ListIssueEvents(IssueCall[EventPage], frozen=True):
     cursor: str | None = None
 
     async def answer(self, session: Session) -> EventPage:
-        """The page."""
         issue_ref = await session.issue_ref(self.issue)
         question = self.question_ever(session, issue_ref.project_id)
         return await _page(session, question, issue_ref, self.limit, self.cursor)
@@ -45,7 +44,6 @@ class ListProjectEvents(ProjectCall[EventPage], frozen=True):
     cursor: str | None = None
 
     async def answer(self, session: Session) -> EventPage:
-        """The page."""
         return await _page(session, self.question(session), None, self.limit, self.cursor)
 
 

@@ -33,7 +33,6 @@ class FindProject(ReadCall[int], frozen=True):
     issue: str
 
     async def answer(self, session: Session) -> int:
-        """The project's number."""
         return (await session.issue_ref(self.issue)).project_id
 
 
@@ -58,7 +57,6 @@ class FindIssues(ReadCall[dict[str, str]], frozen=True):
     fingerprints: Sequence[str]
 
     async def answer(self, session: Session) -> dict[str, str]:
-        """Issues by fingerprint."""
         numbers = [number for number in map(parse_hex64, self.fingerprints) if number is not None]
         if not numbers:
             return {}
@@ -80,7 +78,6 @@ class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
     issues: Sequence[str]
 
     async def answer(self, session: Session) -> dict[str, IssueVersion]:
-        """The versions by issue."""
         statement = session.question_ever(self.project).statement()
         rows = await session.rows(
             statement.ready(
@@ -102,7 +99,6 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
     cursor: str | None = None
 
     async def answer(self, session: Session) -> ActivityPage:
-        """The page."""
         check_limit(self.limit)
         last = read_cursor(self.cursor, ActivityCursor)
         issue_ref = await session.issue_ref(self.issue)

@@ -50,7 +50,6 @@ class ListIssues(ProjectCall[IssuePage], frozen=True):
     cursor: str | None = None
 
     async def answer(self, session: Session) -> IssuePage:
-        """The page."""
         check_limit(self.limit)
         if self.sort not in SORTS:
             raise BadQuery("sort", f"one of {', '.join(SORTS)}")

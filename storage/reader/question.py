@@ -98,7 +98,6 @@ class Statement:
         return f"fingerprint IN {self.numbers(fingerprints)}"
 
     def ready(self, text: str, raw: tuple[str, ...] = ()) -> Sql:
-        """The statement with this text."""
         return Sql(text, self.parameters.values, raw)
 
     def numbers(self, values: Sequence[int]) -> str:

@@ -23,7 +23,6 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
     limit: int = 10
 
     async def answer(self, session: Session) -> SimilarIssues:
-        """The issues, the most similar first."""
         issue_ref = await session.issue_ref(self.issue)
         parts = list(dict.fromkeys(issue_ref.grouping_parts))
         if not parts:

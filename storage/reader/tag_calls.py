@@ -23,7 +23,6 @@ class CountIssueTags(IssueCall[TagFacets], frozen=True):
     """The most frequent values of each tag among an issue's events; by default of all stored events."""
 
     async def answer(self, session: Session) -> TagFacets:
-        """The facets."""
         issue_ref = await session.issue_ref(self.issue)
         question = self.question_ever(session, issue_ref.project_id)
         return await _facets(session, question, issue_ref.fingerprints)
@@ -33,7 +32,6 @@ class CountProjectTags(ProjectCall[TagFacets], frozen=True):
     """The most frequent values of each tag among a project's events; without a query by whole days."""
 
     async def answer(self, session: Session) -> TagFacets:
-        """The facets."""
         question = self.question(session)
         if not question.unfiltered:
             return await _facets(session, question, None)

@@ -213,7 +213,6 @@ class _Reading:
                 yield FigureDifference(str(project), "stored", expected, found, str(day))
 
     def twice(self) -> Iterator[FigureDifference]:
-        """Ids that are duplicated in a table."""
         for table, what in TWICE.items():
             for project, surplus in self._rows(_TWICE.format(table=table)):
                 yield FigureDifference(str(project), what, 0, int(surplus))

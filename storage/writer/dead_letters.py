@@ -61,7 +61,6 @@ class DeadLetterWriter:
         log.warning("%d of %s went to the dead letters: %s", len(rejected), topic, rejected[0].reason)
 
     async def close(self) -> None:
-        """Close the producer."""
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(KafkaError):

@@ -117,7 +117,6 @@ class RecordsStage:
         self._stopping = True
 
     async def run(self) -> None:
-        """Write until stopped."""
         self._health.set("records", ok=False, detail="joining the group")
         while not self._stopping:
             consumer, refused = self._consumer(), False

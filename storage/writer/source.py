@@ -69,7 +69,6 @@ class GroupedSource:
         )
 
     async def start(self, listener: Listener) -> None:
-        """Join the group."""
         consumer = new_consumer(
             self._settings,
             group_id=self._group,
@@ -110,7 +109,6 @@ class GroupedSource:
         return {tp.partition: records for tp, records in batches.items()}
 
     def seek(self, partition: int, offset: int) -> None:
-        """Continue reading at an offset."""
         self._consumer.seek(TopicPartition(self.topic, partition), offset)
 
     async def bounds(self, partitions: set[int]) -> dict[int, tuple[int, int]]:
