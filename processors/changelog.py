@@ -2,8 +2,8 @@
 
 An owner opens its partition with a record; the record's offset is the owner's *epoch*, and each later record of the owner names it.
 
-- *Readers* drop what an older epoch wrote after a newer one opened. A record without an epoch, by `svc rebuild` or a release before
-  openings, is read as it stands.
+- *Readers* drop what an older epoch wrote after a newer one opened. A record without an epoch, of `svc rebuild`, is
+  read as it stands.
 - *The owner* expects each batch directly after the last known record. Where it is not, somebody else has written: PartitionsLost,
   before anything is published.
 

@@ -58,7 +58,7 @@ class DedupEntry(Struct, array_like=True, frozen=True):
     - `merged`: an old entry, of which everything has been published.
     - `boundary`: `since` and `last` of the `processors.grouper.replay.ReplayBoundary`, in entries that are written again after the
       topic was emptied.
-    - `clock`: the log's clock after the records (None in entries of older versions, whose day is the watermark's).
+    - `clock`: the log's clock after the records (None in entries of `svc rebuild`, whose day is the watermark's).
     """
 
     watermark_ms: int
