@@ -69,7 +69,7 @@ class Merges:
         """Restore what unread signals and their answers need, once all members are linked."""
         for signal in self._of("joined"):
             whole, part, join = signal.issue, signal.sender, signal.join
-            if not self._is_alone(whole) or not self._is_held(whole, part, join):
+            if part not in self.records or not self._is_alone(whole) or not self._is_held(whole, part, join):
                 continue
             if not self._leaves(part, join):
                 if not self._is_alone(part):
@@ -164,7 +164,9 @@ class Merges:
         """Whether a merge is still to be read and some of its requests were not sent."""
         command = self._again.get((record.id, join))
         wanted = (
-            set(command.data["issues"]) - {record.id, *record.life.members} if command is not None else set()
+            set(command.data.get("issues", ())) - {record.id, *record.life.members}
+            if command is not None
+            else set()
         )
         return not wanted <= self._requests[record.id, join]
 

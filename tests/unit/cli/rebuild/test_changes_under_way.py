@@ -2,7 +2,7 @@
 
 import random
 from contextlib import suppress
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -13,9 +13,11 @@ from cli.rebuild.from_clickhouse import _positions
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from cli.rebuild.merges import news
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
+from schemas.ids import hex64
 from schemas.increments import decode_bundle, is_bundle
-from schemas.issues import DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json
-from schemas.times import parse_iso
+from schemas.issues import Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json
+from schemas.merges import Figures, Member, Signal, SignalKind
+from schemas.times import iso, parse_iso
 from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_histories import FINGERPRINTS, ask, steps
 from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, START, Crash, World, id_of, increment
@@ -197,6 +199,27 @@ async def test_a_change_holds_wherever_the_processors_were_killed_in_it(writes: 
     await world.settle()
     assert (world.issue(1).status, world.issue(1).assignee) == ("resolved", "ann")
     assert [one.kind for one in world.activities()] == ["created", "resolved", "assigned"]
+
+
+@pytest.mark.parametrize("known", [(), (1,), (2,)])
+@pytest.mark.parametrize("kind", get_args(SignalKind))
+def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
+    kind: SignalKind, known: tuple[int, ...]
+) -> None:
+    member = {id_of(3): Member(hex64(3), "b", 1, Figures())}
+    signals = [
+        Signal("leave", id_of(2), id_of(1), str(PROJECT), "c"),
+        Signal(kind, id_of(2), id_of(1), str(PROJECT), "c", members=member),
+        Signal(kind, id_of(1), id_of(2), str(PROJECT), "c", members=member),
+    ]
+    told = StoredChange(START, f"{id_of(1)}-{'u' * 36}-unmerged", "unmerged", {"issues": [id_of(2)]})
+    command = Command("u" * 36, id_of(1), str(PROJECT), "unmerge", "ann", iso(START))
+    unread = [DeltaRecord(command=command), *(DeltaRecord(signal=signal) for signal in signals)]
+    covered = Covered({0: 0}, {0: 0}, unread)
+    counts = [stored_counts(fingerprint, [increment(fingerprint)]) for fingerprint in known]
+    records = rebuilt(counts, [], {int(id_of(1), 16): [told]}, covered, SOURCES)
+    assert [record.id for record in records] == [id_of(fingerprint) for fingerprint in known]
+    assert not any(record.merged_into or record.life.members for record in records)
 
 
 @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
