@@ -58,7 +58,7 @@ FAULTS = (
     "kill kafka",
     "restart processors",
     "restart writer",
-    "clickhouse away",
+    "clickhouse outage",
     "writer behind",
 )
 
@@ -106,7 +106,7 @@ class Probe:
     async def _look(self) -> None:
         sql = f"SELECT id FROM events WHERE project_id = {self._project.id}"
         while True:
-            # The server is away in some of the faults.
+            # The server is unavailable in some of the faults.
             with suppress(Exception):
                 rows = await asyncio.to_thread(self._store.rows, sql)
                 now = time.monotonic()
@@ -132,7 +132,7 @@ def delays(
 class Faults:
     """Causes faults one by one: `cause` returns the time of a fault's end.
 
-    `away` are the seconds that ClickHouse is away, `behind` the events that the writer is behind.
+    `outage` are the seconds that ClickHouse is unavailable, `behind` the events that the writer is behind.
     """
 
     def __init__(
@@ -140,20 +140,20 @@ class Faults:
         supervisor: Supervisor,
         fleets: Mapping[str, Fleet],
         load: "SteadyLoad",
-        away: float,
+        outage: float,
         behind: int,
     ) -> None:
         self._supervisor = supervisor
         self._fleets = fleets
         self._load = load
-        self._away_seconds = away
+        self._outage_seconds = outage
         self._behind_events = behind
 
     async def cause(self, fault: str) -> float:
         """Cause a fault by its name."""
         what, _, name = fault.rpartition(" ")
         causes: dict[str, Callable[[str], Awaitable[float]]] = {"kill": self._kill, "restart": self._restart}
-        return await {**causes, "clickhouse": self._away, "writer": self._behind}[what](name)
+        return await {**causes, "clickhouse": self._outage, "writer": self._behind}[what](name)
 
     async def _kill(self, kind: str) -> float:
         status = (
@@ -180,12 +180,12 @@ class Faults:
             await fleet.add(name).ready()
         return end
 
-    async def _away(self, _name: str) -> float:
+    async def _outage(self, _name: str) -> float:
         pid = self._supervisor.statuses["clickhouse"].pid
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
         try:
-            await asyncio.sleep(self._away_seconds)
+            await asyncio.sleep(self._outage_seconds)
         finally:
             os.kill(pid, signal.SIGCONT)
         return time.monotonic()
@@ -234,7 +234,7 @@ class SteadyLoad:
 @click.option(
     "--workers", type=click.IntRange(1), default=1, show_default=True, help="Processors, and writers."
 )
-@click.option("--away", default=60.0, show_default=True, help="Seconds that ClickHouse is away.")
+@click.option("--outage", default=60.0, show_default=True, help="Seconds that ClickHouse is unavailable.")
 @click.option("--behind", default=1_000_000, show_default=True, help="Events that the writer is behind.")
 @click.option("--ids", default=0, help="Ids of the last hour that the processors know at the start.")
 @click.option(
@@ -250,7 +250,7 @@ def recovery(cache: Path, data_dir: Path | None, faults: tuple[str, ...], **opti
 
 
 async def measure(
-    stack: Stack, faults: Sequence[str], *, rate: int, workers: int, away: float, behind: int, ids: int
+    stack: Stack, faults: Sequence[str], *, rate: int, workers: int, outage: float, behind: int, ids: int
 ) -> None:
     """Cause the faults one after another and print the table."""
     console = Console(highlight=False)
@@ -276,7 +276,7 @@ async def measure(
         running = [asyncio.create_task(steady.run()), asyncio.create_task(probe.run())]
         cleanup.callback(lambda: [task.cancel() for task in running])
         table = Table("fault", "lasted", "slowest event", "median event")
-        injector = Faults(supervisor, fleets, steady, away, behind)
+        injector = Faults(supervisor, fleets, steady, outage, behind)
         for fault in faults:
             await calm(probe)
             begin = time.monotonic()

@@ -110,8 +110,8 @@ def measure(events: Sequence[ChunkEvent], rounds: int) -> dict[str, tuple[float,
 
 def _spent(grouper: Fingerprinter, events: Sequence[ChunkEvent]) -> float:
     start = process_time()
-    for place, event in enumerate(events):
-        if place % EVENTS_IN_RECORD == 0:
+    for index, event in enumerate(events):
+        if index % EVENTS_IN_RECORD == 0:
             budget = RuleBudget()
         grouper.group(event, budget)
     return (process_time() - start) * 1e6 / len(events)

@@ -97,5 +97,5 @@ def _words(message: str) -> tuple[str, str]:
     """A word of a message such as `Cannot read a b while saving c 123`, and a phrase with partial words at both ends."""
     before, after = message.split(" while ", 1)
     *_, first, second = before.split()
-    place = after.split()[1]
-    return second, f'"{first[1:]} {second[:-1]}*{place[1:]}"'
+    last = after.split()[1]
+    return second, f'"{first[1:]} {second[:-1]}*{last[1:]}"'

@@ -121,12 +121,12 @@ class Operator:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.done.items()))
         return f"{self.done.total()} commands ({kinds}), {self.killed} of them killed first"
 
-    def claims(self, told: Sequence[str]) -> list[Claim]:
-        """All planned commands were done, and each comment was told once; `told` are the texts of all comments."""
+    def claims(self, texts: Sequence[str]) -> list[Claim]:
+        """All planned commands were done, and each comment was told once; `texts` are those of all stored comments."""
         return [
             Claim("commands that were planned", len(self._plan), self.done.total() - self.done["rebuild"]),
-            Claim("comments told", len(self.comments), len(told)),
-            Claim("different comments told", len(self.comments), len({*told} & {*self.comments})),
+            Claim("comments told", len(self.comments), len(texts)),
+            Claim("different comments told", len(self.comments), len({*texts} & {*self.comments})),
         ]
 
     async def _lane(self, commands: Sequence[Planned]) -> None:

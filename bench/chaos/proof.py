@@ -50,8 +50,8 @@ class Store:
 
     def comments(self) -> list[str]:
         """The text of every comment on an issue."""
-        told = self.rows("SELECT data FROM issue_activity FINAL WHERE kind = 'commented'")
-        return [msgspec.json.decode(data)["text"] for (data,) in told]
+        rows = self.rows("SELECT data FROM issue_activity FINAL WHERE kind = 'commented'")
+        return [msgspec.json.decode(data)["text"] for (data,) in rows]
 
     def ids(self) -> set[UUID]:
         """Every stored event's id."""
@@ -91,11 +91,11 @@ def claims(
 ) -> list[Claim]:
     """The claims about the tables after `sent` distinct ids were accepted in `accepted` events, and some of `erasable` erased."""
     ids = set(sent)
-    have, gone = store.ids(), erased(store)
-    n = len(ids) - gone
+    have, removed = store.ids(), erased(store)
+    n = len(ids) - removed
     result = [
         Claim("distinct ids sent = rows in events, and erased", n, stored(store)),
-        Claim("ids sent but neither stored nor erased", gone, len(ids - have)),
+        Claim("ids sent but neither stored nor erased", removed, len(ids - have)),
         Claim("ids erased of users that stay", 0, len(ids - have - erasable)),
         Claim("ids stored but not sent", 0, len(have - ids)),
         Claim("distinct ids in events", n, len(have)),

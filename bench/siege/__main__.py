@@ -26,7 +26,7 @@ from bench.chaos import proof
 from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
 from bench.siege import honest, memory, verdict
-from bench.siege.attack import HELD_BYTES, Report, Target, attack, form_names
+from bench.siege.attack import HELD_BYTES, Report, Target, attack, attack_names
 from bench.siege.bodies import MEGABYTE
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project
@@ -45,7 +45,7 @@ HOSTILE_LIMIT = 100_000
 
 @click.command()
 @click.option("--connections", default=1000, show_default=True, help="Hostile connections.")
-@click.option("--form", "forms", multiple=True, help="A form of attack; repeatable. Default: all.")
+@click.option("--attack", "attacks", multiple=True, help="An attack; repeatable. Default: all.")
 @click.option("--rate", default=40.0, show_default=True, help="Honest batches a second.")
 @click.option("--events", default=10, show_default=True, help="Events in each.")
 @click.option("--quiet", default=6, show_default=True, help="Windows before the attack.")
@@ -82,7 +82,7 @@ async def run(
     data_dir: Path,
     *,
     connections: int,
-    forms: Sequence[str],
+    attacks: Sequence[str],
     rate: float,
     events: int,
     quiet: int,
@@ -93,7 +93,7 @@ async def run(
 ) -> Result:
     """One run on its own servers."""
     by_address = connections + 50
-    limits = _limits(by_address, connections // (len(forms) or len(form_names())))
+    limits = _limits(by_address, connections // (len(attacks) or len(attack_names())))
     stack = prepare(data_dir, cache, SVC_EDGE_WORKERS=str(workers), **limits)
     supervisor = Supervisor(stack.children())
     context = multiprocessing.get_context("spawn")
@@ -129,7 +129,7 @@ async def run(
         siege = Siege(
             context,
             Target(port, hostile.token, limited.token, tuple(project.token for project in declaring)),
-            forms,
+            attacks,
             connections,
         )
         cleanup.callback(siege.end)
@@ -176,11 +176,13 @@ def _limit_descriptors(pid: int, count: int) -> None:
 class Siege:
     """The attack, in its process."""
 
-    def __init__(self, context: SpawnContext, target: Target, forms: Sequence[str], connections: int) -> None:
+    def __init__(
+        self, context: SpawnContext, target: Target, attacks: Sequence[str], connections: int
+    ) -> None:
         self._begun, self._stop = context.Event(), context.Event()
         self._results, sender = context.Pipe(duplex=False)
         self._process = context.Process(
-            target=attack, args=(target, forms, connections, self._begun, self._stop, sender.send)
+            target=attack, args=(target, attacks, connections, self._begun, self._stop, sender.send)
         )
         self._process.start()
         self._report: Report | None = None

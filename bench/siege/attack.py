@@ -54,7 +54,7 @@ _HALF = b"POST /v1/events HTTP/1.1\r\nHost: x\r\nX: "
 Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Callable[[str], None]], Awaitable[None]]
 
 
-def forms(target: Target) -> dict[str, Connection]:
+def attacks(target: Target) -> dict[str, Connection]:
     """The coroutine of one connection for each form."""
     own = _headers(target.token)
     zipped = own | {"Content-Encoding": "gzip"}
@@ -75,9 +75,9 @@ def forms(target: Target) -> dict[str, Connection]:
     }
 
 
-def form_names() -> list[str]:
+def attack_names() -> list[str]:
     """The forms of attack."""
-    return list(forms(Target(0, "", "", ("",))))
+    return list(attacks(Target(0, "", "", ("",))))
 
 
 def attack(
@@ -112,7 +112,7 @@ def _give_way() -> None:
 async def _attack(
     target: Target, chosen: Sequence[str], connections: int, begun: Event, stop: Event
 ) -> Report:
-    doings = {name: doing for name, doing in forms(target).items() if name in chosen or not chosen}
+    doings = {name: doing for name, doing in attacks(target).items() if name in chosen or not chosen}
     report = Report({name: Counter() for name in doings})
     going = [
         asyncio.create_task(_keep(target.port, doings[name], report.answers[name]))

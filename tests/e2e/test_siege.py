@@ -13,7 +13,7 @@ async def test_hostile_token_harms_nobody_else(tmp_path: Path) -> None:
         Console(soft_wrap=True),
         tmp_path,
         connections=180,
-        forms=(),
+        attacks=(),
         rate=20,
         events=5,
         quiet=1,

@@ -7,7 +7,7 @@ import pytest
 
 from bench.edge_load import LoadResult
 from bench.siege import bodies, memory, verdict
-from bench.siege.attack import Target, forms, is_under_way
+from bench.siege.attack import Target, attacks, is_under_way
 from bench.siege.honest import Window, window
 from edge.http.inflate import inflate
 from edge.request_errors import RequestError
@@ -70,14 +70,14 @@ def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
 
 
 def test_each_form_has_a_name_and_memory_is_of_the_whole_family() -> None:
-    assert len(forms(Target(1, "a", "b", ("c",)))) == 12
+    assert len(attacks(Target(1, "a", "b", ("c",)))) == 12
     assert os.getpid() in memory.family(os.getppid())
     assert memory.edge_mb(os.getpid()) > 1
     assert memory.cpu_seconds(os.getpid()) > 0
 
 
 def test_an_attack_is_under_way_once_each_form_is_answered_as_it_wants_to_be() -> None:
-    every = {name: {"429": 1} for name in forms(Target(1, "token", "limited", ("declaring",)))}
+    every = {name: {"429": 1} for name in attacks(Target(1, "token", "limited", ("declaring",)))}
     assert is_under_way(every)
     assert is_under_way(every | {"slow heads": {}, "declared bodies": {}, "repairs": {"202": 3}})
     assert is_under_way(every | {"half heads": {"closed": 1}})
