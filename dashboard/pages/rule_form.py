@@ -9,7 +9,7 @@ from dashboard.http.http_errors import invalid
 from schemas.projects import GroupingRule
 
 MAX_RULES: Final = 250
-_FIELDS: Final = ("place", "name", "match", "fingerprint", "inApp", "notInApp", "discard", "enabled")
+_FIELDS: Final = ("position", "name", "match", "fingerprint", "inApp", "notInApp", "discard", "enabled")
 
 
 class Form(Protocol):

@@ -161,7 +161,7 @@ async def test_too_many_trials_at_once_are_put_off() -> None:
 
 
 BLANK = {
-    "place": "",
+    "position": "",
     "name": "",
     "match": "",
     "fingerprint": "",
@@ -208,8 +208,8 @@ async def test_the_page_tests_before_it_saves(full: StoredSite) -> None:
 async def test_the_page_orders_rules_by_their_places_and_lets_blank_ones_go(site: StoredSite) -> None:
     await site.sign_in()
     given = [
-        {"place": place, "name": name, "match": "type:X", "fingerprint": "x"}
-        for place, name in (("3", "c"), ("1", "a"), ("2", "b"))
+        {"position": position, "name": name, "match": "type:X", "fingerprint": "x"}
+        for position, name in (("3", "c"), ("1", "a"), ("2", "b"))
     ]
     await post(site, "save", *given, {"fingerprint": "left over"})
     project = site.projects.get(site.project.number)
