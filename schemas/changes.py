@@ -17,8 +17,8 @@ MAX_ASSIGNEE: Final = 200
 MAX_ISSUES: Final = 100
 """Issues of one merge, or fingerprints of one unmerge."""
 MAX_KNOWN: Final = 500
-CommandKind = Literal["update", "comment", "merge", "unmerge", "show"]
-"""`show` changes nothing: the issue's record is published again."""
+CommandKind = Literal["update", "comment", "merge", "unmerge", "redact", "show"]
+"""`redact` is sent by an erasure. `show` changes nothing: the issue's record is published again."""
 
 Many = Annotated[int, Meta(ge=1, le=1_000_000_000)]
 Release = Annotated[str, Meta(min_length=1, max_length=MAX_RELEASE, description='a release, or "next"')]
