@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
 _INSERTER: Final = "storage.writer.block_inserter.BlockInserter."
 _FILLING: Final = "storage.writer.missing_rows._Filling."
-PLACES: Final = {
+POINTS: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",
     "at removal": "edge.delivery.spool.Spool.remove",
@@ -54,7 +54,7 @@ PLACES: Final = {
 _FREEZES: Final = {"at insert", "at second insert", "at decision"}
 SIGNALS: Final = ("join", "joined", "refused", "move", "news", "leave", "left")
 WANTED: Final = (
-    *PLACES,
+    *POINTS,
     *(f"signal {kind}" for kind in SIGNALS),
     *("regressed", "reopened by a limit", "merged", "unmerged", "commented", "assigned"),
     *(
@@ -70,16 +70,16 @@ WANTED: Final = (
 """What a run of all fixed seeds must reach."""
 
 
-def strike(schedule: "Schedule", place: str) -> None:
+def strike(schedule: "Schedule", point: str) -> None:
     """Let the fault that is armed for a place happen there."""
     random, fiber = schedule.world.random, schedule.world.fiber
-    if place not in schedule.armed or fiber is None:
+    if point not in schedule.armed or fiber is None:
         return
-    schedule.armed.discard(place)
-    schedule.reached[place] += 1
-    schedule.world.note(f"{fiber.process.name} is {place}")
+    schedule.armed.discard(point)
+    schedule.reached[point] += 1
+    schedule.world.note(f"{fiber.process.name} is {point}")
     process, server = fiber.process, schedule.server
-    match place:
+    match point:
         case "at completion":
             seconds = random.choice((0.5, 3.0))
             # It waits before it compares.
@@ -99,8 +99,8 @@ def strike(schedule: "Schedule", place: str) -> None:
         case "late commit":
             schedule.network.held = random.uniform(1.5, 3.0)
         case "frozen before an insert" | "lost answer":
-            server.mishap = place
-        case _ if place in _FREEZES and random.random() < 0.5:
+            server.mishap = point
+        case _ if point in _FREEZES and random.random() < 0.5:
             process.freeze_in = random.randint(1, 14), random.choice((20.0, 40.0))
         case _:
             process.fatal_in = random.randint(1, 12)
@@ -116,17 +116,17 @@ def _replace(schedule: "Schedule", process: Process) -> None:
 def aimed(schedule: "Schedule") -> Iterator[None]:
     """Watch the places that a plan aims at."""
     with ExitStack() as stack:
-        for place in sorted({entry.what for entry in schedule.entries} & PLACES.keys()):
-            stack.enter_context(patch(PLACES[place], _watched(schedule, place)))
+        for point in sorted({entry.what for entry in schedule.entries} & POINTS.keys()):
+            stack.enter_context(patch(POINTS[point], _watched(schedule, point)))
         yield
 
 
-def _watched(schedule: "Schedule", place: str) -> Callable[..., Any]:
-    original = _found(PLACES[place])
+def _watched(schedule: "Schedule", point: str) -> Callable[..., Any]:
+    original = _found(POINTS[point])
 
     @wraps(original)
     def watched(*arguments: Any, **options: Any) -> Any:
-        strike(schedule, place)
+        strike(schedule, point)
         return original(*arguments, **options)
 
     return watched

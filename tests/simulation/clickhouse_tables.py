@@ -36,7 +36,7 @@ class Block:
 
 
 class Event(NamedTuple):
-    """A row of `events` or `payloads`; `block` and `place` lead to the columns that only few statements need."""
+    """A row of `events` or `payloads`; `block` and `row` lead to the columns that only few statements need."""
 
     project: int
     id: bytes
@@ -47,11 +47,11 @@ class Event(NamedTuple):
     received: date
     """Of a payload, the day of the event."""
     block: Block
-    place: int
+    row: int
 
     def column(self, name: str) -> Any:
         """A column's value."""
-        return self.block.column(name)[self.place]
+        return self.block.column(name)[self.row]
 
     @property
     def number(self) -> int:
@@ -77,8 +77,8 @@ def events_of(block: Block, days: str) -> list[Event]:
     moments = block.column("ts")
     received = block.column("received") if "received" in names else moments
     return [
-        Event(project, number, ts.date(), fingerprint, ts, kept, came.date(), block, place)
-        for place, (project, number, ts, fingerprint, kept, came) in enumerate(
+        Event(project, number, ts.date(), fingerprint, ts, kept, came.date(), block, row)
+        for row, (project, number, ts, fingerprint, kept, came) in enumerate(
             zip(
                 block.column("project_id"),
                 block.column("id"),
@@ -177,11 +177,11 @@ class Table:
                 if not self.parts[part]:
                     del self.parts[part]
                     emptied.add(number)
-        gone = [key for key in self.counts if goes(key, key[1], key[3])]
-        for key in gone:
+        removed = [key for key in self.counts if goes(key, key[1], key[3])]
+        for key in removed:
             self.counts[key] = mutation.since[key]
         for number in [number for number in self.keys if number <= mutation.blocks]:
-            self.keys[number].difference_update(gone)
+            self.keys[number].difference_update(removed)
             if not self.keys[number]:
                 del self.keys[number]
                 emptied.add(number)

@@ -144,9 +144,9 @@ def check_sent(
     `has_together` says whether a rule of `PROJECT` has ever put a kind of events together, `retention` has the days that were ever
     those of a project's events and payloads.
     """
-    for name, place in (("events", 0), ("payloads", 1)):
+    for name, index in (("events", 0), ("payloads", 1)):
         for row in server.tables[name].rows:
-            if row.retention not in {days[place] for days in retention[row.project]}:
+            if row.retention not in {days[index] for days in retention[row.project]}:
                 raise NotAsSent(f"{row.id[::-1].hex()} is in {name} for {row.retention} days")
     for row in server.tables["events"].rows:
         event = _of(row, sent)

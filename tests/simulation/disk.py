@@ -79,7 +79,7 @@ class Disk:
         with path.open("r+b") as file:
             file.write(data)
 
-    def set_aside(self) -> set[bytes]:
+    def quarantined(self) -> set[bytes]:
         """The ids that are not lost where they aren't stored: they are in quarantine, damaged or too large for Kafka."""
         names = [path.name for path in quarantined_in(self.folder)]
         ids = {number for number, name in self.flipped.items() if any(n.startswith(name) for n in names)}

@@ -93,8 +93,8 @@ class Erasing:
         stored = {(event.project, event.id) for event in self._server.tables["events"].rows}
         for (_, erasure), (_, row) in self.ledger.items():
             if row["stage"] == "deleting":
-                gone = {(event.project, event.id): event for event in self.listed.get(erasure, ())}
-                for key, event in gone.items():
+                removed = {(event.project, event.id): event for event in self.listed.get(erasure, ())}
+                for key, event in removed.items():
                     if key not in stored:
                         found[event.project, event.received, event.fingerprint] += 1
         return found

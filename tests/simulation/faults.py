@@ -165,8 +165,8 @@ def _expire(schedule: "Schedule", random: Random) -> None:
                 before = log.records
                 log.trim(until if random.random() < 0.5 else random.randint(0, until))
                 if topic is Topic.ISSUE_ACTIVITY:
-                    gone = before[: len(before) - len(log.records)]
-                    schedule.expired.setdefault(log.partition, []).extend(gone)
+                    expired = before[: len(before) - len(log.records)]
+                    schedule.expired.setdefault(log.partition, []).extend(expired)
     schedule.logs_expired = True
     schedule.world.note("logs expire")
 

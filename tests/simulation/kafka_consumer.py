@@ -111,7 +111,7 @@ class Consumer(Client):
                 return
             if self._member is None or self._group.members.get(self._instance) is not self._member:
                 # Whom the group has forgotten, or replaced by another of the name, gets a new id: commits under the old one are refused.
-                self._member = Member(self._instance, self._process, self._told)
+                self._member = Member(self._instance, self._process, self._rebalanced)
             self._group.join(self._member, self._topics, joined)
 
         await self._ask(serve, 1e9)
@@ -133,7 +133,7 @@ class Consumer(Client):
                 return commits
             await asyncio.sleep(RETRY_SECONDS)
 
-    def _told(self) -> None:
+    def _rebalanced(self) -> None:
         """The group rebalances, or has forgotten this member."""
         self._loop.deliver(self._rejoin)
 

@@ -260,7 +260,7 @@ class Erasures:
         self._project = project
         self._of_user = of_user
         """The ids that were sent of a user."""
-        self.gone: set[bytes] = set()
+        self.erased: set[bytes] = set()
         self._is_busy = False
 
     def one(self, random: Random) -> Callable[[], None] | None:
@@ -290,7 +290,7 @@ class Erasures:
         number, _ = find(tools, self._project.name)
         report = erase_user(tools, number, user, lambda *_: True)
         self._world.note(f"{user} is erased with {report.events} events")
-        self.gone |= wanted
+        self.erased |= wanted
 
     def _accepted(self, user: str) -> set[bytes]:
         """What is in Kafka or stored of a user."""

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from tests.simulation.clickhouse_tables import WINDOW
 
-PLACES: Final = tuple(
-    f"at {place}"
-    for place in (
+POINTS: Final = tuple(
+    f"at {point}"
+    for point in (
         *(
             "spooling",
             "drain",
@@ -29,12 +29,12 @@ PLACES: Final = tuple(
     )
 )
 """Where faults strike that wait for a process to come there: see `tests.simulation.aims`."""
-LATER_PLACES: Final = (
+LATER_POINTS: Final = (
     *("kill at decision", "sleep at decision", "sleep at activities", "loss at increments", "torn insert"),
     *("kill in a slow insert", "kill in a slow completion", "death in a completion", "late commit"),
     *("frozen before an insert", "lost answer"),
 )
-AIMED: Final = (*PLACES, *LATER_PLACES)
+AIMED: Final = (*POINTS, *LATER_POINTS)
 
 _FAULTS: Final = (
     *("kill", "kill", "step", "step", "step", "freeze", "freeze", "cut", "broker", "broker", "clickhouse"),
@@ -62,7 +62,7 @@ COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "
 CHANGES: Final = ("merge", "unmerge", "cross", "resolve", "ignore", "limit", "member")
 """Changes of a certain kind, in stories."""
 _Story = tuple[tuple[str, float], ...]
-_PAIR: Final = {"workers": 2, "writers": 2, "partitions": 2, "late": 0.0, "is_mended": True}
+_PAIR: Final = {"workers": 2, "writers": 2, "partitions": 2, "late": 0.0, "is_repaired": True}
 _ONE: Final = _PAIR | {"partitions": 1, "writers": 1}
 _QUIET: Final = _PAIR | {"clumsy": 0.0}
 _LOW: Final = _ONE | {"low": True, "narrow": False}
@@ -118,7 +118,7 @@ class Shape(Struct, frozen=True):
     seconds: float
     low: bool = False
     """Whether ids are forgotten after a day, and entries of `seen` are merged by twos."""
-    is_mended: bool = True
+    is_repaired: bool = True
     """Whether, before the check, refusals end and all dead letters are replayed."""
     days: int = 1
     """For how many, where `low`."""
@@ -165,9 +165,9 @@ def plan(seed: int) -> tuple[Shape, list[Entry]]:
         entries += _story(random, shape)
     elif random.random() < 0.3:
         entries.append(
-            Entry(random.uniform(0.0, shape.seconds), random.choice(PLACES), random.getrandbits(32))
+            Entry(random.uniform(0.0, shape.seconds), random.choice(POINTS), random.getrandbits(32))
         )
-    shape = replace(shape, is_mended=random.random() < 0.7)
+    shape = replace(shape, is_repaired=random.random() < 0.7)
     return _more(Random(f"more of {seed}"), shape, sorted(entries, key=lambda entry: entry.at))
 
 
@@ -190,8 +190,8 @@ def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, li
 
 def _story(random: Random, shape: Shape) -> list[Entry]:
     story = _DAYS if shape.low and random.random() < 0.5 else random.choice(_STORIES)
-    at, pace = random.uniform(0.0, 1.0), random.choice((0.5, 1.0))
+    at, scale = random.uniform(0.0, 1.0), random.choice((0.5, 1.0))
     return [
-        Entry(at + pace * after + random.uniform(0.0, 0.3), what, random.getrandbits(32))
+        Entry(at + scale * after + random.uniform(0.0, 0.3), what, random.getrandbits(32))
         for what, after in story
     ]

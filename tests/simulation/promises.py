@@ -142,20 +142,20 @@ def check_figures(
         stored.setdefault((event.project, event.fingerprint), []).append(event)
     erased = {(project, fingerprint) for project, _, fingerprint in server.erasing.totals()}
     erased.update((project, fingerprint) for (project, _), fingerprint in dead.items())
-    told = _told(broker, expired)
+    reported = _reported(broker, expired)
     for issue in changes.issues().values():
         events = [event for pair in _pairs(issue) for event in stored.get(pair, ())]
         if issue.merged_into is None and events and erased.isdisjoint(_pairs(issue)):
             _compare(issue, _figures(events))
-        merged = told.get((issue.id, True), "unmerged")
+        merged = reported.get((issue.id, True), "unmerged")
         if (issue.merged_into is not None) != (merged == "merged"):
             raise Broken(f"{issue.id} was {merged} last, and is in {issue.merged_into}")
-        status = told.get((issue.id, False), "open")
+        status = reported.get((issue.id, False), "open")
         if (issue.status, issue.regressed) != (_STATUS.get(status, "open"), status == "regressed"):
             raise Broken(f"{issue.id} is {issue.status}, and was {status} last")
 
 
-def _told(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[tuple[str, bool], str]:
+def _reported(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[tuple[str, bool], str]:
     """Of each issue the last activity that sets its status, and that of a merge, in the order in which they were told first."""
     known, last = set[str](), dict[tuple[str, bool], str]()
     for log in broker.topics[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
@@ -264,7 +264,7 @@ def check_erased(server: Server, changes: Changes, erasures: Erasures, refused: 
     What was lost or refused before is restored afterwards, as an event that arrives later.
     """
     erased = {number[::-1] for _, number in server.erasing.never_again}
-    left = erasures.gone - erased - set(refused) - {number[::-1] for _, number in server.lost}
+    left = erasures.erased - erased - set(refused) - {number[::-1] for _, number in server.lost}
     if left:
         raise Broken(f"{len(left)} events of erased users were left out")
     for name in ("events", "payloads"):
@@ -297,23 +297,23 @@ def check_changes(server: Server, broker: Broker, changes: Changes, *, is_rebuil
         for number in changes.sent
         if number.encode() in (record.value or b"")
     }
-    told: Counter[str] = Counter()
+    reported: Counter[str] = Counter()
     for _, row in server.latest["issue_activity"].values():
         for number in changes.sent:
             # An activity's id contains that of its command; a comment and an assignment have one each.
             if number in row["data"] and number in row["id"]:
-                told[number] += 1
+                reported[number] += 1
     for number in () if is_rebuilt else _given(broker):
         if number in changes.sent and number not in known | refused:
             raise Broken(f"the {changes.sent[number].kind} {number} was given, and has no effect")
     for number, command in changes.sent.items():
         once = command.kind == "comment" or "assignee" in command.data
-        if told[number] > 1:
-            raise Broken(f"the {command.kind} {number} is told {told[number]} times")
+        if reported[number] > 1:
+            raise Broken(f"the {command.kind} {number} is told {reported[number]} times")
         if number in changes.confirmed and number not in refused:
             if not is_rebuilt and not is_repeat(number, issues[changes.confirmed[number]].life.commands):
                 raise Broken(f"the confirmed {command.kind} {number} is not applied")
-            if once and told[number] != 1:
+            if once and reported[number] != 1:
                 raise Broken(f"the confirmed {command.kind} {number} is not told")
 
 

@@ -47,7 +47,7 @@ async def _nothing(*_: Any) -> None:
 
 
 @cache
-def _place(name: str) -> tuple[Any, str]:
+def _target(name: str) -> tuple[Any, str]:
     """A module, and the name in it."""
     module, _, attribute = name.rpartition(".")
     return import_module(module), attribute
@@ -121,7 +121,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         ExitStack() as stack,
     ):
         for name, replacement in replacements.items():
-            stack.enter_context(patch.object(*_place(name), replacement))
+            stack.enter_context(patch.object(*_target(name), replacement))
         yield
 
 

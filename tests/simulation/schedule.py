@@ -215,7 +215,7 @@ class Schedule:
             case "rebuild" if not (self.shape.late or self.are_processors_stopped):
                 self._rebuild(random)
             case "replay":
-                if self.shape.is_mended:
+                if self.shape.is_repaired:
                     self.server.refused.clear()
                 self._command("replay", operations.replay_dead_letters, is_async=True)
 
@@ -312,7 +312,7 @@ class Schedule:
         self.disk.free()
         for process in self.world.processes:
             process.fatal_in = process.freeze_in = None
-        if self.shape.is_mended:
+        if self.shape.is_repaired:
             self.server.refused.clear()
         self._look(0)
 
@@ -341,7 +341,7 @@ class Schedule:
             return "a server is down"
         if any(process.is_frozen for process in self.world.processes if process.alive):
             return "a process is frozen"
-        if self.shape.is_mended and self._has_dead_events():
+        if self.shape.is_repaired and self._has_dead_events():
             self._give("replay", Random(0))
             return "dead letters are not replayed"
         if any(segments.is_name(path.name) for path in self.folder.iterdir()):
@@ -385,7 +385,7 @@ class Schedule:
         check_ends(self.ends)
         dead = dead_events(self.broker, self.server)
         self.disk.check_quarantine(p for p in self.world.processes if p.name == "edge")
-        stored = check_stored(self.server, self.acknowledged, self.disk.set_aside(), dead)
+        stored = check_stored(self.server, self.acknowledged, self.disk.quarantined(), dead)
         check_sent(self.server, self.clients.sent, self.projects.has_matched, self.projects.retention)
         check_garbage(self.broker, self.clients.garbage)
         check_rollups(self.server)

@@ -37,8 +37,8 @@ def simulation(*arguments: str) -> str:
 
 
 def test_planted_faults_of_each_area_are_found() -> None:
-    told = simulation("-m", "tests.simulation", "--planted", "--few", "--schedules", "2000")
-    assert [line.rpartition(": seed ")[0] for line in told.splitlines()[:-1]] == list(FEW)
+    printed = simulation("-m", "tests.simulation", "--planted", "--few", "--schedules", "2000")
+    assert [line.rpartition(": seed ")[0] for line in printed.splitlines()[:-1]] == list(FEW)
 
 
 def test_a_slip_fails_loudly_once_its_line_is_gone() -> None:
