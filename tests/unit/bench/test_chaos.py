@@ -108,7 +108,7 @@ async def test_a_run_ends_when_polling_fails() -> None:
 
 async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     looking: asyncio.Task[None]
-    asked = 0
+    calls = 0
 
     class Client:
         def __init__(self, **_options: Any) -> None:
@@ -121,8 +121,8 @@ async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytes
         stop = close
 
         async def describe_consumer_groups(self, _names: list[str]) -> list[Any]:
-            nonlocal asked
-            asked += 1
+            nonlocal calls
+            calls += 1
             loop = asyncio.get_running_loop()
             answer: asyncio.Future[list[Any]] = loop.create_future()
             loop.call_soon(answer.set_result, [SimpleNamespace(groups=[description(state="Empty")])])
@@ -135,7 +135,7 @@ async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytes
     looking = asyncio.create_task(Groups(load(KafkaSettings, {}), {"processors": GROUP}).run())
     await asyncio.wait([looking], timeout=5)
     assert looking.cancelled()
-    assert asked == 1
+    assert calls == 1
 
 
 async def test_a_run_is_not_judged_while_the_writer_has_a_block_in_progress(
@@ -173,7 +173,7 @@ def test_shares_are_those_of_the_topic_by_the_name_of_the_worker() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "described",
     [
         description(member("0", 0, 1), state="PreparingRebalance"),
         description(member("0", 0, 1), error=15),
@@ -182,5 +182,5 @@ def test_shares_are_those_of_the_topic_by_the_name_of_the_worker() -> None:
     ],
     ids=["rebalancing", "coordinator away", "nothing for one", "not yet told its share"],
 )
-def test_a_group_that_is_not_settled_has_no_shares(told: tuple[Any, ...]) -> None:
-    assert shares(GROUP, told) is None
+def test_a_group_that_is_not_settled_has_no_shares(described: tuple[Any, ...]) -> None:
+    assert shares(GROUP, described) is None

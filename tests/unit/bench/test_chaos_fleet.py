@@ -35,9 +35,9 @@ async def test_workers_are_present_from_addition_to_removal(tmp_path: Path) -> N
         "writer3": "ready",
     }
     assert [fleet.member(name) for name in NAMES] == ["0", "2", "3"]
-    gone = pid_of(first)
+    pid = pid_of(first)
     await fleet.remove("writer", signal.SIGTERM)
-    assert not lives(gone)
+    assert not lives(pid)
     assert (tmp_path / "stops").read_text().split() == ["writer"]
     killed = pid_of(third)
     await fleet.remove("writer3", signal.SIGKILL)

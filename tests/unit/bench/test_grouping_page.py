@@ -97,7 +97,7 @@ def test_the_variables_on_the_page_are_those_that_are_known() -> None:
 
 
 def test_the_limits_on_the_page_are_those_that_hold() -> None:
-    told = [
+    rows = [
         f"| rules | {rule_checks.MAX_RULES} |",
         f"| characters of all rules | {rule_checks.MAX_CHARACTERS:,} |",
         f"each value of a list counted | {rule_checks.MAX_TERMS} |",
@@ -106,4 +106,4 @@ def test_the_limits_on_the_page_are_those_that_hold() -> None:
         f"{MAX_STEPS // 1_000_000} million steps",
         f"{EVENT_STEPS // 1_000_000} million more for each event",
     ]
-    assert [one for one in told if one not in RULES] == []
+    assert [one for one in rows if one not in RULES] == []

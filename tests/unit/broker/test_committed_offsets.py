@@ -10,8 +10,8 @@ from aiokafka.structs import OffsetAndMetadata
 from broker import client
 from broker.client import committed_offsets
 
-PLACES = [TopicPartition("grouped", 0), TopicPartition("grouped", 1)]
-WHOLE = {place: OffsetAndMetadata(7, "") for place in PLACES}
+PARTITIONS = [TopicPartition("grouped", 0), TopicPartition("grouped", 1)]
+WHOLE = {partition: OffsetAndMetadata(7, "") for partition in PARTITIONS}
 
 
 class Admin:
@@ -34,9 +34,12 @@ def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_an_answer_without_the_partitions_is_asked_for_again() -> None:
-    assert await committed_offsets(Admin({}, {PLACES[0]: WHOLE[PLACES[0]]}, WHOLE), "writer", PLACES) == WHOLE
+    assert (
+        await committed_offsets(Admin({}, {PARTITIONS[0]: WHOLE[PARTITIONS[0]]}, WHOLE), "writer", PARTITIONS)
+        == WHOLE
+    )
 
 
 async def test_a_coordinator_that_goes_on_loading_is_an_error() -> None:
     with pytest.raises(GroupLoadInProgressError):
-        await committed_offsets(Admin({}), "writer", PLACES)
+        await committed_offsets(Admin({}), "writer", PARTITIONS)

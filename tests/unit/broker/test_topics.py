@@ -78,17 +78,17 @@ def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
 
 
 def test_up_to_date_is_said_only_of_what_was_compared() -> None:
-    def said(differences: list[TopicDifference] | None = None, unknown: list[str] | None = None) -> str:
+    def message(differences: list[TopicDifference] | None = None, unknown: list[str] | None = None) -> str:
         return closing(TopicsReport([], differences or [], unknown or []))
 
-    assert said() == "nothing to do: topics and schema are up to date"
-    assert "not every topic could be compared" in said(unknown=["the settings of svc.events"])
+    assert message() == "nothing to do: topics and schema are up to date"
+    assert "not every topic could be compared" in message(unknown=["the settings of svc.events"])
     wrong = TopicDifference("svc.events", "svc.events has 8 partitions, expected are 4")
     harmless = TopicDifference(
         "svc.events", "svc.events has segment.ms=1, expected is 2", "segment.ms=2", True
     )
-    assert "the differences above" in said([harmless, wrong])
-    assert said([harmless]) == "nothing to do: topics and schema are up to date"
+    assert "the differences above" in message([harmless, wrong])
+    assert message([harmless]) == "nothing to do: topics and schema are up to date"
 
 
 class Described:

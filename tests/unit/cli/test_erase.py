@@ -24,8 +24,8 @@ def test_yes_skips_the_prompt() -> None:
 
 
 def test_finished_erasure_skips_the_prompt() -> None:
-    gone = UserReport(project_id="7", events=0, tables=[], before="2026-11-01T00:00:00+00:00")
-    assert EraseConsole(dry_run=False, yes=False, as_json=False).agree(gone, "Erase?")
+    finished = UserReport(project_id="7", events=0, tables=[], before="2026-11-01T00:00:00+00:00")
+    assert EraseConsole(dry_run=False, yes=False, as_json=False).agree(finished, "Erase?")
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])

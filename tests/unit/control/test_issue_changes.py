@@ -94,23 +94,23 @@ class Log:
 class ClickHouse:
     """What the reader finds: the records as they were before any change, or an error once the changes are made."""
 
-    def __init__(self, log: Log, trouble: Exception | None = None, late: bool = False) -> None:
+    def __init__(self, log: Log, error: Exception | None = None, late: bool = False) -> None:
         self._log = log
         self._before = dict(log.records)
-        self._trouble = trouble
+        self._error = error
         self._late = late
-        self.projects_asked = 0
+        self.project_reads = 0
 
     async def read(self, call: object) -> Any:
         match call:
             case FindProject(issue=issue):
-                self.projects_asked += 1
+                self.project_reads += 1
                 if issue not in self._before:
                     raise NotFound("there is no such issue")
                 return int(self._before[issue].project_id)
             case GetIssueVersions(issues=issues):
-                if self._trouble is not None:
-                    raise self._trouble
+                if self._error is not None:
+                    raise self._error
                 records = self._before if self._late else self._log.records
                 return {
                     issue: IssueVersion(records[issue].version, records[issue].merged_into)
@@ -143,20 +143,20 @@ def changes(reader: Any, log: Log, answer_seconds: float = 5.0) -> IssueChanges:
     return IssueChanges(cast(Reader, reader), cast(Commands, log), lambda: NOW_MS, answer_seconds)
 
 
-TROUBLE: list[Exception] = [
+ERRORS: list[Exception] = [
     StorageUnavailable("ClickHouse took too long"),
     QueryTooExpensive("reads too many rows"),
     ClickHouseError("nobody knows"),
 ]
 
 
-@pytest.mark.parametrize("trouble", TROUBLE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
 @pytest.mark.holds("contract 4")
 async def test_a_change_that_was_made_is_answered_though_clickhouse_does_not_answer(
-    trouble: Exception,
+    error: Exception,
 ) -> None:
     log = Log()
-    many = changes(ClickHouse(log, trouble), log)
+    many = changes(ClickHouse(log, error), log)
     changed = await many.update_many(PROJECT, [hex64(1), hex64(2)], Update(status="resolved"), by="ann")
     assert [(one.id, one.status) for one in changed] == [(hex64(1), "resolved"), (hex64(2), "resolved")]
     assert [(one.events, one.users, one.total_events, one.total_users) for one in changed] == [
@@ -240,7 +240,7 @@ async def test_an_issue_that_is_named_a_hundred_times_is_looked_up_once() -> Non
     log = Log()
     reader = ClickHouse(log)
     await changes(reader, log).update_many(PROJECT, [hex64(1)] * 100, Update(status="resolved"), by="admin")
-    assert reader.projects_asked == 1
+    assert reader.project_reads == 1
 
 
 async def test_an_issue_that_nobody_knows_is_not_found_and_gets_no_command() -> None:

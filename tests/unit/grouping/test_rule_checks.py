@@ -12,12 +12,12 @@ def rule(name: str = "r", match: str = "type:X", **set_: Any) -> GroupingRule:
     return GroupingRule(name, match, **({"discard": True} | set_))
 
 
-def told(*rules: GroupingRule) -> list[tuple[str, str]]:
+def reported(*rules: GroupingRule) -> list[tuple[str, str]]:
     return [(detail.field, detail.message) for detail in violations(rules)]
 
 
 def test_ordinary_rules_have_no_violation() -> None:
-    assert told(rule("a"), rule("b", "", not_in_app=("*/vendor/*", "com.example.*"))) == []
+    assert reported(rule("a"), rule("b", "", not_in_app=("*/vendor/*", "com.example.*"))) == []
 
 
 @pytest.mark.parametrize(
@@ -37,37 +37,37 @@ def test_ordinary_rules_have_no_violation() -> None:
     ],
 )
 def test_what_is_wrong_is_named_by_its_place(wrong: GroupingRule, field: str, words: str) -> None:
-    [(named, message)] = told(wrong)
+    [(named, message)] = reported(wrong)
     assert named == field
     assert words in message
 
 
 def test_rules_are_bounded_together() -> None:
-    assert told(*[rule(str(n)) for n in range(MAX_RULES)]) == []
-    [(field, message)] = told(*[rule(str(n)) for n in range(MAX_RULES + 1)])
+    assert reported(*[rule(str(n)) for n in range(MAX_RULES)]) == []
+    [(field, message)] = reported(*[rule(str(n)) for n in range(MAX_RULES + 1)])
     assert (field, message) == ("rules", "at most 200 rules per project, not 201")
     listed = "type:[" + ",".join(map(str, range(MAX_TERMS // 4))) + "]"
-    assert told(*[rule(str(n), listed) for n in range(4)]) == []
-    assert told(*[rule(str(n), listed) for n in range(4)], rule("last")) == [
+    assert reported(*[rule(str(n), listed) for n in range(4)]) == []
+    assert reported(*[rule(str(n), listed) for n in range(4)], rule("last")) == [
         ("rules", "at most 500 terms in all match together, not 501")
     ]
 
 
 def test_what_is_too_large_is_refused_before_it_is_read() -> None:
-    [(field, message)] = told(*[rule(str(n), "((" * 4000) for n in range(7)])
+    [(field, message)] = reported(*[rule(str(n), "((" * 4000) for n in range(7)])
     assert field == "rules"
     assert message.startswith("at most 50000 characters")
 
 
 def test_names_are_distinct() -> None:
-    assert told(rule("a"), rule("a")) == [("rules[1].name", "another rule has this name")]
+    assert reported(rule("a"), rule("a")) == [("rules[1].name", "another rule has this name")]
 
 
 @pytest.mark.parametrize(
     "element", ["{{ default }}", "{{tags[a]}}", "x {{ type }} {{ tags.a }}", "plain", "}} {"]
 )
 def test_known_variables_are_taken(element: str) -> None:
-    assert told(rule(fingerprint=(element,))) == []
+    assert reported(rule(fingerprint=(element,))) == []
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_known_variables_are_taken(element: str) -> None:
     ],
 )
 def test_what_is_no_variable_is_refused_with_its_position(element: str, position: int) -> None:
-    [(field, message)] = told(rule(fingerprint=("fine", element)))
+    [(field, message)] = reported(rule(fingerprint=("fine", element)))
     assert field == "rules[0].fingerprint[1]"
     assert message.startswith(f"at position {position}: ")

@@ -96,14 +96,14 @@ async def test_child_that_never_gets_ready_is_given_up_and_killed(tmp_path: Path
 
 
 async def test_child_that_makes_progress_is_waited_for_however_long_it_takes(tmp_path: Path) -> None:
-    said = iter(["1 read", "2 read", "3 read", "4 read"])
-    asked: list[str] = []
+    lines = iter(["1 read", "2 read", "3 read", "4 read"])
+    reported: list[str] = []
 
     def progress() -> str:
-        asked.append(next(said, "the last word"))
-        return asked[-1]
+        reported.append(next(lines, "the last word"))
+        return reported[-1]
 
-    slow = child("slow", tmp_path, ready=lambda: len(asked) >= 4, start_seconds=0.05, progress=progress)
+    slow = child("slow", tmp_path, ready=lambda: len(reported) >= 4, start_seconds=0.05, progress=progress)
     supervisor = Supervisor([slow])
     await supervisor.start()
     assert supervisor.statuses["slow"].state == "ready"

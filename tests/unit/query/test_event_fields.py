@@ -27,11 +27,11 @@ json_values = st.recursive(
 def with_field(path: str, value: object) -> bytes:
     """The event with one value replaced, by dotted path."""
     event = msgspec.json.decode(msgspec.json.encode(EVENT))
-    place = event
+    node = event
     *parents, name = path.split(".")
     for parent in parents:
-        place = place[parent]
-    place[name] = value
+        node = node[parent]
+    node[name] = value
     return msgspec.json.encode(event)
 
 

@@ -12,15 +12,15 @@ texts = st.text(max_size=5)
 
 @given(texts, texts, st.lists(texts, max_size=3), st.lists(texts, max_size=3))
 def test_a_request_repeats_itself_and_no_other_takes_its_key(
-    key: str, scope: str, asked: list[str], other: list[str]
+    key: str, scope: str, parts: list[str], other: list[str]
 ) -> None:
-    known = [request_id(key, scope, *asked)] if key else []
-    assert is_repeat(request_id(key, scope, *asked), known) == bool(key)
-    if key and other != asked:
+    known = [request_id(key, scope, *parts)] if key else []
+    assert is_repeat(request_id(key, scope, *parts), known) == bool(key)
+    if key and other != parts:
         with pytest.raises(KeyReused):
             is_repeat(request_id(key, scope, *other), known)
-    assert not is_repeat(request_id(key + "x", scope, *asked), known)
-    assert not is_repeat(request_id(key, scope + "x", *asked), known)
+    assert not is_repeat(request_id(key + "x", scope, *parts), known)
+    assert not is_repeat(request_id(key, scope + "x", *parts), known)
 
 
 def test_without_a_key_a_request_has_no_name() -> None:

@@ -15,14 +15,14 @@ PACKAGES = ("storage", "dashboard", "processors")
 
 
 def test_every_system_table_that_is_asked_may_be_read() -> None:
-    asked = {
+    queried = {
         table
         for package in PACKAGES
         for path in (ROOT / package).rglob("*.py")
         for table in re.findall(r"\b(?:FROM|JOIN) system\.([a-z_]+)", path.read_text(encoding="utf-8"))
     }
-    assert asked
-    assert asked == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc_operator", documented()))
+    assert queried
+    assert queried == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc_operator", documented()))
 
 
 def test_every_engine_of_the_schema_may_be_used() -> None:

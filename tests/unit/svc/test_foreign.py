@@ -159,16 +159,16 @@ def test_what_has_no_end_is_cut(start: Start) -> None:
 
 def test_text_of_a_large_value_is_not_built(start: Start) -> None:
     class Counting:
-        asked = 0
+        calls = 0
 
         def __repr__(self) -> str:
-            Counting.asked += 1
+            Counting.calls += 1
             return "x"
 
     start()
     svc.set_tag("large", [Counting()] * 100_000)  # type: ignore[arg-type]
     svc.add_breadcrumb("m", data={"deep": [[[[[[[Counting()] * 100_000]]]]]]})
-    assert Counting.asked < 1_000
+    assert Counting.calls < 1_000
 
 
 def test_only_a_regular_file_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,10 +249,10 @@ def test_hand_made_code_object_loses_only_its_frame() -> None:
 def test_event_is_sent_from_a_deleted_working_directory(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
+    directory = tmp_path / "gone"
+    directory.mkdir()
+    monkeypatch.chdir(directory)
+    directory.rmdir()
     ingest = start()
     svc.capture_exception(ValueError("m"))
     assert svc.flush(10)

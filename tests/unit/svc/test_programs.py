@@ -151,14 +151,14 @@ def test_forked_program(ingest: Ingest, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("place", ["program", "worker"])
-def test_processes_of_multiprocessing(ingest: Ingest, tmp_path: Path, method: str, place: str) -> None:
+@pytest.mark.parametrize("where", ["program", "worker"])
+def test_processes_of_multiprocessing(ingest: Ingest, tmp_path: Path, method: str, where: str) -> None:
     done = run(
         ingest,
         tmp_path,
         f"""
         def work():
-            {"svc.init(release='shop@1+1', flush_interval=60)" if place == "worker" else ""}
+            {"svc.init(release='shop@1+1', flush_interval=60)" if where == "worker" else ""}
             try:
                 raise ValueError("in a worker")
             except ValueError:

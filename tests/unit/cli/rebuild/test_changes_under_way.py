@@ -81,17 +81,17 @@ def rebuild(world: World) -> None:
             issue = decode_issue(message.value or b"")
             newest[issue.id] = issue
     changes: dict[int, list[StoredChange]] = {}
-    for told in sorted(world.activities(), key=lambda told: (told.issue, told.at, told.id)):
-        change = StoredChange(parse_iso(told.at), told.id, told.kind, told.data)
-        changes.setdefault(int(told.issue, 16), []).append(change)
+    for activity in sorted(world.activities(), key=lambda one: (one.issue, one.at, one.id)):
+        change = StoredChange(parse_iso(activity.at), activity.id, activity.kind, activity.data)
+        changes.setdefault(int(activity.issue, 16), []).append(change)
     counts = [stored_counts(fingerprint, increments) for fingerprint, increments in found.items()]
     covered = Covered(dict.fromkeys(range(PARTITIONS), -1) | {0: last}, deltas, unread, versions)
     records = rebuilt(counts, map(stored_row, newest.values()), changes, covered, SOURCES)
-    for place in [place for place in topics if place[0] in {"issues", "seen"}]:
-        del topics[place]
+    for log in [log for log in topics if log[0] in {"issues", "seen"}]:
+        del topics[log]
     for issue in records:
-        place = "issues", int(issue.id, 16) % PARTITIONS
-        topics.setdefault(place, []).append(Message(issue.id.encode(), encode_json(issue)))
+        log = "issues", int(issue.id, 16) % PARTITIONS
+        topics.setdefault(log, []).append(Message(issue.id.encode(), encode_json(issue)))
     for signal in news(records):
         world.put(int(signal.issue, 16) % PARTITIONS, DeltaRecord(signal=signal))
     for partition, key, value in _positions(deltas, records):
@@ -113,7 +113,7 @@ async def work_a_little(world: World, luck: random.Random) -> None:
 def check(world: World) -> None:
     """Both sides of each merge agree and count the same, what was told holds, and nobody but users undoes anything."""
     issues = {id_of(f): world.issue(f) for f in FINGERPRINTS}
-    told = {one.id: one for one in world.activities("merged", "unmerged")}
+    activities = {one.id: one for one in world.activities("merged", "unmerged")}
     for issue in issues.values():
         assert not issue.life.pending
         assert issue.merged_into is None or issue.id in issues[issue.merged_into].life.members
@@ -121,13 +121,13 @@ def check(world: World) -> None:
             part = issues[number]
             assert (part.merged_into, part.life.join) == (issue.id, member.join)
             assert member.figures.events == part.events
-    released = {issue for one in told.values() for issue in one.data.get("issues", ())}
-    for one in told.values():
+    released = {issue for one in activities.values() for issue in one.data.get("issues", ())}
+    for one in activities.values():
         if "from" in one.data:
             assert one.issue in released
         if "into" in one.data:
             join = one.id.removeprefix(f"{one.issue}-").removesuffix("-merged")
-            assert f"{one.data['into']}-{join}-merged-{one.issue}" in told
+            assert f"{one.data['into']}-{join}-merged-{one.issue}" in activities
             assert issues[one.issue].merged_into or one.issue in released
 
 

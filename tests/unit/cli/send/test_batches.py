@@ -47,6 +47,6 @@ def test_plain_and_gzipped_files_give_the_same_lines_without_empty_ones(tmp_path
 def test_progress_covers_the_whole_file(tmp_path: Path) -> None:
     file = tmp_path / "e.jsonl"
     file.write_bytes(b"{}\n" * 5000)
-    told: list[int] = []
-    list(read_lines(file, told.append))
-    assert sum(told) == file.stat().st_size
+    reported: list[int] = []
+    list(read_lines(file, reported.append))
+    assert sum(reported) == file.stat().st_size

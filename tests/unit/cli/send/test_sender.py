@@ -91,9 +91,9 @@ async def test_batch_that_is_refused_is_not_tried_again(endpoint: tuple[Endpoint
 
 async def test_batch_is_tried_again_after_an_error_of_ours(endpoint: tuple[Endpoint, str]) -> None:
     server_double, url = endpoint
-    server_double.plan = lambda got, asked: (
+    server_double.plan = lambda got, attempts: (
         (503, {"error": "internal"})
-        if asked == 0
+        if attempts == 0
         else (202, {"accepted": len(got), "rejected": 0, "errors": []})
     )
     report = await Sender(url, "token").send(batches(events(5)))
@@ -148,7 +148,7 @@ async def test_a_truncated_file_is_reported_and_the_others_are_sent(
         report = await sender.send(batches(events_of((damaged, whole), progress, sender.report)))
     assert {"whole": 1} in [event for batch in server_double.batches for event in batch]
     assert report.accepted == report.events
-    assert [trouble.split(": ")[0] for trouble in report.unread] == [str(damaged)]
+    assert [problem.split(": ")[0] for problem in report.unread] == [str(damaged)]
     assert not report.clean
     shown = StringIO()
     show(report, Console(file=shown, width=200))

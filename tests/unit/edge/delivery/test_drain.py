@@ -156,11 +156,11 @@ async def test_segment_that_can_not_be_read_at_all_is_quarantined(tmp_path: Path
 
 
 async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> None:
-    gone = written(tmp_path, FIRST, encode_chunk([event()]))
+    removed = written(tmp_path, FIRST, encode_chunk([event()]))
     two = event()
     written(tmp_path, SECOND, encode_chunk([two]))
     spool, sink = Spool(tmp_path, 1 << 30, 1e12), MemorySink(1)
-    gone.unlink()
+    removed.unlink()
     task = asyncio.create_task(drain_forever(spool, sink))
     await eventually(lambda: task.done() or not spool.has_segments.is_set(), 60)
     assert not task.done()

@@ -112,8 +112,8 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
     sink.up = False
     delivery = ChunkDelivery(sink, spool)
     given = events(1000)
-    for place in range(0, 1000, 100):
-        await delivery.deliver(0, 1, given[place : place + 100])
+    for offset in range(0, 1000, 100):
+        await delivery.deliver(0, 1, given[offset : offset + 100])
     sink.up = True
     draining = asyncio.create_task(drain_forever(spool, sink))
     await eventually(lambda: spool.size == 0)
@@ -123,7 +123,7 @@ async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: 
 
 def test_spooled_records_are_packed_in_order_up_to_a_bound() -> None:
     given = events(1050)
-    spooled = [given[place : place + 7] for place in range(0, 1050, 7)]
+    spooled = [given[offset : offset + 7] for offset in range(0, 1050, 7)]
     packed = list(batches(spooled))
     assert [event for pack in packed for event in pack] == given
     assert [len(batch) for batch in packed] == [406, 406, 238]

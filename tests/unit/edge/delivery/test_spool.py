@@ -95,9 +95,9 @@ async def test_damaged_record_costs_only_itself(tmp_path: Path) -> None:
     assert files.read(segment) == ([b"one", b"three"], 8 + 3, 0)
 
 
-def flip(path: Path, place: int) -> None:
+def flip(path: Path, offset: int) -> None:
     data = bytearray(path.read_bytes())
-    data[place] ^= 1
+    data[offset] ^= 1
     path.write_bytes(data)
 
 

@@ -54,7 +54,7 @@ async def test_stretches_of_equals_come_in_the_order_of_asking_and_never_too_man
     await asyncio.gather(*(one(number) for number in range(100)))
     counting.cancel()
     assert [number for number, _ in seen] == list(range(100))
-    assert 1 < max(Counter(place for _, place in seen).values()) <= most
+    assert 1 < max(Counter(round_ for _, round_ in seen).values()) <= most
 
 
 async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> None:
@@ -114,7 +114,7 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
     await asyncio.gather(one("greedy"), one("greedy"), one("other"), one("other"))
     counting.cancel()
     assert [token for token, _ in seen] == ["greedy", "other", "other", "greedy"]
-    assert len({place for token, place in seen if token == "greedy"}) == 2
+    assert len({round_ for token, round_ in seen if token == "greedy"}) == 2
 
 
 async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in_it() -> None:
@@ -254,8 +254,8 @@ async def test_turns_are_free_again_when_all_have_gone_away() -> None:
 
 async def test_queue_passes_over_whoever_went_away() -> None:
     queue, usage = FairQueue(), Usage(1)
-    gone, staying = queue.join(usage), queue.join(usage, 7)
-    gone.cancel()
+    cancelled, staying = queue.join(usage), queue.join(usage, 7)
+    cancelled.cancel()
     waiter = queue.next()
     assert waiter is not None
     assert (waiter.admitted, waiter.weight) == (staying, 7)

@@ -188,8 +188,8 @@ BODY = wrapped(encoded(), unescaped(environment="é"), encoded())
     st.integers(0, 3),
     st.binary(max_size=2) | st.sampled_from([b"},{", b'},{"id":"019', b"]}", b"[", b"{", b" ", b",", b'"']),
 )
-def test_both_ways_give_one_verdict_on_damaged_bodies(place: int, lost: int, put: bytes) -> None:
-    verdict(BODY[:place] + put + BODY[place + lost :])
+def test_both_ways_give_one_verdict_on_damaged_bodies(offset: int, lost: int, put: bytes) -> None:
+    verdict(BODY[:offset] + put + BODY[offset + lost :])
 
 
 @given(st.lists(st.from_regex(UUID7_PATTERN, fullmatch=True), min_size=1, max_size=5))
@@ -199,8 +199,8 @@ def test_ids_are_recognised_as_the_pattern_does(ids: list[str]) -> None:
 
 
 @given(st.integers(0, 35), st.sampled_from("0789abcdfgABG- \n\u00e9\u0660\ud800"), st.integers(0, 2))
-def test_one_wrong_character_in_one_of_many_ids_is_seen(place: int, letter: str, which: int) -> None:
+def test_one_wrong_character_in_one_of_many_ids_is_seen(offset: int, letter: str, which: int) -> None:
     ids = [str(uuid7()) for _ in range(3)]
-    ids[which] = ids[which][:place] + letter + ids[which][place + 1 :]
+    ids[which] = ids[which][:offset] + letter + ids[which][offset + 1 :]
     fine = bool(re.fullmatch(UUID7_PATTERN[1:-1], ids[which])) and ids[which] == ids[which].lower()
     assert are_lower_uuid7s(ids) == fine

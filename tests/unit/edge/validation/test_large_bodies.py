@@ -114,8 +114,8 @@ def test_crowded_event_is_repaired_and_otherwise_forwarded_as_it_came() -> None:
     body = filled(
         GOOD.replace(b'"line": 10', b'"line": 10.0')[:-1] + b',"x":"\\ud83d","y":[1.50, ', b"[],", b"]}"
     )
-    mended = body.replace(b"10.0", b"10").replace(b"\\ud83d", b"\\ufffd")
-    assert verdict(body, STRICT) == (json.loads(GOOD)["id"], mended)
+    repaired = body.replace(b"10.0", b"10").replace(b"\\ud83d", b"\\ufffd")
+    assert verdict(body, STRICT) == (json.loads(GOOD)["id"], repaired)
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def time_slice() -> TimeSlice:
     return FairScheduler().time_slice("t")
 
 
-async def turns_of_the_loop(work: Any) -> int:
+async def loop_iterations(work: Any) -> int:
     """How often others had their turn until the work was done."""
     done = asyncio.ensure_future(work)
     scheduler = 0
@@ -186,4 +186,4 @@ SURROGATES = encoded(environment="CUT").replace(b"CUT", rb"\ud83d" * 170_000)
 )
 async def test_large_slow_path_leaves_the_loop_to_others(work: Any) -> None:
     """On the loop itself it would be one or two turns; the work is a tenth of a second of Python."""
-    assert await turns_of_the_loop(work()) > 5
+    assert await loop_iterations(work()) > 5

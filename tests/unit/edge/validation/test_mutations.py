@@ -13,7 +13,7 @@ from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationR
 from schemas.limits import Limit
 from tests.edge_events import event
 
-GONE = object()
+MISSING = object()
 """Put in the place of a value: the field is left out."""
 
 CRUMB = {"timestamp": "2026-01-31T12:00:00Z", "type": "custom", "data": {}}
@@ -38,7 +38,7 @@ def chain(links: int) -> dict[str, Any] | None:
 
 
 def _missing() -> list[Mutation]:
-    nothing: list[Any] = [GONE, None]
+    nothing: list[Any] = [MISSING, None]
     required = [
         "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error",
         "device.os", "device.osVersion", "app.version", "app.framework.name", "app.framework.version",
@@ -111,7 +111,7 @@ NO_TIMES = [
 ]
 """Close to a time, and some of it read as one by usual decoders."""
 
-FORMS = [
+FORMATS = [
     Mutation("timestamp", "2026-01-31T12:00:00.000", "timestamp"),
     Mutation("timestamp", "2026-01-31T12:00:00.000+01:00", "timestamp"),
     Mutation("timestamp", "2026-01-31T12:00:00.000-00:30", "timestamp"),
@@ -191,21 +191,21 @@ STRICT_ONLY = [
     Mutation("error.cause.stack", [FRAME | {"line": 0}], "error.cause.stack[0].line"),
 ]
 
-BOTH = [*_missing(), *_wrong_types(), *FORMS, *LIMITS]
+BOTH = [*_missing(), *_wrong_types(), *FORMATS, *LIMITS]
 
 
 def mutated(mutation: Mutation) -> bytes:
     whole = copy.deepcopy(event())
     *way, last = mutation.path.replace("[", ".").replace("]", "").split(".")
-    place: Any = whole
+    parent: Any = whole
     for step in way:
-        place = place[int(step)] if isinstance(place, list) else place.setdefault(step, {})
-    if mutation.value is GONE:
-        del place[last]
-    elif isinstance(place, list):
-        place[int(last)] = mutation.value
+        parent = parent[int(step)] if isinstance(parent, list) else parent.setdefault(step, {})
+    if mutation.value is MISSING:
+        del parent[last]
+    elif isinstance(parent, list):
+        parent[int(last)] = mutation.value
     else:
-        place[last] = mutation.value
+        parent[last] = mutation.value
     return json.dumps(whole).encode()
 
 
@@ -217,7 +217,7 @@ def refused(body: bytes, rules: ValidationRules) -> list[tuple[str, str]]:
 
 def name(value: object) -> str:
     return (
-        f"{value.path}={'gone' if value.value is GONE else str(value.value)[:30]}"
+        f"{value.path}={'missing' if value.value is MISSING else str(value.value)[:30]}"
         if isinstance(value, Mutation)
         else ""
     )

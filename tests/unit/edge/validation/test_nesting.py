@@ -30,19 +30,19 @@ BOMBS = [
 
 
 @pytest.mark.parametrize("bomb", BOMBS, ids=range(len(BOMBS)))
-@pytest.mark.parametrize("place", [0, 1, 2])
+@pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.parametrize(
     ("opening", "closing"), [(b'{"events":[', b"]}"), (b' { "x" : [] ,"events":\n[ ', b' ] , "y":{}} ')]
 )
 def test_deep_event_costs_itself_wherever_it_stands(
-    bomb: bytes, place: int, opening: bytes, closing: bytes
+    bomb: bytes, index: int, opening: bytes, closing: bytes
 ) -> None:
     given = [GOOD, GOOD]
-    given.insert(place, bomb)
+    given.insert(index, bomb)
     events = open_batch(opening + b" , ".join(given) + closing)
     assert [bytes(event) for event in events] == given
     with pytest.raises(InvalidEvents) as caught:
-        validate(events[place], STRICT)
+        validate(events[index], STRICT)
     assert [detail.message for detail in caught.value.details] == ["JSON is nested too deeply"]
     assert all(validate(event, STRICT)[1] is event for event in events if bytes(event) == GOOD)
 
@@ -98,8 +98,8 @@ def test_any_values_around_a_deep_one_stay(
     values: list[object], data: st.DataObject, ascii_only: bool
 ) -> None:
     items = [json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass") for value in values]
-    place = data.draw(st.integers(0, len(items)))
-    body = b'{"events":[' + b",".join([*items[:place], nested(DEEP), *items[place:]]) + b"]}"
+    index = data.draw(st.integers(0, len(items)))
+    body = b'{"events":[' + b",".join([*items[:index], nested(DEEP), *items[index:]]) + b"]}"
     repaired, replaced = depth.replace_deep_events(body)
     assert list(replaced.values()) == [nested(DEEP)]
     assert repaired == body.replace(nested(DEEP), next(iter(replaced)))

@@ -42,8 +42,8 @@ pieces = st.lists(
 @settings(max_examples=1000, deadline=None)
 @given(pieces)
 def test_only_lone_surrogates_are_replaced(text: str) -> None:
-    mended = replace_lone_surrogates(f'"{text}"'.encode())
-    value = json.loads(mended)
+    repaired = replace_lone_surrogates(f'"{text}"'.encode())
+    value = json.loads(repaired)
     assert not any(0xD800 <= ord(letter) <= 0xDFFF for letter in value)
     assert value == "".join(
         "\ufffd" if 0xD800 <= ord(letter) <= 0xDFFF else letter for letter in json.loads(f'"{text}"')
@@ -123,14 +123,14 @@ def members(values: list[tuple[str, str]]) -> str:
 def test_whole_numbers_of_integers_lose_their_fraction_and_all_else_keeps_its_bytes(
     values: list[tuple[str, str]], times: int
 ) -> None:
-    mended = with_whole_numbers(members(values * times).encode()).decode()
+    repaired = with_whole_numbers(members(values * times).encode()).decode()
     wanted = [(name, whole(sent) if name in INTEGER_FIELDS else sent) for name, sent in values]
     if 'x\\"line' in {name for name, _ in values}:
         # The same value too: it only looks like the name that is meant.
-        assert [float(v) for _, v in found(mended)] == [float(v) for _, v in found(members(values * times))]
+        assert [float(v) for _, v in found(repaired)] == [float(v) for _, v in found(members(values * times))]
     else:
-        assert mended == members(wanted * times)
-    json.loads(mended)
+        assert repaired == members(wanted * times)
+    json.loads(repaired)
 
 
 def found(text: str) -> list[tuple[str, str]]:
@@ -151,8 +151,8 @@ def test_minus_zero_is_a_whole_number_too() -> None:
 
 
 def test_more_whole_numbers_than_an_event_can_have_are_left_alone() -> None:
-    mended = with_whole_numbers(b"[" + b'{"line":1.0},' * 9_000 + b"0]")
-    assert (mended.count(b'"line":1}'), mended.count(b'"line":1.0}')) == (5_000, 4_000)
+    repaired = with_whole_numbers(b"[" + b'{"line":1.0},' * 9_000 + b"0]")
+    assert (repaired.count(b'"line":1}'), repaired.count(b'"line":1.0}')) == (5_000, 4_000)
 
 
 def integer_fields(kind: inspect.Type) -> set[str]:

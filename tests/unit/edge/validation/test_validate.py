@@ -50,11 +50,11 @@ TIME = "2026-01-31T12:00:00.000Z"
 @st.composite
 def near_times(draw: st.DrawFn) -> str:
     """A time with a few of its characters changed, or more or fewer of them."""
-    place, lost = draw(st.integers(0, len(TIME))), draw(st.integers(0, 2))
+    offset, lost = draw(st.integers(0, len(TIME))), draw(st.integers(0, 2))
     put = draw(
         st.sampled_from(["", "0", "2", "3", "9", "T", "t", " ", "Z", "z", "+00:00", "-00:00", "+0000", "\n"])
     )
-    return TIME[:place] + put + TIME[place + lost :]
+    return TIME[:offset] + put + TIME[offset + lost :]
 
 
 TEXTS = {
@@ -70,14 +70,14 @@ def mutations(draw: st.DrawFn) -> bytes:
     whole = event()
     for _ in range(draw(st.integers(1, 3))):
         *way, last = draw(st.sampled_from(PATHS))
-        place: Any = whole
+        parent: Any = whole
         try:
             for step in way:
-                place = place[step]
+                parent = parent[step]
             if draw(st.booleans()):
-                place[last] = draw(TEXTS.get(last, json_values))
+                parent[last] = draw(TEXTS.get(last, json_values))
             else:
-                del place[last]
+                del parent[last]
         except (KeyError, IndexError, TypeError):
             continue
     return json.dumps(whole).encode()
@@ -154,9 +154,9 @@ def test_any_json_ends_in_an_event_or_in_refused(value: Any) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(encoded()) - 1), st.binary(min_size=1, max_size=3))
-def test_any_damage_to_the_bytes_ends_in_an_event_or_in_refused(place: int, damage: bytes) -> None:
+def test_any_damage_to_the_bytes_ends_in_an_event_or_in_refused(offset: int, damage: bytes) -> None:
     body = encoded()
-    verdict(body[:place] + damage + body[place + len(damage) :], STRICT)
+    verdict(body[:offset] + damage + body[offset + len(damage) :], STRICT)
 
 
 @pytest.mark.parametrize(

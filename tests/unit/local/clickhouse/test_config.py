@@ -48,7 +48,7 @@ def test_missing_value_of_a_template_is_an_error() -> None:
 
 
 @pytest.fixture
-def asked(tmp_path: Path) -> Iterator[tuple[LocalClickHouse, list[str]]]:
+def recorded(tmp_path: Path) -> Iterator[tuple[LocalClickHouse, list[str]]]:
     """A server that answers everything, where the local one would listen, and the statements it got."""
     statements: list[str] = []
 
@@ -71,8 +71,8 @@ def asked(tmp_path: Path) -> Iterator[tuple[LocalClickHouse, list[str]]]:
         thread.join()
 
 
-def test_only_the_first_look_makes_the_database(asked: tuple[LocalClickHouse, list[str]]) -> None:
-    local, statements = asked
+def test_only_the_first_look_makes_the_database(recorded: tuple[LocalClickHouse, list[str]]) -> None:
+    local, statements = recorded
     assert [local.ready() for _ in range(3)] == [True] * 3
     assert [statement.startswith("CREATE DATABASE") for statement in statements] == [True, *[False] * 3]
     assert set(statements[1:]) == {"SELECT 1"}

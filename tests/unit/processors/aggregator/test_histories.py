@@ -139,7 +139,7 @@ async def worked(world: World, luck: random.Random) -> None:
 )
 async def test_states_and_activity_are_those_of_the_model(history: list[tuple[Any, ...]], seed: int) -> None:
     world, model, luck = World(), Model(), random.Random(seed)
-    asked: list[tuple[str, Any]] = []
+    updates: list[tuple[str, Any]] = []
     for what, *rest in [("event", RELEASES[0], [], 1), *history]:
         if what == "event":
             release, users, count = rest
@@ -148,9 +148,9 @@ async def test_states_and_activity_are_those_of_the_model(history: list[tuple[An
         else:
             data, repeat = rest
             model.update(data)
-            asked.append((world.ask(id_of(1), "update", data), data))
+            updates.append((world.ask(id_of(1), "update", data), data))
             if repeat == 0:
-                again, same = luck.choice(asked)
+                again, same = luck.choice(updates)
                 world.ask(id_of(1), "update", same, again)
         if luck.random() < 0.3:
             await worked(world, luck)

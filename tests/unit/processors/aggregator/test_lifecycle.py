@@ -18,7 +18,7 @@ async def seen(world: World, *releases: str) -> IssueRecord:
     return world.issue(1)
 
 
-async def asked(world: World, **data: object) -> IssueRecord:
+async def updated(world: World, **data: object) -> IssueRecord:
     """The issue after an update."""
     world.ask(id_of(1), "update", data)
     await world.settle()
@@ -32,7 +32,7 @@ def kinds(world: World) -> list[str]:
 async def test_an_older_release_leaves_a_resolved_issue_resolved_and_counts() -> None:
     world = World()
     await seen(world, OLD)
-    assert (await asked(world, status="resolved", resolvedIn=FIX)).resolved_in == FIX
+    assert (await updated(world, status="resolved", resolvedIn=FIX)).resolved_in == FIX
     issue = await seen(world, OLD, "app@1.10.0+1", "app@1.10.0-rc.1+9")
     assert (issue.status, issue.regressed, issue.events) == ("resolved", False, 4)
     assert kinds(world) == ["created", "resolved"]
@@ -42,19 +42,19 @@ async def test_an_older_release_leaves_a_resolved_issue_resolved_and_counts() ->
 async def test_the_same_or_a_newer_release_regresses_once(release: str) -> None:
     world = World()
     await seen(world, OLD)
-    await asked(world, status="resolved", resolvedIn=FIX)
+    await updated(world, status="resolved", resolvedIn=FIX)
     issue = await seen(world, release, release)
     assert (issue.status, issue.regressed, issue.resolved_in) == ("open", True, None)
     (regressed,) = world.activities("regressed")
     assert regressed.data == {"release": release, "resolvedIn": FIX}
-    issue = await asked(world, resolvedIn=NEW + "0")
+    issue = await updated(world, resolvedIn=NEW + "0")
     assert (issue.status, issue.regressed) == ("resolved", False)
 
 
 async def test_resolved_in_the_next_release_waits_for_one_newer_than_all_known() -> None:
     world = World()
     await seen(world, OLD)
-    await asked(world, resolvedIn="next", known=[OLD, FIX])
+    await updated(world, resolvedIn="next", known=[OLD, FIX])
     assert (await seen(world, OLD, FIX, "app@1.10.0-beta+7")).status == "resolved"
     assert (await seen(world, NEW)).regressed
 
@@ -62,7 +62,7 @@ async def test_resolved_in_the_next_release_waits_for_one_newer_than_all_known()
 async def test_releases_without_an_order_go_by_first_seen() -> None:
     world = World()
     await seen(world, "app@blue+1", "app@green+1")
-    await asked(world, resolvedIn="app@green+1", known=["app@red+1", "app@blue+1", "app@green+1"])
+    await updated(world, resolvedIn="app@green+1", known=["app@red+1", "app@blue+1", "app@green+1"])
     assert (await seen(world, "app@blue+1", "app@red+1")).status == "resolved"
     assert (await seen(world, "app@violet+1")).regressed
 
@@ -70,14 +70,14 @@ async def test_releases_without_an_order_go_by_first_seen() -> None:
 async def test_resolved_now_regresses_with_any_later_event() -> None:
     world = World()
     await seen(world, OLD, FIX)
-    await asked(world, status="resolved")
+    await updated(world, status="resolved")
     assert (await seen(world, OLD)).regressed
 
 
 async def test_ignored_until_events_wakes_with_the_one_that_reaches_it() -> None:
     world = World()
     await seen(world, OLD)
-    await asked(world, status="ignored", ignoreUntil={"events": 3})
+    await updated(world, status="ignored", ignoreUntil={"events": 3})
     assert (await seen(world, OLD, OLD)).status == "ignored"
     issue = await seen(world, OLD)
     assert (issue.status, issue.regressed, issue.ignore_until) == ("open", False, None)
@@ -87,7 +87,7 @@ async def test_ignored_until_events_wakes_with_the_one_that_reaches_it() -> None
 async def test_ignored_until_users_counts_each_user_once() -> None:
     world = World()
     await seen(world, OLD)
-    await asked(world, ignoreUntil={"users": 100})
+    await updated(world, ignoreUntil={"users": 100})
     for user in range(1, 100):
         world.send(1, increment(users=[user]), increment(users=[user]))
     await world.settle()
@@ -100,7 +100,7 @@ async def test_ignored_until_users_counts_each_user_once() -> None:
 async def test_ignored_until_a_time_wakes_with_the_first_event_received_by_then() -> None:
     world = World()
     await seen(world, OLD)
-    await asked(world, ignoreUntil={"time": iso(START + 5000)})
+    await updated(world, ignoreUntil={"time": iso(START + 5000)})
     new_records = START + 5000
     world.send(1, increment(ms=new_records - 1))
     await world.settle()
@@ -113,9 +113,9 @@ async def test_ignored_until_a_time_wakes_with_the_first_event_received_by_then(
 async def test_ignored_for_ever_stays_so_until_a_person_reopens_it() -> None:
     world = World()
     await seen(world, OLD)
-    await asked(world, status="ignored")
+    await updated(world, status="ignored")
     assert (await seen(world, *[NEW] * 50)).status == "ignored"
-    assert (await asked(world, status="open")).status == "open"
+    assert (await updated(world, status="open")).status == "open"
     assert kinds(world) == ["created", "ignored", "reopened"]
 
 
@@ -134,8 +134,8 @@ async def test_what_changes_nothing_is_no_activity() -> None:
     world = World()
     await seen(world, OLD)
     for _ in range(2):
-        await asked(world, resolvedIn=FIX, assignee="bob")
-    await asked(world, assignee=None)
+        await updated(world, resolvedIn=FIX, assignee="bob")
+    await updated(world, assignee=None)
     assert kinds(world) == ["created", "resolved", "assigned", "assigned"]
     assert world.issue(1).assignee is None
 

@@ -131,10 +131,10 @@ async def test_a_refused_change_that_comes_again_is_not_made_where_the_issue_was
     world = await with_issues(1, 2, 3)
     await merged(world, 1, 2)
     data = {"fingerprints": [hex64(1)]}
-    asked = world.ask(id_of(1), "unmerge", data)
+    command = world.ask(id_of(1), "unmerge", data)
     await world.settle()
     await merged(world, 3, 1)
-    world.ask(id_of(1), "unmerge", data, asked)
+    world.ask(id_of(1), "unmerge", data, command)
     await world.settle()
     assert world.issue(1).merged_into == id_of(3)
     assert sums(world.issue(3)) == (6, 6, {RELEASE: 6})
@@ -143,10 +143,10 @@ async def test_a_refused_change_that_comes_again_is_not_made_where_the_issue_was
 async def test_a_change_that_was_passed_on_is_not_made_to_the_part_when_it_comes_again() -> None:
     world = await with_issues(1, 2)
     await merged(world, 1, 2)
-    asked = world.ask(id_of(2), "update", {"assignee": "bob"})
+    command = world.ask(id_of(2), "update", {"assignee": "bob"})
     await world.settle()
     await unmerged(world, 1, 2)
-    world.ask(id_of(2), "update", {"assignee": "bob"}, asked)
+    world.ask(id_of(2), "update", {"assignee": "bob"}, command)
     await world.settle()
     assert (world.issue(1).assignee, world.issue(2).assignee) == ("bob", None)
 

@@ -160,8 +160,8 @@ class World:
 
     def lose(self, *tables: str, begins: int = 0) -> None:
         """Topics are emptied (without names that of issues), and a new process takes over; logs begin at an offset."""
-        for place in [place for place in self.memory.topics if place[0] in (tables or ("issues",))]:
-            del self.memory.topics[place]
+        for log in [log for log in self.memory.topics if log[0] in (tables or ("issues",))]:
+            del self.memory.topics[log]
         self.resume(begins)
 
     def resume(self, begins: int = 0) -> None:

@@ -110,7 +110,7 @@ class Fetching:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.consumer = cast(PlacedConsumer, processors_app().consumer)
-        self.asked: list[set[TP]] = []
+        self.polled: list[set[TP]] = []
         self.sought: list[Mapping[TP, int]] = []
         self.fetched: asyncio.Future[dict[TP, list[Any]]] = asyncio.get_running_loop().create_future()
         for name, fake in (("_getmany", self._getmany), ("_to_message", lambda _, record: record)):
@@ -121,7 +121,7 @@ class Fetching:
         self.consumer.resume_flow()
 
     async def _getmany(self, active_partitions: set[TP], timeout: float) -> dict[TP, list[Any]]:  # noqa: ARG002
-        self.asked.append(set(active_partitions))
+        self.polled.append(set(active_partitions))
         return await self.fetched
 
     async def _seek_wait(self, partitions: Mapping[TP, int]) -> None:
@@ -146,7 +146,7 @@ async def test_what_is_fetched_is_delivered(fetching: Fetching) -> None:
     fetching.consumer.pause_partitions({RESTORED})
     fetching.fetched.set_result({SEEN: ["a", "b"]})
     assert await received(fetching.consumer) == [(SEEN, "a"), (SEEN, "b")]
-    assert fetching.asked == [{SEEN}]
+    assert fetching.polled == [{SEEN}]
 
 
 async def test_a_seek_waits_for_the_fetch_under_way_whose_records_are_dropped(fetching: Fetching) -> None:
@@ -179,7 +179,7 @@ async def test_a_stop_ends_the_delivery_of_what_was_fetched(fetching: Fetching) 
 async def test_with_all_partitions_paused_nothing_is_fetched(fetching: Fetching) -> None:
     fetching.consumer.pause_partitions({RESTORED, SEEN})
     assert await received(fetching.consumer) == []
-    assert fetching.asked == []
+    assert fetching.polled == []
 
 
 async def test_fetches_wait_for_records_shortly_until_a_recovery_has_ended(

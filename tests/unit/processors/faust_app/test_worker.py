@@ -29,8 +29,8 @@ def processors(holders: Mapping[str, str]) -> Any:
 
 @pytest.mark.parametrize("failure", [LOST, OUSTED], ids=["by the log", "by the group"])
 async def test_worker_that_another_one_of_its_name_ousts_says_so(failure: Exception) -> None:
-    said = await _reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS)
-    assert said == (
+    reason = await _reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS)
+    assert reason == (
         "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a name of its own"
     )
 

@@ -120,9 +120,9 @@ class GrouperWorld:
 
     def lose(self, topic: str = "seen", keep: int = 0) -> None:
         """Only the last records of a topic are left."""
-        for place in [place for place in self.memory.topics if place[0] == topic]:
-            found = self.memory.topics[place]
-            self.memory.topics[place] = found[len(found) - keep :]
+        for log in [log for log in self.memory.topics if log[0] == topic]:
+            found = self.memory.topics[log]
+            self.memory.topics[log] = found[len(found) - keep :]
 
     def table(self) -> dict[bytes, bytes]:
         """What the topic `seen` says."""
@@ -158,7 +158,7 @@ class GrouperWorld:
     def forwarded_as(self) -> Counter[int]:
         """Forwarded events by fingerprint."""
         return Counter(
-            one.groupings[place].fingerprint for one in self.grouped() for place in one.grouping_of
+            one.groupings[index].fingerprint for one in self.grouped() for index in one.grouping_of
         )
 
     def counted(self) -> Counter[int]:

@@ -33,16 +33,16 @@ def test_a_day_takes_many_records() -> None:
 
 
 @given(FAR, st.booleans(), st.integers(1, 19))
-def test_timestamps_that_come_back_leave_no_trace(far: int, ahead: bool, place: int) -> None:
+def test_timestamps_that_come_back_leave_no_trace(far: int, ahead: bool, index: int) -> None:
     stamps = steady(10)
-    jumped = [*stamps[:place], stamps[place] + (far if ahead else -far), *stamps[place:]]
+    jumped = [*stamps[:index], stamps[index] + (far if ahead else -far), *stamps[index:]]
     assert read(jumped).day == read(stamps).day
 
 
 @given(FAR, st.booleans(), st.integers(1, 19))
-def test_a_jump_that_lasts_counts_no_days(far: int, ahead: bool, place: int) -> None:
+def test_a_jump_that_lasts_counts_no_days(far: int, ahead: bool, index: int) -> None:
     stamps = steady(10)
-    jumped = [*stamps[:place], *(stamp + (far if ahead else -far) for stamp in stamps[place:])]
+    jumped = [*stamps[:index], *(stamp + (far if ahead else -far) for stamp in stamps[index:])]
     # A jump back by few days is caught up with, as if those days had no records.
     assert read(stamps).day - 4 <= read(jumped).day <= read(stamps).day
 

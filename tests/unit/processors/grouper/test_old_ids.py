@@ -34,13 +34,13 @@ class Stored:
     def __init__(self, world: GrouperWorld) -> None:
         self._world = world
         self.erased: set[bytes] = set()
-        self.asked: list[list[Key]] = []
+        self.lookups: list[list[Key]] = []
         self.interrupt = False
 
     async def among(self, ids: Collection[Key]) -> set[Key]:
         if self.interrupt:
             raise Interrupted
-        self.asked.append(list(ids))
+        self.lookups.append(list(ids))
         return {(project, i) for project, i in ids if self._world.stored()[i] or i in self.erased}
 
 
@@ -71,7 +71,7 @@ async def test_an_id_that_is_sent_again_after_days_changes_nothing(days: int) ->
     await world.settle()
     assert (world.counted(), len(world.written("grouped"))) == before[:2]
     assert world.outcomes() - before[2] == {"accepted": 1, "duplicate": 1}
-    assert stored.asked == [[(1, event_id(1))]]
+    assert stored.lookups == [[(1, event_id(1))]]
 
 
 async def test_ids_within_the_window_are_decided_from_memory() -> None:
@@ -80,7 +80,7 @@ async def test_ids_within_the_window_are_decided_from_memory() -> None:
     await pass_days(world, 0, DAYS)
     world.send([carried(1), carried(2, ms=START + DAY)], ms=START + DAYS * DAY - 1)
     await world.settle()
-    assert stored.asked == []
+    assert stored.lookups == []
     assert world.stored()[event_id(1)] == world.stored()[event_id(2, START + DAY)] == 1
 
 
@@ -91,7 +91,7 @@ async def test_an_old_id_that_is_not_stored_is_new_once() -> None:
     world.send([carried(1)], ms=START + 40 * DAY)
     await world.settle()
     assert world.stored()[event_id(1)] == 1
-    assert stored.asked == [[(1, event_id(1))]], "the second one is in memory"
+    assert stored.lookups == [[(1, event_id(1))]], "the second one is in memory"
 
 
 async def test_an_erased_id_that_is_sent_again_is_not_counted_again() -> None:
@@ -122,7 +122,7 @@ async def test_a_recorded_decision_is_replayed_without_a_look_up() -> None:
     await world.settle()
     world.send([carried(1), carried(2)], ms=START + 30 * DAY)
     await world.settle()
-    stored.asked.clear()
+    stored.lookups.clear()
     stored.interrupt = True
     await world.start()
     await world.settle()
@@ -148,11 +148,11 @@ async def test_records_of_a_lost_table_are_not_taken_for_duplicates_of_themselve
         world.send([carried(number)], ms=START + 30 * DAY)
     await world.settle()
     counted = world.counted()
-    stored.asked.clear()
+    stored.lookups.clear()
     world.lose()
     await world.start()
     await world.settle()
-    assert (world.counted(), stored.asked) == (counted, [])
+    assert (world.counted(), stored.lookups) == (counted, [])
     world.send([carried(number) for number in range(20)], ms=START + 30 * DAY)
     await world.settle()
     assert world.counted() == counted
@@ -166,7 +166,7 @@ async def test_an_old_id_that_comes_again_after_the_replay_boundary_is_no_duplic
     await world.start()
     world.send([carried(number) for number in range(20)], ms=START + 30 * DAY)
     await world.settle()
-    assert stored.asked
+    assert stored.lookups
     assert world.outcomes() == {"accepted": 40, "duplicate": 20}
     assert [chunk.kept for chunk in world.grouped()] == [[0]] * 20
 

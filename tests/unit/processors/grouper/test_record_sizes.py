@@ -72,8 +72,8 @@ async def test_however_many_outcomes_a_batch_has_they_fit_into_records() -> None
         m for topic, _, found in world.worker._outputs(output) if topic is Topic.OUTCOMES for m in found
     ]
     assert max(len(message.value or b"") for message in messages) < MAX_RECORD_BYTES // 2
-    told = [one for message in messages for one in msgspec.json.decode(message.value or b"")]
-    assert len(told) == 2 * len(outcomes)
+    decoded = [one for message in messages for one in msgspec.json.decode(message.value or b"")]
+    assert len(decoded) == 2 * len(outcomes)
 
 
 def test_parts_that_are_cut_say_so_and_ordinary_ones_are_whole() -> None:

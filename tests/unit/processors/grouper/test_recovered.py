@@ -60,7 +60,7 @@ async def read(written: Changes, rng: random.Random) -> tuple[dict[bytes, bytes]
     return part, await ahead.pieces(0)
 
 
-def told(part: dict[bytes, bytes], pieces: Sequence[Piece]) -> tuple[object, ...]:
+def learned(part: dict[bytes, bytes], pieces: Sequence[Piece]) -> tuple[object, ...]:
     """What a start learns."""
     found: Recovered = recovered(0, part, pieces, 0, DAYS, 10)
     oldest = found.dedupe.oldest_day
@@ -80,7 +80,7 @@ async def test_what_was_decoded_early_changes_nothing_wherever_the_log_ends(
         rng = random.Random(seed)
         written = history(rng)
         part, pieces = await read(written[: rng.randrange(20, len(written))], rng)
-        assert told(part, pieces) == told(part, [])
+        assert learned(part, pieces) == learned(part, [])
         used += sum(bool(piece.heads) and piece.is_in(part) for piece in pieces)
         superseded += sum(not piece.is_in(part) for piece in pieces)
     assert used > 150

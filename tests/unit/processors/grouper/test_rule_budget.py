@@ -77,8 +77,8 @@ def test_the_rules_of_one_project_cost_no_more_than_their_budget_and_those_of_an
     output = run(fresh(), [source(0, events)], Fingerprinter(registry(p1=DEAR, p2=ORDINARY)))
     rules = compile_rules(DEAR)
     each = steps(rules.cost_of_error, EventSizes(lambda: from_json(deep(0), "js/1", START))) / len(DEAR)
-    asked = 20 * len(DEAR) - skipped(output)[1]
-    assert 0 < asked * each <= MAX_STEPS + 20 * EVENT_STEPS
+    evaluated = 20 * len(DEAR) - skipped(output)[1]
+    assert 0 < evaluated * each <= MAX_STEPS + 20 * EVENT_STEPS
     assert 2 not in skipped(output)
     assert output.grouped_events is not None
     of_second = [one.grouping.rule for one in output.grouped_events if one.event.project == 2]
@@ -209,5 +209,5 @@ async def test_others_run_between_the_events_of_a_record_and_rules_that_are_remo
             tasks.create_task(world.work())
             tasks.create_task(remove())
     [chunk] = world.grouped()
-    rules = [chunk.groupings[place].rule for place in chunk.grouping_of]
+    rules = [chunk.groupings[index].rule for index in chunk.grouping_of]
     assert rules == ["rule:one"] * 4 + ["stack"] * 5

@@ -126,6 +126,6 @@ def test_the_steps_of_an_event_are_bounded() -> None:
     body = deep_event(2)
     compiled = compile_rules(rules)
     answers = compiled.ask(from_json(body, "web/1.0", START), decode(body))
-    asked = sum(rule.steps_of_marks(frame_names(decode(body))) for rule in answers.fitting)
-    assert asked <= MAX_STEPS
+    steps = sum(rule.steps_of_marks(frame_names(decode(body))) for rule in answers.fitting)
+    assert steps <= MAX_STEPS
     assert len(answers.fitting) + len(answers.skipped) == 200

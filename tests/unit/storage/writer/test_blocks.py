@@ -104,9 +104,9 @@ def test_what_is_put_back_was_a_dead_letter_even_if_its_writer_ended_before_it_c
     feed(again, [Record(9, one.value, headers=one.headers) for one in block.rejected], seen=8)
     counted = list(dead_letter_outcomes(block.rejected))
     assert [one.outcome for one in counted] == ["deadLettered"] * 2
-    told = list(put_back_outcomes(again.put_back))
-    assert [one for one in told if one.outcome == "deadLettered"] == counted
-    assert [one.reason for one in told if one.outcome == "accepted"] == ["putBack"] * 2
+    reported = list(put_back_outcomes(again.put_back))
+    assert [one for one in reported if one.outcome == "deadLettered"] == counted
+    assert [one.reason for one in reported if one.outcome == "accepted"] == ["putBack"] * 2
 
 
 def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:

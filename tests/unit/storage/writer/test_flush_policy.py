@@ -3,28 +3,28 @@ from hypothesis import strategies as st
 
 from storage.writer.flush_policy import BUSY_ROWS, FlushPolicy, LastFlush
 
-PACE = FlushPolicy(block_rows=1000, block_bytes=10_000, quiet_seconds=0.2, wait_seconds=1.0)
+POLICY = FlushPolicy(block_rows=1000, block_bytes=10_000, quiet_seconds=0.2, wait_seconds=1.0)
 
 
 def test_a_quiet_writer_waits_shortly_after_the_first_row() -> None:
-    assert PACE.remaining(1, 1, 0.0, LastFlush(0.01, 1)) == 0.2
-    assert PACE.remaining(1, 1, 0.2, LastFlush(0.01, 1)) == 0.0
+    assert POLICY.remaining(1, 1, 0.0, LastFlush(0.01, 1)) == 0.2
+    assert POLICY.remaining(1, 1, 0.2, LastFlush(0.01, 1)) == 0.0
 
 
 def test_slow_inserts_make_larger_blocks_up_to_the_longest_wait() -> None:
-    assert PACE.remaining(1, 1, 0.0, LastFlush(0.2, 1)) == 0.2 * 3
-    assert PACE.remaining(1, 1, 0.0, LastFlush(9.0, 1)) == 1.0
+    assert POLICY.remaining(1, 1, 0.0, LastFlush(0.2, 1)) == 0.2 * 3
+    assert POLICY.remaining(1, 1, 0.0, LastFlush(9.0, 1)) == 1.0
 
 
 def test_under_load_there_is_one_insert_in_the_longest_wait() -> None:
-    assert PACE.remaining(1, 1, 0.0, LastFlush(0.01, BUSY_ROWS)) == 1.0
-    assert PACE.remaining(1, 1, 0.0, LastFlush(0.01, BUSY_ROWS - 1)) == 0.2
+    assert POLICY.remaining(1, 1, 0.0, LastFlush(0.01, BUSY_ROWS)) == 1.0
+    assert POLICY.remaining(1, 1, 0.0, LastFlush(0.01, BUSY_ROWS - 1)) == 0.2
 
 
 def test_after_a_rest_the_load_before_it_is_forgotten() -> None:
     busy = LastFlush(0.5, BUSY_ROWS, at=100.0)
-    assert PACE.recent(busy, 100.9) == busy
-    assert PACE.remaining(1, 1, 0.0, PACE.recent(busy, 101.0)) == 0.2
+    assert POLICY.recent(busy, 100.9) == busy
+    assert POLICY.remaining(1, 1, 0.0, POLICY.recent(busy, 101.0)) == 0.2
 
 
 @given(
@@ -36,7 +36,7 @@ def test_after_a_rest_the_load_before_it_is_forgotten() -> None:
 def test_a_full_block_is_due_and_none_waits_longer_than_the_setting(
     rows: int, size: int, age: float, last: LastFlush
 ) -> None:
-    remaining = PACE.remaining(rows, size, age, last)
+    remaining = POLICY.remaining(rows, size, age, last)
     assert 0 <= remaining <= max(0.0, 1.0 - age)
-    if PACE.full(rows, size):
+    if POLICY.full(rows, size):
         assert remaining == 0
