@@ -82,9 +82,9 @@ def test_j_and_k_select_an_entry_of_a_list_and_enter_opens_it(
         sign_in(page, address)
         page.goto(f"{address}{path}")
         entries = page.locator("a[data-entry]")
-        for key, place in (("j", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0), ("j", 1)):
+        for key, index in (("j", 0), ("j", 1), ("j", 2), ("k", 1), ("k", 0), ("k", 0), ("j", 1)):
             page.keyboard.press(key)
-            expect(entries.nth(place)).to_be_focused()
+            expect(entries.nth(index)).to_be_focused()
         assert page.url == f"{address}{path}"
         assert watched.violations() == []
         wanted = entries.nth(1).get_attribute("href")

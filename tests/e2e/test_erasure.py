@@ -39,7 +39,7 @@ async def command(stack: Stack, *arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, svc, given, env=dict(stack.environ))
 
 
-async def told(stack: Stack, *arguments: str) -> Any:
+async def printed(stack: Stack, *arguments: str) -> Any:
     """The JSON of a subcommand that went well."""
     result = await command(stack, *arguments, "--json")
     assert result.exit_code == 0, result.output
@@ -77,12 +77,12 @@ async def test_an_erased_users_words_are_gone_and_stay_away(
         await eventually(first, 60)
         await post(stack, project, events_of(ERASED, SECRET, 3, seed=2, age=10))
         await eventually(second, 60)
-        done = await told(stack, "erase", "--project", project.id, "--user", ERASED, "--yes")
+        done = await printed(stack, "erase", "--project", project.id, "--user", ERASED, "--yes")
         assert done["events"] == 3
         (issue,) = await issues()
         assert issue["message"] == HARMLESS
         # A change makes the processors write the record again: it must not have the words any more.
-        await told(stack, "issues", "assign", issue["id"], "bob")
+        await printed(stack, "issues", "assign", issue["id"], "bob")
 
         async def written_again() -> bool:
             (issue,) = await issues()
@@ -91,8 +91,8 @@ async def test_an_erased_users_words_are_gone_and_stay_away(
         await eventually(written_again)
         equal = await command(stack, "reconcile")
         assert equal.exit_code == 0, equal.output
-        gone = await told(stack, "erase", "--project", project.id, "--yes")
-        assert {one["table"] for one in gone["tables"] if one["rowsAfter"]} == set()
+        report = await printed(stack, "erase", "--project", project.id, "--yes")
+        assert {one["table"] for one in report["tables"] if one["rowsAfter"]} == set()
         async with session.get(f"/api/v1/issues/{issue['id']}") as answer:
             assert answer.status == 404
         equal = await command(stack, "reconcile", "--repair")

@@ -322,8 +322,8 @@ async def test_what_is_read_agrees_with_what_was_processed_and_shows_each_change
     path = f"/api/v1/projects/{project.id}"
     async with session_of(stack) as session:
 
-        async def call(method: str, place: str, body: object = None) -> Any:
-            async with session.request(method, place, json=body) as answer:
+        async def call(method: str, path: str, body: object = None) -> Any:
+            async with session.request(method, path, json=body) as answer:
                 assert answer.status in {200, 201}, await answer.text()
                 return await answer.json()
 

@@ -75,8 +75,8 @@ async def test_slow_body_is_given_up_and_others_are_served_meanwhile(tmp_path: P
 async def test_client_that_drips_its_body_is_served_when_it_ends_in_time(edge: LiveEdge) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
     whole = request(edge, encoded())
-    for place in range(0, len(whole), 40):
-        writer.write(whole[place : place + 40])
+    for offset in range(0, len(whole), 40):
+        writer.write(whole[offset : offset + 40])
         await writer.drain()
         await asyncio.sleep(0)
     assert await read_answer(reader) == (202, b"{}")

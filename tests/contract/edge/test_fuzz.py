@@ -96,10 +96,10 @@ def test_mutated_events_in_batches(fuzzed: Fuzzed, bodies: list[bytes], lenient:
 
 
 @fuzzing
-@given(place=st.integers(0, len(gzip.compress(encoded())) - 1), damage=st.binary(min_size=1, max_size=4))
-def test_damaged_gzip(fuzzed: Fuzzed, place: int, damage: bytes) -> None:
+@given(offset=st.integers(0, len(gzip.compress(encoded())) - 1), damage=st.binary(min_size=1, max_size=4))
+def test_damaged_gzip(fuzzed: Fuzzed, offset: int, damage: bytes) -> None:
     whole = gzip.compress(encoded())
-    body = whole[:place] + damage + whole[place + len(damage) :]
+    body = whole[:offset] + damage + whole[offset + len(damage) :]
     assert_declared(
         fuzzed.post(body, "/v1/events", fuzzed.edge.headers(Content_Encoding="gzip")), "/v1/events"
     )

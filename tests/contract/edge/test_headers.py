@@ -112,12 +112,12 @@ async def test_token_in_upper_case_is_unknown(edge: LiveEdge) -> None:
 
 
 async def test_project_may_have_several_tokens_and_a_revoked_one_is_401(edge: LiveEdge) -> None:
-    good, gone = Token(new_token(), MOMENT), Token(new_token(), MOMENT, revoked_at=MOMENT)
+    good, revoked = Token(new_token(), MOMENT), Token(new_token(), MOMENT, revoked_at=MOMENT)
     other = Token(new_token(), MOMENT)
-    edge.add_project("3", tokens=(good, gone, other))
+    edge.add_project("3", tokens=(good, revoked, other))
     statuses = [
         (await edge.post(encoded(), headers=edge.headers(Authorization=f"Bearer {token.token}"))).status
-        for token in (good, gone, other)
+        for token in (good, revoked, other)
     ]
     assert statuses == [202, 401, 202]
 
@@ -133,17 +133,17 @@ async def test_scheme_is_read_in_either_case(edge: LiveEdge) -> None:
 async def test_preflight_lets_a_page_of_any_origin_send_the_headers_of_section_5(
     edge: LiveEdge, path: str
 ) -> None:
-    asked = {
+    preflight = {
         "Origin": "https://shop.example",
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,content-encoding,content-type,idempotency-key,svc-sdk",
     }
-    answer = await edge.post(b"", path, headers=asked, method="OPTIONS")
+    answer = await edge.post(b"", path, headers=preflight, method="OPTIONS")
     assert answer.status == 204
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert "POST" in answer.headers["Access-Control-Allow-Methods"]
     allowed = {name.strip().lower() for name in answer.headers["Access-Control-Allow-Headers"].split(",")}
-    assert allowed >= set(asked["Access-Control-Request-Headers"].split(","))
+    assert allowed >= set(preflight["Access-Control-Request-Headers"].split(","))
 
 
 async def test_every_answer_can_be_read_by_a_page_of_any_origin(edge: LiveEdge) -> None:

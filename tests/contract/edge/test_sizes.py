@@ -61,8 +61,8 @@ async def test_body_without_a_length_is_counted_while_it_is_read(edge: LiveEdge)
         body = padded(size)
 
         async def pieces(body: bytes = body) -> object:
-            for place in range(0, len(body), 50_000):
-                yield body[place : place + 50_000]
+            for offset in range(0, len(body), 50_000):
+                yield body[offset : offset + 50_000]
 
         async with edge.session.post(
             edge.url + "/v1/events", data=pieces(), headers=edge.headers()

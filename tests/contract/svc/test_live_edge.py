@@ -114,15 +114,15 @@ async def test_event_of_a_megabyte_and_full_batches_are_accepted(edge: LiveEdge)
 
 
 async def test_rejected_event_is_identified_by_its_index_in_the_batch(edge: LiveEdge) -> None:
-    told: list[dict[str, Any]] = []
+    reported: list[dict[str, Any]] = []
 
     def break_the_second(event: dict[str, Any]) -> dict[str, Any]:
         return {**event, "kind": "message"} if event["error"]["message"] == "second" else event
 
-    start(edge, before_send=break_the_second, on_rejected=told.extend, flush_interval=60)
+    start(edge, before_send=break_the_second, on_rejected=reported.extend, flush_interval=60)
     ids = [svc.capture_exception(ValueError(message)) for message in ("first", "second", "third")]
     assert await flushed()
-    (rejected,) = told
+    (rejected,) = reported
     assert (rejected["id"], rejected["index"], rejected["error"]) == (ids[1], 1, "validationFailed")
     assert [detail["field"] for detail in rejected["details"]] == ["kind"]
     assert (svc.stats()["sent"], svc.stats()["rejected"]) == (2, 1)

@@ -13,21 +13,21 @@ from tests.eventually import eventually
 async def test_a_group_that_nobody_knows_has_committed_nothing_of_each_partition(
     kafka_bootstrap: str,
 ) -> None:
-    places = [TopicPartition(f"never-made-{new_token()}", partition) for partition in range(3)]
+    partitions = [TopicPartition(f"never-made-{new_token()}", partition) for partition in range(3)]
     admin = AIOKafkaAdminClient(bootstrap_servers=kafka_bootstrap)
     await admin.start()
     found: dict[TopicPartition, OffsetAndMetadata] = {}
 
-    async def told() -> bool:
+    async def answered() -> bool:
         try:
-            found.update(await committed_offsets(admin, f"never-joined-{new_token()}", places))
+            found.update(await committed_offsets(admin, f"never-joined-{new_token()}", partitions))
         except GroupCoordinatorNotAvailableError:
             # The broker's topic of groups is made with the first question.
             return False
         return True
 
     try:
-        await eventually(told)
+        await eventually(answered)
     finally:
         await admin.close()
-    assert {place: one.offset for place, one in found.items()} == dict.fromkeys(places, -1)
+    assert {partition: one.offset for partition, one in found.items()} == dict.fromkeys(partitions, -1)

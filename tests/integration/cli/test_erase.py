@@ -44,7 +44,7 @@ async def erase(stage: Stage, *options: str, given: str | None = None) -> Result
     return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env, input=given)
 
 
-def told(result: Result) -> dict[str, Any]:
+def printed(result: Result) -> dict[str, Any]:
     """The JSON of a run that went well."""
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
@@ -98,10 +98,12 @@ async def test_a_users_events_are_erased_and_reconcile_does_not_restore_them(
         client = stage.client()
         there = f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'"
         size = scalar(client, there)
-        seen = told(await erase(stage, "--project", "8", "--user", USER, "--dry-run", "--json"))
+        seen = printed(await erase(stage, "--project", "8", "--user", USER, "--dry-run", "--json"))
         assert (seen["events"], seen["dryRun"]) == (size, True)
         assert scalar(client, there) == size
-        done = told(await erase(stage, "--project", "8", "--user", "-", "--yes", "--json", given=f"{USER}\n"))
+        done = printed(
+            await erase(stage, "--project", "8", "--user", "-", "--yes", "--json", given=f"{USER}\n")
+        )
         assert done["events"] == size
         assert scalar(client, there) == 0
         assert {one["topic"] for one in done["left"]} >= {
@@ -116,13 +118,13 @@ async def test_a_users_events_are_erased_and_reconcile_does_not_restore_them(
         assert equal.exit_code == 0, equal.output
         figures = {one["projectId"]: one for one in json.loads(equal.stdout)["projects"]}
         assert (figures["8"]["erased"], figures["7"]["erased"]) == (size, 0)
-        # What is mended comes from the log, which still holds them.
+        # What is repaired comes from the log, which still holds them.
         client.command("ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
-        mended = await reconcile(stage, tmp_path, "--repair")
-        assert mended.exit_code == 0, mended.output
-        assert json.loads(mended.stdout)["repaired"]["events"] > 0
+        repaired = await reconcile(stage, tmp_path, "--repair")
+        assert repaired.exit_code == 0, repaired.output
+        assert json.loads(repaired.stdout)["repaired"]["events"] > 0
         assert scalar(client, there) == 0
-        again = told(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
+        again = printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
         assert again["events"] == 0
         assert again["before"]
         client.close()
@@ -202,10 +204,10 @@ async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_pat
         equal = await reconcile(stage, tmp_path)
         assert equal.exit_code == 0, equal.output
         client.command("TRUNCATE TABLE issues")
-        mended = await reconcile(stage, tmp_path, "--repair")
-        assert mended.exit_code == 0, mended.output
+        repaired = await reconcile(stage, tmp_path, "--repair")
+        assert repaired.exit_code == 0, repaired.output
         assert scalar(client, "SELECT count() FROM issues WHERE project_id = 8") == 0
-        again = told(await erase(stage, "--project", "8", "--yes", "--json"))
+        again = printed(await erase(stage, "--project", "8", "--yes", "--json"))
         assert again["before"]
         refused = await erase(stage, "--project", "8", "--user", USER, "--yes")
         assert refused.exit_code == 2
@@ -234,7 +236,7 @@ async def test_a_run_that_is_killed_leaves_a_list_that_the_next_run_finishes(
         await eventually(deleting, 60)
         process.kill()
         await process.wait()
-        done = told(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
+        done = printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
         assert done["events"] == size
         assert scalar(client, "SELECT count() FROM erasing") == 0
         assert scalar(client, f"SELECT count() FROM events WHERE user_id = '{USER}' AND project_id = 8") == 0

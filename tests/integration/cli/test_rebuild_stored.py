@@ -143,9 +143,9 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def states(pipeline: Pipeline, *asked: tuple[str, str, dict[str, object]]) -> None:
+async def states(pipeline: Pipeline, *requests: tuple[str, str, dict[str, object]]) -> None:
     """Ask for changes, one after the other, and wait for their activities to be stored."""
-    for issue, kind, data in asked:
+    for issue, kind, data in requests:
         project = int((await pipeline.issues())[issue].project_id)
         await pipeline.ask(issue, project, kind, data)
 

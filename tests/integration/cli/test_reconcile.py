@@ -83,12 +83,12 @@ async def test_damage_is_reported_and_repaired(stage: Stage, tmp_path: Path) -> 
             client.command(damage)
         damaged = await reconcile(stage, tmp_path)
         assert damaged.exit_code == 1
-        told = {one["what"] for one in json.loads(damaged.stdout)["differences"]}
-        assert {"stored", "payloads", "issue_hour", "tag_day", "events without issue"} <= told
-        mended = await reconcile(stage, tmp_path, "--repair")
-        assert mended.exit_code == 0, mended.output
+        reported = {one["what"] for one in json.loads(damaged.stdout)["differences"]}
+        assert {"stored", "payloads", "issue_hour", "tag_day", "events without issue"} <= reported
+        repaired = await reconcile(stage, tmp_path, "--repair")
+        assert repaired.exit_code == 0, repaired.output
         # The writer, which gets the events again, repairs the tables of counts on their days too.
-        assert set(json.loads(mended.stdout)["repaired"]) >= {"events", "payloads", "issues"}
+        assert set(json.loads(repaired.stdout)["repaired"]) >= {"events", "payloads", "issues"}
         assert counts(client) == exactly(stage.total)
         client.close()
 

@@ -96,7 +96,7 @@ def test_a_topic_that_a_command_may_not_see_is_not_called_missing(kafka: Secured
 
 
 @pytest.mark.parametrize(
-    ("changed", "said", "mend"),
+    ("changed", "message", "fix"),
     [
         ({"kafka_password": "bad"}, "refuses user 'edge' or its password", "SVC_KAFKA_PASSWORD"),
         ({"kafka_username": "who"}, "refuses user 'who' or its password", "SVC_KAFKA_USERNAME"),
@@ -111,12 +111,12 @@ def test_a_topic_that_a_command_may_not_see_is_not_called_missing(kafka: Secured
     ],
 )
 def test_connection_failures_are_distinguished(
-    kafka: SecuredKafka, changed: dict[str, str], said: str, mend: str
+    kafka: SecuredKafka, changed: dict[str, str], message: str, fix: str
 ) -> None:
     reason = why_unreachable(kafka.settings("edge", **changed))
     assert reason is not None
-    assert said in reason.message
-    assert mend in reason.fix
+    assert message in reason.message
+    assert fix in reason.fix
 
 
 def environ(kafka: SecuredKafka, user: str, **more: str) -> dict[str, str]:

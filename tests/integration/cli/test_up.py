@@ -54,14 +54,14 @@ def svc_up(data_dir: Path, environ: dict[str, str]) -> Iterator[subprocess.Popen
         process.wait()
 
 
-def said(data_dir: Path) -> str:
+def printed(data_dir: Path) -> str:
     return (data_dir / "out").read_text()
 
 
 async def started(data_dir: Path, process: subprocess.Popen[bytes]) -> None:
     def ready() -> bool:
-        assert process.poll() is None, said(data_dir)
-        return bool(running(data_dir)) and "\nlogs " in said(data_dir)
+        assert process.poll() is None, printed(data_dir)
+        return bool(running(data_dir)) and "\nlogs " in printed(data_dir)
 
     await eventually(ready, START_SECONDS)
 
@@ -82,7 +82,7 @@ def processes(data_dir: Path) -> dict[int, str]:
 
 def pid_of(data_dir: Path, child: str) -> int:
     """The process that the last status line of a child names."""
-    lines = [line.split() for line in said(data_dir).splitlines() if line.startswith(f"{child} ")]
+    lines = [line.split() for line in printed(data_dir).splitlines() if line.startswith(f"{child} ")]
     return next(int(words[words.index("pid") + 1]) for words in reversed(lines) if "ready" in words)
 
 
@@ -113,7 +113,7 @@ async def test_everything_starts_is_found_survives_kills_and_leaves_nothing_behi
 
         process.send_signal(signal.SIGTERM)
         await eventually(lambda: process.poll() is not None, START_SECONDS)
-        assert process.returncode == 0, said(data_dir)
+        assert process.returncode == 0, printed(data_dir)
     assert processes(data_dir) == {}
     assert running(data_dir) == {}
 

@@ -212,16 +212,16 @@ async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_bet
     )
     await eventually(lambda: _is(living, issue_of(2), living.sent[2]))
     await eventually(lambda: _is(living, issue_of(1), 1 + living.sent[3]))
-    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
-    once = {one.id: one for one in told}
-    assert sorted(one.kind for one in once.values()) == sorted(
+    assert sorted(one.kind for one in await _activities(living)) == sorted(
         ["created"] * 3 + ["merged"] * 4 + ["unmerged"] * 2
     )
 
 
-async def _told(living: Living) -> list[Activity]:
-    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
-    return list({one.id: one for one in told}.values())
+async def _activities(living: Living) -> list[Activity]:
+    stored = await readback.activities(
+        living.bootstrap, living.stage.settings.topic_prefix + "issue-activity"
+    )
+    return list({one.id: one for one in stored}.values())
 
 
 async def _is(living: Living, issue: str, events: int) -> bool:
@@ -238,7 +238,7 @@ async def test_the_same_key_changes_nothing_twice(living: Living) -> None:
     assert (first.status, again.status) == ("ignored", "open")
     with pytest.raises(KeyReused):
         await living.changes.comment(issue_of(1), "another thing", by="ann", key="k")
-    assert [one.kind for one in await _told(living)].count("commented") == 0
+    assert [one.kind for one in await _activities(living)].count("commented") == 0
 
 
 async def test_merging_and_taking_apart_are_made_once_under_their_keys(living: Living) -> None:
@@ -255,7 +255,8 @@ async def test_merging_and_taking_apart_are_made_once_under_their_keys(living: L
     with pytest.raises(KeyReused):
         await living.changes.merge(issue_of(1), [other], by="ann", key="u")
     assert (
-        sorted(one.kind for one in await _told(living)) == ["created"] * 2 + ["merged"] * 2 + ["unmerged"] * 2
+        sorted(one.kind for one in await _activities(living))
+        == ["created"] * 2 + ["merged"] * 2 + ["unmerged"] * 2
     )
 
 
@@ -269,8 +270,10 @@ async def test_a_change_while_processors_are_down_is_made_once_they_are_back(liv
     living.worker.start()
     issue = await living.changes.update(issue_of(1), Update(assignee="bob"), by="ann", key="k")
     assert issue.assignee == "bob"
-    told = await readback.activities(living.bootstrap, living.stage.settings.topic_prefix + "issue-activity")
-    assert [one.kind for one in told].count("assigned") == 1
+    activities = await readback.activities(
+        living.bootstrap, living.stage.settings.topic_prefix + "issue-activity"
+    )
+    assert [one.kind for one in activities].count("assigned") == 1
 
 
 async def test_changes_of_what_is_not_there_are_refused_before_they_are_sent(living: Living) -> None:
@@ -358,27 +361,27 @@ async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
         await living.send(kind, "shop@1.0.0+1", kind)
         await living.counted(kind, kind)
 
-    async def said(*arguments: str) -> Any:
+    async def printed(*arguments: str) -> Any:
         status, out = await run_svc(living, *arguments, "--json")
         assert status == 0, out
         return json.loads(out)
 
     one, other = issue_of(1), issue_of(2)
-    assert [i["status"] for i in await said("resolve", one, other, "--next", "--by", "ann")] == [
+    assert [i["status"] for i in await printed("resolve", one, other, "--next", "--by", "ann")] == [
         "resolved"
     ] * 2
-    assert (await said("ignore", one, "--events", "5"))[0]["ignoreUntil"] == {"events": 5}
-    assert (await said("reopen", one))[0]["status"] == "open"
-    assert (await said("assign", one, "bob"))[0]["assignee"] == "bob"
+    assert (await printed("ignore", one, "--events", "5"))[0]["ignoreUntil"] == {"events": 5}
+    assert (await printed("reopen", one))[0]["status"] == "open"
+    assert (await printed("assign", one, "bob"))[0]["assignee"] == "bob"
     assert (await run_svc(living, "comment", one, "look"))[0] == 0
-    (merged,) = await said("merge", one, other)
+    (merged,) = await printed("merge", one, other)
     assert (merged["totalEvents"], len(merged["fingerprints"])) == (3, 2)
-    (alone,) = await said("unmerge", one, hex64(fingerprint_of(2)))
+    (alone,) = await printed("unmerge", one, hex64(fingerprint_of(2)))
     assert (alone["totalEvents"], len(alone["fingerprints"])) == (1, 1)
-    shown = await said("show", one)
+    shown = await printed("show", one)
 
-    async def told() -> bool:
-        kinds = [change["kind"] for change in (await said("show", one))["activity"]]
+    async def all_listed() -> bool:
+        kinds = [change["kind"] for change in (await printed("show", one))["activity"]]
         return {
             "created",
             "resolved",
@@ -391,7 +394,7 @@ async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
         } <= set(kinds)
 
     assert (shown["id"], shown["assignee"]) == (one, "bob")
-    await eventually(told)
+    await eventually(all_listed)
     status, out = await run_svc(living, "resolve", "0" * 16)
     assert (status, "no such issue" in out) == (1, True)
     assert (await run_svc(living, "resolve", "x"))[0] == 2

@@ -69,11 +69,11 @@ async def test_edit_of_an_unknown_project_is_none(settings: KafkaSettings) -> No
 
 
 async def test_a_broker_that_is_unreachable_is_reported_in_time() -> None:
-    away = KafkaSettings(kafka_bootstrap=f"127.0.0.1:{free_port()}")
+    unreachable = KafkaSettings(kafka_bootstrap=f"127.0.0.1:{free_port()}")
     with pytest.raises(ProjectsUnavailable):
-        async with ProjectStore(away, deadline_seconds=0.5):
+        async with ProjectStore(unreachable, deadline_seconds=0.5):
             pass
-    store = ProjectStore(away, deadline_seconds=0.5)
+    store = ProjectStore(unreachable, deadline_seconds=0.5)
     store.start()
     with pytest.raises(ProjectsUnavailable):
         await store.write(create("shop", now_ms=NOW))

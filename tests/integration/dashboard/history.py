@@ -26,7 +26,7 @@ WHY = GroupingOf("1", "stack", ["Error", "run in src/a.js"])
 MERGED_WHY = GroupingOf("1", "stack", ["Error", "walk in src/b.js"])
 
 
-class Told(NamedTuple):
+class ViewedEvent(NamedTuple):
     """An event with the fingerprint that opened its issue, and what queries see of it."""
 
     event: dict[str, Any]
@@ -74,17 +74,17 @@ class History:
             found[MERGED.get(fingerprint, fingerprint)].append(event)
         return found
 
-    def matching(self, query: str, start: str = "", end: str = "") -> list[Told]:
+    def matching(self, query: str, start: str = "", end: str = "") -> list[ViewedEvent]:
         """The events in a range that match a query, oldest first; by default those of the last 14 days."""
         since = parse_iso(start) if start else NOW_MS // HOUR_MS * HOUR_MS - 14 * 24 * HOUR_MS
         until, wanted = parse_iso(end) if end else NOW_MS + 1, predicate(parse(query))
         return [
-            told for told in self._told if since <= told.view.timestamp < until and wanted(told.view, NOW_MS)
+            one for one in self._viewed if since <= one.view.timestamp < until and wanted(one.view, NOW_MS)
         ]
 
     @cached_property
-    def _told(self) -> list[Told]:
-        lives, told = self.lives(), list[Told]()
+    def _viewed(self) -> list[ViewedEvent]:
+        lives, viewed = self.lives(), list[ViewedEvent]()
         for number, (event, fingerprint) in enumerate(self.events):
             whole = MERGED.get(fingerprint, fingerprint)
             times = [parse_iso(one["timestamp"]) for one in lives[whole]]
@@ -97,8 +97,8 @@ class History:
             )
             received = parse_iso(event["timestamp"]) + 700
             view = from_json(msgspec.json.encode(event), SDKS[number % 2], received)
-            told.append(Told(event, whole, replace(view, issue=issue)))
-        return sorted(told, key=lambda one: (one.view.timestamp, one.event["id"]))
+            viewed.append(ViewedEvent(event, whole, replace(view, issue=issue)))
+        return sorted(viewed, key=lambda one: (one.view.timestamp, one.event["id"]))
 
     def issue(self, fingerprint: int) -> int:
         """The issue that a fingerprint opened."""

@@ -103,11 +103,11 @@ async def test_lists_have_50_entries_unless_told_otherwise_and_at_most_500(api: 
 async def test_a_range_is_the_last_14_days_of_the_events_time_by_default(api: Api) -> None:
     start = NOW_MS // HOUR_MS * HOUR_MS - FORTNIGHT
     for path in ("/issues", "/events", "/tags", "/stats", "/outcomes"):
-        told = await api.ask(f"{api.project}{path}", start=iso(start))
+        explicit = await api.ask(f"{api.project}{path}", start=iso(start))
         left_out = await api.ask(f"{api.project}{path}")
-        for answer in (told, left_out):
+        for answer in (explicit, left_out):
             answer.pop("nextCursor", None)
-        assert told == left_out, path
+        assert explicit == left_out, path
     series = (await api.ask(f"{api.project}/stats", interval="hour"))["series"]
     assert parse_iso(series[0]["time"]) == start
 
@@ -154,10 +154,10 @@ async def test_counts_are_for_range_and_query_and_totals_for_life(api: Api) -> N
     life = api.history.lives()[100]
     start = NOW_MS - 48 * HOUR_MS
     within = [event for event in life if parse_iso(event["timestamp"]) >= start]
-    asked = [event for event in within if event["tags"]["tier"] == "pro"]
+    matching = [event for event in within if event["tags"]["tier"] == "pro"]
     issue = await api.ask(api.issue(100), start=iso(start), query="tier:pro")
-    assert (issue["events"], issue["totalEvents"]) == (len(asked), len(life))
-    assert issue["users"] == len({event["user"]["id"] for event in asked if event["user"]})
+    assert (issue["events"], issue["totalEvents"]) == (len(matching), len(life))
+    assert issue["users"] == len({event["user"]["id"] for event in matching if event["user"]})
     assert issue["totalUsers"] == len({event["user"]["id"] for event in life if event["user"]})
 
 

@@ -170,11 +170,11 @@ async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(si
     await site.sign_in()
 
     site.reader.failing[GetIssue] = StorageUnavailable("ClickHouse took too long")
-    for address, is_told in ((f"/issues/{issue}?done=resolve", True), (f"/issues/{issue}", False)):
+    for address, is_confirmed in ((f"/issues/{issue}?done=resolve", True), (f"/issues/{issue}", False)):
         answer = await site.client.get(address)
         html = await answer.text()
         assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
-        assert ("Your change was saved" in html) == is_told
+        assert ("Your change was saved" in html) == is_confirmed
         assert f'href="{address}">Try again' in html
 
 

@@ -169,17 +169,17 @@ GOOD = {
     ],
 )
 def test_bad_setting_stops_the_start_in_one_line(change: dict[str, str], name: str) -> None:
-    code, said = run(GOOD | change)
+    code, printed = run(GOOD | change)
     assert code == 2
-    assert said.count("\n") == 1
-    assert name in said
+    assert printed.count("\n") == 1
+    assert name in printed
 
 
 def test_port_in_use_is_named_with_its_setting() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
-        code, said = run(GOOD | {"SVC_DASHBOARD_PORT": str(taken.getsockname()[1])})
+        code, printed = run(GOOD | {"SVC_DASHBOARD_PORT": str(taken.getsockname()[1])})
     assert code == 1
-    assert "SVC_DASHBOARD_PORT" in said.splitlines()[-1]
-    assert "Traceback" not in said
+    assert "SVC_DASHBOARD_PORT" in printed.splitlines()[-1]
+    assert "Traceback" not in printed

@@ -40,18 +40,18 @@ RANGES: list[dict[str, str]] = [
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.holds("contract 4 issues", "contract 4 language")
 async def test_issues_of_a_query(api: Api, query: str) -> None:
-    place = QUERIES.index(query)
-    for turn, span in enumerate(RANGES, place):  # over all queries, each range is asked in each order
+    index = QUERIES.index(query)
+    for turn, span in enumerate(RANGES, index):  # over all queries, each range is asked in each order
         sort = SORTS[turn % len(SORTS)]
         found = await api.ask(f"{api.project}/issues", query=query, sort=sort, limit=500, **span)
-        told = api.history.matching(query, **span)
-        events = Counter(hex64(api.history.issue(one.fingerprint)) for one in told)
+        expected = api.history.matching(query, **span)
+        events = Counter(hex64(api.history.issue(one.fingerprint)) for one in expected)
         assert {issue["id"]: issue["events"] for issue in found["issues"]} == events
         assert {issue["id"]: issue["users"] for issue in found["issues"]} == {
             issue: len(
                 {
                     one.view.user
-                    for one in told
+                    for one in expected
                     if one.view.user and hex64(api.history.issue(one.fingerprint)) == issue
                 }
             )
@@ -122,14 +122,14 @@ async def test_pages_of_issues_and_events_hold_each_once(api: Api) -> None:
 @pytest.mark.holds("contract 4 events")
 async def test_events_of_a_query(api: Api, query: str) -> None:
     for span in RANGES:
-        told = api.history.matching(query, **span)[::-1]
+        expected = api.history.matching(query, **span)[::-1]
         found = await api.ask(f"{api.project}/events", query=query, limit=500, **span)
-        assert [row["id"] for row in found["events"]] == [one.event["id"] for one in told]
+        assert [row["id"] for row in found["events"]] == [one.event["id"] for one in expected]
         # An issue's events are those of its whole life, where no range is asked for.
-        told = api.history.matching(query, **({"start": iso(0)} | span))[::-1]
+        expected = api.history.matching(query, **({"start": iso(0)} | span))[::-1]
         found = await api.ask(f"{api.issue(100)}/events", query=query, limit=500, **span)
         assert [row["id"] for row in found["events"]] == [
-            one.event["id"] for one in told if one.fingerprint == 100
+            one.event["id"] for one in expected if one.fingerprint == 100
         ]
 
 
@@ -156,8 +156,8 @@ async def test_an_event_of_a_merged_issue_says_what_grouped_it_and_who_merged_it
         for event, fingerprint in api.history.events:
             if fingerprint not in (part, whole):
                 continue
-            for place in (api.issue(whole), api.project):
-                detail = await api.ask(f"{place}/events/{event['id']}")
+            for scope in (api.issue(whole), api.project):
+                detail = await api.ask(f"{scope}/events/{event['id']}")
                 if detail.get("error") == "damagedPayload":
                     continue
                 assert detail["grouping"]["parts"] == why(fingerprint).parts
@@ -168,8 +168,8 @@ async def test_an_event_of_a_merged_issue_says_what_grouped_it_and_who_merged_it
 @pytest.mark.holds("contract 4 tags")
 async def test_tags_and_completion(api: Api) -> None:
     for query in QUERIES:
-        told = api.history.matching(query)
-        values = Counter((key, value) for one in told for key, value in one.view.tags.items())
+        expected = api.history.matching(query)
+        values = Counter((key, value) for one in expected for key, value in one.view.tags.items())
         for facet in (await api.ask(f"{api.project}/tags", query=query))["tags"]:
             assert facet["distinct"] == len({value for key, value in values if key == facet["key"]})
             for one in facet["values"]:
@@ -205,10 +205,10 @@ async def test_counts_over_time(api: Api) -> None:
     for (query, span), interval in zip(product(QUERIES, RANGES), cycle(["hour", "day"]), strict=False):
         series = await api.ask(f"{api.project}/stats", query=query, interval=interval, **span)
         issue = await api.ask(f"{api.issue(102)}/stats", query=query, interval=interval, **span)
-        told = api.history.matching(query, **span)
-        assert sum(point["events"] for point in series["series"]) == len(told)
+        expected = api.history.matching(query, **span)
+        assert sum(point["events"] for point in series["series"]) == len(expected)
         assert sum(point["events"] for point in issue["series"]) == sum(
-            one.fingerprint == 102 for one in told
+            one.fingerprint == 102 for one in expected
         )
         assert len(series["series"]) == len(issue["series"])
 

@@ -58,8 +58,8 @@ async def test_a_damaged_event_is_an_error_that_names_its_neighbours(api: Api) -
             "previousEventId": life[1]["id"],
             "nextEventId": life[3]["id"],
         }
-    for place, field in ((1, "nextEventId"), (3, "previousEventId")):
-        assert (await api.ask(f"/issues/{issue}/events/{life[place]['id']}"))[field] == damaged
+    for index, field in ((1, "nextEventId"), (3, "previousEventId")):
+        assert (await api.ask(f"/issues/{issue}/events/{life[index]['id']}"))[field] == damaged
     rows = await api.ask(f"/issues/{issue}/events", limit=500)
     assert damaged in {row["id"] for row in rows["events"]}
 

@@ -95,9 +95,9 @@ async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site
     listed = f"/projects/{site.project.id}/issues"
     html = await (await site.client.get(f"{listed}?state=open&sort=users&range=7d")).text()
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', html))
-    asked = {name: fields[name] for name in ("query", "sort", "range")}
-    assert asked == {"query": "is:open", "sort": "users", "range": "7d"}
-    await post(site, f"/projects/{site.project.id}/views", name="Mine", **asked)
+    parameters = {name: fields[name] for name in ("query", "sort", "range")}
+    assert parameters == {"query": "is:open", "sort": "users", "range": "7d"}
+    await post(site, f"/projects/{site.project.id}/views", name="Mine", **parameters)
     # From a list in another order and range.
     html = await (await site.client.get(f"{listed}?sort=events&range=24h")).text()
     match = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', html)

@@ -9,7 +9,7 @@ from tests.integration.edge.edge_process import write_project
 from tests.topics import create_topics
 
 
-class Place(NamedTuple):
+class Deployment(NamedTuple):
     """A broker, a prefix, and the project that stands there."""
 
     bootstrap: str
@@ -18,7 +18,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture
-async def place(kafka_bootstrap: str, topic_prefix: str) -> Place:
+async def deployment(kafka_bootstrap: str, topic_prefix: str) -> Deployment:
     await create_topics(kafka_bootstrap, topic_prefix, 4)
     project = await write_project(kafka_bootstrap, topic_prefix)
-    return Place(kafka_bootstrap, topic_prefix, project)
+    return Deployment(kafka_bootstrap, topic_prefix, project)

@@ -161,12 +161,12 @@ async def records(bootstrap: str, topic: str) -> list[Stored]:
     await consumer.start()
     try:
         found = consumer.partitions_for_topic(topic) or await _partitions(consumer, topic)
-        places = [TopicPartition(topic, number) for number in found]
-        consumer.assign(places)
-        await consumer.seek_to_beginning(*places)
-        ends = await consumer.end_offsets(places)
+        partitions = [TopicPartition(topic, number) for number in found]
+        consumer.assign(partitions)
+        await consumer.seek_to_beginning(*partitions)
+        ends = await consumer.end_offsets(partitions)
         read = []
-        while any([await consumer.position(place) < ends[place] for place in places]):
+        while any([await consumer.position(partition) < ends[partition] for partition in partitions]):
             for batch in (await consumer.getmany(timeout_ms=200)).values():
                 read += [Stored(each.partition, each.key, each.value, dict(each.headers)) for each in batch]
         return read

@@ -14,7 +14,7 @@ from local.kafka.server import LocalKafka
 from schemas.projects import Project
 from tests.edge_events import encoded, event
 from tests.eventually import eventually
-from tests.integration.edge.conftest import Place
+from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored, write_project
 from tests.servers import CACHE
 from tests.topics import create_topics
@@ -34,10 +34,10 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
 
 
 @pytest.fixture
-async def outage(broker: LocalKafka) -> Place:
+async def outage(broker: LocalKafka) -> Deployment:
     await create_topics(broker.bootstrap, PREFIX, 4)
     project = await write_project(broker.bootstrap, PREFIX, rate_limit_per_minute=1_000_000)
-    return Place(broker.bootstrap, PREFIX, project)
+    return Deployment(broker.bootstrap, PREFIX, project)
 
 
 class Load:
@@ -91,15 +91,17 @@ async def come_back(broker: LocalKafka, how: str) -> None:
         await asyncio.to_thread(broker.start)
 
 
-async def missing(place: Place, load: Load) -> set[str]:
+async def missing(deployment: Deployment, load: Load) -> set[str]:
     """Ids that were accepted and are not in the topic."""
-    return load.accepted - {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
+    return load.accepted - {
+        each.id.hex() for _, each in await stored(deployment.bootstrap, deployment.prefix)
+    }
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
 @pytest.mark.holds("contract 2.9")
 async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
-    outage: Place, broker: LocalKafka, tmp_path: Path, how: str
+    outage: Deployment, broker: LocalKafka, tmp_path: Path, how: str
 ) -> None:
     edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
     load = Load(edge, outage.project)
@@ -125,7 +127,7 @@ async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
 
 @pytest.mark.holds("contract 2.9")
 async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outage(
-    outage: Place, broker: LocalKafka, tmp_path: Path
+    outage: Deployment, broker: LocalKafka, tmp_path: Path
 ) -> None:
     edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
     load = Load(edge, outage.project)
@@ -153,7 +155,7 @@ async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outa
 
 
 async def test_edge_without_a_snapshot_started_while_kafka_is_unreachable_answers_503_until_it_is_back(
-    outage: Place, broker: LocalKafka, tmp_path: Path
+    outage: Deployment, broker: LocalKafka, tmp_path: Path
 ) -> None:
     await asyncio.to_thread(broker.stop)
     edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
@@ -184,7 +186,7 @@ async def test_edge_without_a_snapshot_started_while_kafka_is_unreachable_answer
 
 @pytest.mark.holds("contract 2.9")
 async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
-    outage: Place, broker: LocalKafka, tmp_path: Path
+    outage: Deployment, broker: LocalKafka, tmp_path: Path
 ) -> None:
     edge = EdgeProcess(
         outage.bootstrap, outage.prefix, tmp_path / "edge", 1, spool_max_bytes="60000", **SHORT

@@ -20,7 +20,7 @@ from schemas.payload import decompress
 from schemas.projects import Token
 from tests.edge_events import encoded, event
 from tests.eventually import eventually
-from tests.integration.edge.conftest import Place
+from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import (
     EdgeProcess,
     headers,
@@ -52,35 +52,37 @@ def descriptors(edge: EdgeProcess) -> int:
 
 @pytest.mark.holds("contract 2.9")
 async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
-    place: Place, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     singles = [encoded() for _ in range(20)]
     batch = [event() for _ in range(100)]
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
         aiohttp.ClientSession() as session,
     ):
         statuses = await asyncio.gather(
-            *(post(session, edge, body, headers(place.project)) for body in singles)
+            *(post(session, edge, body, headers(deployment.project)) for body in singles)
         )
         assert statuses == [202] * 20
         body = gzip.compress(json.dumps({"events": batch}).encode())
-        sent = headers(place.project, **{"Content-Encoding": "gzip"})
+        sent = headers(deployment.project, **{"Content-Encoding": "gzip"})
         assert await post(session, edge, body, sent, "/v1/events:batch") == 202
         # Asked while the edge runs: a 202 says that they are there already.
-        found = await stored(place.bootstrap, place.prefix)
-        chunks = await records(place.bootstrap, place.prefix + "events")
+        found = await stored(deployment.bootstrap, deployment.prefix)
+        chunks = await records(deployment.bootstrap, deployment.prefix + "events")
     assert all(chunk.headers == {"format": b"events-1"} and chunk.key is None for chunk in chunks)
     assert sorted(decompress(each.payload) for _, each in found) == sorted(
         [*singles, *(json.dumps(each).encode() for each in batch)]
     )
     for partition, each in found:
-        assert (each.project, each.sdk) == (place.project.number, "svc-js/1.2.3")
+        assert (each.project, each.sdk) == (deployment.project.number, "svc-js/1.2.3")
         assert partition == event_partition(each.project, each.id, 4)
 
 
-async def test_readyz_names_its_parts_and_fails_before_the_port_closes(place: Place, tmp_path: Path) -> None:
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, edge_drain_seconds="1.0")
+async def test_readyz_names_its_parts_and_fails_before_the_port_closes(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, edge_drain_seconds="1.0")
     async with running(edge), aiohttp.ClientSession() as session:
         async with session.get(edge.url + "/readyz") as response:
             assert response.status == 200
@@ -95,21 +97,21 @@ async def test_readyz_names_its_parts_and_fails_before_the_port_closes(place: Pl
                 return response.status == 503
 
         await eventually(unready)
-        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        assert await post(session, edge, encoded(), headers(deployment.project)) == 202
         assert await edge.wait() == 0
-    assert len(await stored(place.bootstrap, place.prefix)) == 1
+    assert len(await stored(deployment.bootstrap, deployment.prefix)) == 1
 
 
-async def test_sigterm_under_load_loses_no_accepted_event(place: Place, tmp_path: Path) -> None:
+async def test_sigterm_under_load_loses_no_accepted_event(deployment: Deployment, tmp_path: Path) -> None:
     accepted: set[str] = set()
     stopped = False
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path)
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)
 
     async def load(session: aiohttp.ClientSession) -> None:
         while not stopped:
             given = event()
             try:
-                if await post(session, edge, json.dumps(given).encode(), headers(place.project)) == 202:
+                if await post(session, edge, json.dumps(given).encode(), headers(deployment.project)) == 202:
                     accepted.add(given["id"].replace("-", ""))
             except aiohttp.ClientError:
                 await asyncio.sleep(0.01)
@@ -121,62 +123,70 @@ async def test_sigterm_under_load_loses_no_accepted_event(place: Place, tmp_path
         assert await edge.wait() == 0
         stopped = True
         await asyncio.gather(*clients)
-    found = {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
+    found = {each.id.hex() for _, each in await stored(deployment.bootstrap, deployment.prefix)}
     assert accepted <= found
 
 
-async def test_new_token_works_and_a_revoked_one_ends_within_moments(place: Place, tmp_path: Path) -> None:
+async def test_new_token_works_and_a_revoked_one_ends_within_moments(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     moment = "2026-01-01T00:00:00.000Z"
-    old, new = place.project.tokens[0], Token(new_token(), moment)
+    old, new = deployment.project.tokens[0], Token(new_token(), moment)
     changed = msgspec.structs.replace(
-        place.project, tokens=(msgspec.structs.replace(old, revoked_at=moment), new)
+        deployment.project, tokens=(msgspec.structs.replace(old, revoked_at=moment), new)
     )
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
         aiohttp.ClientSession() as session,
     ):
-        fresh = headers(place.project) | {"Authorization": f"Bearer {new.token}"}
+        fresh = headers(deployment.project) | {"Authorization": f"Bearer {new.token}"}
         assert await post(session, edge, encoded(), fresh) == 401
-        assert await post(session, edge, encoded(), headers(place.project)) == 202
-        await put_project(place.bootstrap, place.prefix, changed)
+        assert await post(session, edge, encoded(), headers(deployment.project)) == 202
+        await put_project(deployment.bootstrap, deployment.prefix, changed)
 
         async def switched() -> bool:
             return (
                 await post(session, edge, encoded(), fresh) == 202
-                and await post(session, edge, encoded(), headers(place.project)) == 401
+                and await post(session, edge, encoded(), headers(deployment.project)) == 401
             )
 
         await eventually(switched)
 
 
 @pytest.mark.holds("contract 2.14")
-async def test_refusals_become_outcome_records_of_their_project(place: Place, tmp_path: Path) -> None:
-    limited = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=1)
+async def test_refusals_become_outcome_records_of_their_project(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    limited = await write_project(deployment.bootstrap, deployment.prefix, rate_limit_per_minute=1)
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
         aiohttp.ClientSession() as session,
     ):
         for _ in range(3):
-            await post(session, edge, encoded(kind="x"), headers(place.project))
-        await post(session, edge, b"x" * 1_048_577, headers(place.project))
-        await post(session, edge, encoded(tags={str(n): "" for n in range(51)}), headers(place.project))
+            await post(session, edge, encoded(kind="x"), headers(deployment.project))
+        await post(session, edge, b"x" * 1_048_577, headers(deployment.project))
+        await post(session, edge, encoded(tags={str(n): "" for n in range(51)}), headers(deployment.project))
         for _ in range(3):
             await post(session, edge, encoded(), headers(limited))
     found = [
-        o for r in await records(place.bootstrap, place.prefix + "outcomes") for o in decode_outcomes(r.value)
+        o
+        for r in await records(deployment.bootstrap, deployment.prefix + "outcomes")
+        for o in decode_outcomes(r.value)
     ]
     assert {(o.project_id, o.outcome, o.reason, o.sdk): o.count for o in found} == {
-        (place.project.id, "invalid", "schema", "svc-js/1.2.3"): 3,
-        (place.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
-        (place.project.id, "invalid", "tag keys per event", "svc-js/1.2.3"): 1,
+        (deployment.project.id, "invalid", "schema", "svc-js/1.2.3"): 3,
+        (deployment.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
+        (deployment.project.id, "invalid", "tag keys per event", "svc-js/1.2.3"): 1,
         (limited.id, "rateLimited", "requests a minute", "svc-js/1.2.3"): 2,
     }
 
 
-async def test_sdk_that_is_not_utf8_is_counted_and_the_edge_lives(place: Place, tmp_path: Path) -> None:
-    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge:
+async def test_sdk_that_is_not_utf8_is_counted_and_the_edge_lives(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    async with running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge:
         reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
-        lines = [f"{name}: {value}" for name, value in headers(place.project, "BAD").items()]
+        lines = [f"{name}: {value}" for name, value in headers(deployment.project, "BAD").items()]
         head = "\r\n".join(["POST /v1/events HTTP/1.1", "Host: x", "Content-Length: 2", *lines, "", "{}"])
         writer.write(head.encode().replace(b"BAD", b"a\xff/1"))
         assert (await reader.readline()).startswith(b"HTTP/1.1 400")
@@ -184,20 +194,22 @@ async def test_sdk_that_is_not_utf8_is_counted_and_the_edge_lives(place: Place, 
         edge.signal(signal.SIGTERM)
         assert await edge.wait() == 0
     found = [
-        o for r in await records(place.bootstrap, place.prefix + "outcomes") for o in decode_outcomes(r.value)
+        o
+        for r in await records(deployment.bootstrap, deployment.prefix + "outcomes")
+        for o in decode_outcomes(r.value)
     ]
     assert [(each.sdk, each.reason, each.count) for each in found] == [("a?/1", "headers", 1)]
 
 
 @pytest.mark.holds("contract 2.13")
-async def test_log_is_json_without_tokens_or_tracebacks(place: Place, tmp_path: Path) -> None:
+async def test_log_is_json_without_tokens_or_tracebacks(deployment: Deployment, tmp_path: Path) -> None:
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path)) as edge,
+        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
         aiohttp.ClientSession() as session,
     ):
-        await post(session, edge, encoded(), headers(place.project))
-        await post(session, edge, b"\x00", headers(place.project))
-        await post(session, edge, encoded(), headers(place.project), "/v1/nothing")
+        await post(session, edge, encoded(), headers(deployment.project))
+        await post(session, edge, b"\x00", headers(deployment.project))
+        await post(session, edge, encoded(), headers(deployment.project), "/v1/nothing")
         await post(session, edge, encoded(), {"Authorization": f"Bearer {new_token()}"})
     lines = log_lines(edge)
     assert lines[0]["message"] == "listening"
@@ -223,10 +235,10 @@ async def test_bad_setting_is_one_line_with_its_name_and_exit_status_2(
     assert re.fullmatch(rf"svc: {named}\b.*\n", edge.log)
 
 
-async def test_taken_port_is_one_line_and_exit_status_1(place: Place, tmp_path: Path) -> None:
+async def test_taken_port_is_one_line_and_exit_status_1(deployment: Deployment, tmp_path: Path) -> None:
     server = await asyncio.start_server(lambda _r, w: w.close(), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, ingest_port=str(port))
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, ingest_port=str(port))
     edge.start()
     assert await edge.wait() == 1
     assert edge.log.count("\n") == 1
@@ -244,13 +256,17 @@ async def test_data_directory_that_cannot_be_written_is_one_line_and_exit_status
     assert edge.log.count("\n") == 1
 
 
-async def test_ten_thousand_idle_connections_leave_the_edge_serving(place: Place, tmp_path: Path) -> None:
+async def test_ten_thousand_idle_connections_leave_the_edge_serving(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     count = min(10_000, hard - 500)
     assert count >= 1000, "too few descriptors for this test: raise the hard limit"
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, edge_address_connections="0")) as edge,
+        running(
+            EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, edge_address_connections="0")
+        ) as edge,
         aiohttp.ClientSession() as session,
     ):
         writers = []
@@ -261,19 +277,23 @@ async def test_ten_thousand_idle_connections_leave_the_edge_serving(place: Place
             writers += [writer for _, writer in pairs]
         for writer in writers[::3]:
             writer.write(b"POST /v1/events HTTP/1.1\r\nHo")
-        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        assert await post(session, edge, encoded(), headers(deployment.project)) == 202
         for writer in writers:
             writer.transport.abort()
         for writer in writers:
             with suppress(ConnectionError):
                 await writer.wait_closed()
-        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        assert await post(session, edge, encoded(), headers(deployment.project)) == 202
 
 
-async def test_edge_of_another_deployment_can_not_share_the_port(place: Place, tmp_path: Path) -> None:
-    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path / "one", workers=2)) as edge:
+async def test_edge_of_another_deployment_can_not_share_the_port(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    async with running(
+        EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path / "one", workers=2)
+    ) as edge:
         other = EdgeProcess(
-            place.bootstrap, place.prefix, tmp_path / "two", workers=2, ingest_port=str(edge.port)
+            deployment.bootstrap, deployment.prefix, tmp_path / "two", workers=2, ingest_port=str(edge.port)
         )
         other.start()
         assert await other.wait() == 1
@@ -282,14 +302,16 @@ async def test_edge_of_another_deployment_can_not_share_the_port(place: Place, t
 
 
 async def test_edge_without_file_descriptors_lives_and_serves_once_it_has_some(
-    place: Place, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
     """Its limit falls while it runs, so its own limit of connections, made for the higher one, doesn't help it."""
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, edge_head_seconds="600")) as edge,
+        running(
+            EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, edge_head_seconds="600")
+        ) as edge,
         aiohttp.ClientSession() as session,
     ):
-        assert await post(session, edge, encoded(), headers(place.project)) == 202
+        assert await post(session, edge, encoded(), headers(deployment.project)) == 202
         used = descriptors(edge)
         resource.prlimit(edge.pid, resource.RLIMIT_NOFILE, (used + 20, used + 20))
         held = [await asyncio.open_connection("127.0.0.1", edge.port) for _ in range(60)]
@@ -306,7 +328,7 @@ async def test_edge_without_file_descriptors_lives_and_serves_once_it_has_some(
 
         async def answers() -> bool:
             with suppress(aiohttp.ClientError):
-                return await post(session, edge, encoded(), headers(place.project)) == 202
+                return await post(session, edge, encoded(), headers(deployment.project)) == 202
             return False
 
         await eventually(answers)

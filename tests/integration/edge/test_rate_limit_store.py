@@ -12,7 +12,7 @@ from edge.limits.local_window import LocalWindow
 from edge.limits.remote_window import RemoteWindow, store_error
 from tests.edge_events import encoded
 from tests.eventually import eventually
-from tests.integration.edge.conftest import Place
+from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import EdgeProcess, headers, running, write_project
 
 PATIENT = 30.0
@@ -61,11 +61,13 @@ async def test_machine_decides_alone_while_the_store_is_unreachable_and_knows_wh
 
 
 async def test_two_edges_with_one_store_share_the_limit(
-    valkey: ValkeyServer, place: Place, tmp_path: Path
+    valkey: ValkeyServer, deployment: Deployment, tmp_path: Path
 ) -> None:
-    project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=30)
+    project = await write_project(deployment.bootstrap, deployment.prefix, rate_limit_per_minute=30)
     edges = [
-        EdgeProcess(place.bootstrap, place.prefix, tmp_path / str(n), 1, rate_limit_store=url(valkey))
+        EdgeProcess(
+            deployment.bootstrap, deployment.prefix, tmp_path / str(n), 1, rate_limit_store=url(valkey)
+        )
         for n in range(2)
     ]
     async with running(edges[0]), running(edges[1]), aiohttp.ClientSession() as session:
@@ -81,13 +83,15 @@ async def test_two_edges_with_one_store_share_the_limit(
         assert statuses.count(429) == 20
 
 
-async def test_edge_serves_while_its_store_is_unreachable(place: Place, tmp_path: Path) -> None:
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, 1, rate_limit_store="redis://127.0.0.1:1/0")
+async def test_edge_serves_while_its_store_is_unreachable(deployment: Deployment, tmp_path: Path) -> None:
+    edge = EdgeProcess(
+        deployment.bootstrap, deployment.prefix, tmp_path, 1, rate_limit_store="redis://127.0.0.1:1/0"
+    )
     async with running(edge), aiohttp.ClientSession() as session:
 
         async def accepted() -> bool:
             async with session.post(
-                edge.url + "/v1/events", data=encoded(), headers=headers(place.project)
+                edge.url + "/v1/events", data=encoded(), headers=headers(deployment.project)
             ) as response:
                 return response.status == 202
 

@@ -19,7 +19,7 @@ from edge.delivery.quarantine import quarantined_under
 from local.kafka.server import LocalKafka
 from tests.edge_events import event
 from tests.eventually import eventually
-from tests.integration.edge.conftest import Place
+from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored, write_project
 from tests.servers import CACHE
 from tests.topics import create_topics
@@ -34,23 +34,25 @@ WITH_RIGHTS = {
 
 
 @pytest.fixture
-async def guarded(tmp_path: Path) -> AsyncIterator[Place]:
+async def guarded(tmp_path: Path) -> AsyncIterator[Deployment]:
     """A broker that asks for rights on every topic for which some were given."""
     kafka = LocalKafka(tmp_path / "kafka", CACHE, overrides=WITH_RIGHTS)
     await asyncio.to_thread(kafka.start, 120)
     await create_topics(kafka.bootstrap, PREFIX, 4)
-    yield Place(kafka.bootstrap, PREFIX, await write_project(kafka.bootstrap, PREFIX))
+    yield Deployment(kafka.bootstrap, PREFIX, await write_project(kafka.bootstrap, PREFIX))
     await asyncio.to_thread(kafka.stop)
 
 
-async def grant(place: Place, *operations: int) -> None:
+async def grant(deployment: Deployment, *operations: int) -> None:
     """Give everybody these rights on `events`; the first gift takes all others away."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=place.bootstrap)
+    admin = AIOKafkaAdminClient(bootstrap_servers=deployment.bootstrap)
     await admin.start()
     try:
         for operation in operations:
             answer = await admin._send_request(
-                CreateAclsRequest(_TOPIC, place.prefix + "events", _LITERAL, "User:*", "*", operation, _ALLOW)
+                CreateAclsRequest(
+                    _TOPIC, deployment.prefix + "events", _LITERAL, "User:*", "*", operation, _ALLOW
+                )
             )
             assert [error for error, _ in answer.creation_responses] == [0]
     finally:
@@ -60,14 +62,14 @@ async def grant(place: Place, *operations: int) -> None:
 class Client:
     """Posts events to an edge, one at a time, and looks at its readiness."""
 
-    def __init__(self, edge: EdgeProcess, place: Place, session: aiohttp.ClientSession) -> None:
-        self._edge, self._place, self._session = edge, place, session
+    def __init__(self, edge: EdgeProcess, deployment: Deployment, session: aiohttp.ClientSession) -> None:
+        self._edge, self._deployment, self._session = edge, deployment, session
         self.accepted: set[str] = set()
 
     async def post(self, **fields: Any) -> int:
         given = event(**fields)
         async with self._session.post(
-            self._edge.url + "/v1/events", json=given, headers=headers(self._place.project)
+            self._edge.url + "/v1/events", json=given, headers=headers(self._deployment.project)
         ) as response:
             if response.status == 202:
                 self.accepted.add(given["id"].replace("-", ""))
@@ -82,12 +84,12 @@ class Client:
             return await response.text()
 
     async def all_stored(self) -> bool:
-        found = await stored(self._place.bootstrap, self._place.prefix)
+        found = await stored(self._deployment.bootstrap, self._deployment.prefix)
         return bool(self.accepted <= {each.id.hex() for _, each in found})
 
 
 async def test_right_that_is_taken_away_costs_no_event_is_reported_and_ends_when_it_is_given_back(
-    guarded: Place, tmp_path: Path
+    guarded: Deployment, tmp_path: Path
 ) -> None:
     edge = EdgeProcess(guarded.bootstrap, guarded.prefix, tmp_path / "edge")
     async with running(edge), aiohttp.ClientSession() as session:
@@ -118,7 +120,7 @@ async def test_right_that_is_taken_away_costs_no_event_is_reported_and_ends_when
 
 
 async def test_edge_that_was_never_allowed_to_write_is_not_ready_so_that_a_rollout_stops(
-    guarded: Place, tmp_path: Path
+    guarded: Deployment, tmp_path: Path
 ) -> None:
     await grant(guarded, READ, DESCRIBE)
     edge = EdgeProcess(guarded.bootstrap, guarded.prefix, tmp_path / "edge")
@@ -130,25 +132,25 @@ async def test_edge_that_was_never_allowed_to_write_is_not_ready_so_that_a_rollo
         await eventually(client.all_stored, 60)
 
 
-async def limit(place: Place, max_message_bytes: int) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=place.bootstrap)
+async def limit(deployment: Deployment, max_message_bytes: int) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=deployment.bootstrap)
     await admin.start()
     try:
         configs = {"max.message.bytes": str(max_message_bytes)}
         await admin.alter_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, place.prefix + "events", configs)]
+            [ConfigResource(ConfigResourceType.TOPIC, deployment.prefix + "events", configs)]
         )
     finally:
         await admin.close()
 
 
 async def test_event_larger_than_the_topic_takes_is_quarantined_and_the_others_arrive(
-    place: Place, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    await limit(place, 20_000)
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path / "edge")
+    await limit(deployment, 20_000)
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path / "edge")
     async with running(edge), aiohttp.ClientSession() as session:
-        client = Client(edge, place, session)
+        client = Client(edge, deployment, session)
         for _ in range(3):
             assert await client.post() == 202
         expected = set(client.accepted)
@@ -164,21 +166,21 @@ async def test_event_larger_than_the_topic_takes_is_quarantined_and_the_others_a
         (kept,) = quarantined_under(edge.data_dir / "edge" / "spool")
         assert kept.name.endswith(".spool.too-large")
 
-        async def told() -> bool:
+        async def counted() -> bool:
             return "svc_edge_too_large_events_total 1.0" in await client.metrics()
 
-        await eventually(told)
+        await eventually(counted)
         assert "svc spool list" in (await client.readiness())[1]["spool"]["detail"]
 
-        (row,) = (await spool_command(place, edge, "list"))["segments"]
+        (row,) = (await spool_command(deployment, edge, "list"))["segments"]
         # One that came while the producer was replaced may stand beside it.
         assert (row["reason"], row["unreadable"]) == ("too-large", 0)
-        await limit(place, 1_000_000)
-        (row,) = (await spool_command(place, edge, "replay"))["segments"]
+        await limit(deployment, 1_000_000)
+        (row,) = (await spool_command(deployment, edge, "replay"))["segments"]
         assert (row["sent"], row["tooLarge"]) == (row["events"], 0)
         client.accepted.add(kept_id)
         assert await client.all_stored()
-        assert (await spool_command(place, edge, "list"))["segments"] == []
+        assert (await spool_command(deployment, edge, "list"))["segments"] == []
 
         async def forgotten() -> bool:
             _, parts = await client.readiness()
@@ -187,15 +189,15 @@ async def test_event_larger_than_the_topic_takes_is_quarantined_and_the_others_a
         await eventually(forgotten)
 
 
-async def spool_command(place: Place, edge: EdgeProcess, name: str) -> dict[str, Any]:
+async def spool_command(deployment: Deployment, edge: EdgeProcess, name: str) -> dict[str, Any]:
     """What `svc spool NAME --json` prints, beside the running edge."""
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-m", "cli", "spool", name, "--json", "--data-dir", str(edge.data_dir)],
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith("SVC_")},
-            "SVC_KAFKA_BOOTSTRAP": place.bootstrap,
-            "SVC_TOPIC_PREFIX": place.prefix,
+            "SVC_KAFKA_BOOTSTRAP": deployment.bootstrap,
+            "SVC_TOPIC_PREFIX": deployment.prefix,
             "SVC_EDGE_SEND_DEADLINE_SECONDS": "30",
         },
         capture_output=True,

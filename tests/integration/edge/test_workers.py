@@ -13,7 +13,7 @@ import pytest
 
 from tests.edge_events import encoded, event
 from tests.eventually import eventually
-from tests.integration.edge.conftest import Place
+from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import (
     EdgeProcess,
     headers,
@@ -46,9 +46,9 @@ async def post_alone(edge: EdgeProcess, body: bytes, sent: dict[str, str]) -> in
 
 
 @pytest.mark.holds("contract 2.11")
-async def test_rate_limit_is_exact_over_all_workers(place: Place, tmp_path: Path) -> None:
-    project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=50)
-    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=3)) as edge:
+async def test_rate_limit_is_exact_over_all_workers(deployment: Deployment, tmp_path: Path) -> None:
+    project = await write_project(deployment.bootstrap, deployment.prefix, rate_limit_per_minute=50)
+    async with running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=3)) as edge:
         statuses: list[int] = []
         for _ in range(6):
             statuses += await asyncio.gather(
@@ -60,11 +60,11 @@ async def test_rate_limit_is_exact_over_all_workers(place: Place, tmp_path: Path
 
 @pytest.mark.holds("protocol 7")
 async def test_refusal_says_in_the_header_and_the_body_when_to_come_back(
-    place: Place, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    project = await write_project(place.bootstrap, place.prefix, rate_limit_per_minute=1)
+    project = await write_project(deployment.bootstrap, deployment.prefix, rate_limit_per_minute=1)
     async with (
-        running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)) as edge,
+        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=2)) as edge,
         aiohttp.ClientSession() as session,
     ):
         assert await post_alone(edge, encoded(), headers(project)) == 202
@@ -79,19 +79,21 @@ async def test_refusal_says_in_the_header_and_the_body_when_to_come_back(
             assert int(response.headers["Retry-After"]) == -(-body["retryAfterMs"] // 1000)
 
 
-async def test_metrics_are_the_sum_over_the_workers(place: Place, tmp_path: Path) -> None:
-    async with running(EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=3)) as edge:
-        await asyncio.gather(*(post_alone(edge, encoded(), headers(place.project)) for _ in range(60)))
-        counted = rf'svc_edge_events_total{{outcome="accepted",project="{place.project.id}",reason="",sdk="svc-js"}} 60.0'
+async def test_metrics_are_the_sum_over_the_workers(deployment: Deployment, tmp_path: Path) -> None:
+    async with running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=3)) as edge:
+        await asyncio.gather(*(post_alone(edge, encoded(), headers(deployment.project)) for _ in range(60)))
+        counted = rf'svc_edge_events_total{{outcome="accepted",project="{deployment.project.id}",reason="",sdk="svc-js"}} 60.0'
         for _ in range(6):
             async with aiohttp.ClientSession() as session, session.get(edge.url + "/metrics") as response:
                 assert counted in await response.text()
 
 
-async def test_killed_worker_is_replaced_and_what_it_counted_stays(place: Place, tmp_path: Path) -> None:
+async def test_killed_worker_is_replaced_and_what_it_counted_stays(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     accepted: set[str] = set()
     statuses: set[int] = set()
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=2)
     async with running(edge):
         await eventually(lambda: len(workers_of(edge)) == 2)
         running_load = True
@@ -100,7 +102,7 @@ async def test_killed_worker_is_replaced_and_what_it_counted_stays(place: Place,
             while running_load:
                 given = event()
                 with suppress(aiohttp.ClientError):
-                    status = await post_alone(edge, json.dumps(given).encode(), headers(place.project))
+                    status = await post_alone(edge, json.dumps(given).encode(), headers(deployment.project))
                     statuses.add(status)
                     if status == 202:
                         accepted.add(given["id"].replace("-", ""))
@@ -123,7 +125,7 @@ async def test_killed_worker_is_replaced_and_what_it_counted_stays(place: Place,
         (count,) = re.findall(r'svc_edge_events_total\{outcome="accepted".*\} ([0-9.]+)', page)
         assert float(count) >= len(accepted)
     assert any(line["message"] == "worker died, replacing it" for line in log_lines(edge))
-    assert accepted <= {each.id.hex() for _, each in await stored(place.bootstrap, place.prefix)}
+    assert accepted <= {each.id.hex() for _, each in await stored(deployment.bootstrap, deployment.prefix)}
 
 
 def figures_of(edge: EdgeProcess) -> list[Path]:
@@ -132,9 +134,9 @@ def figures_of(edge: EdgeProcess) -> list[Path]:
 
 
 async def test_workers_end_with_a_killed_supervisor_and_its_figures_with_the_next_start(
-    place: Place, tmp_path: Path
+    deployment: Deployment, tmp_path: Path
 ) -> None:
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=2)
     async with running(edge):
         await eventually(lambda: len(workers_of(edge)) == 2)
         workers = workers_of(edge)
@@ -149,12 +151,12 @@ async def test_workers_end_with_a_killed_supervisor_and_its_figures_with_the_nex
     assert not figures.exists()
 
 
-async def test_sigterm_ends_all_workers_in_good_order(place: Place, tmp_path: Path) -> None:
-    edge = EdgeProcess(place.bootstrap, place.prefix, tmp_path, workers=2)
+async def test_sigterm_ends_all_workers_in_good_order(deployment: Deployment, tmp_path: Path) -> None:
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=2)
     async with running(edge):
-        assert await post_alone(edge, encoded(), headers(place.project)) == 202
+        assert await post_alone(edge, encoded(), headers(deployment.project)) == 202
         edge.signal(signal.SIGTERM)
         assert await edge.wait() == 0
-    assert len(await stored(place.bootstrap, place.prefix)) == 1
+    assert len(await stored(deployment.bootstrap, deployment.prefix)) == 1
     ours = [line for line in log_lines(edge) if "kafka" not in line["logger"]]
     assert [line for line in ours if line["level"] in {"error", "critical"}] == []

@@ -77,17 +77,17 @@ async def test_server_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None
 import pathlib, signal
 from local.clickhouse.server import LocalClickHouse
 server = LocalClickHouse(pathlib.Path({str(tmp_path / "c")!r})).start()
-pathlib.Path({str(tmp_path / "said")!r}).write_text(f"{{server.pid}}\\n")
+pathlib.Path({str(tmp_path / "output")!r}).write_text(f"{{server.pid}}\\n")
 signal.pause()
 """
     starter = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
-    said = tmp_path / "said"
+    output = tmp_path / "output"
     try:
-        await eventually(lambda: said.exists() and said.read_text().endswith("\n"), 60)
+        await eventually(lambda: output.exists() and output.read_text().endswith("\n"), 60)
     finally:
         os.kill(starter.pid, signal.SIGKILL)
         starter.wait()
-    await eventually(lambda: not lives(int(said.read_text())))
+    await eventually(lambda: not lives(int(output.read_text())))
 
 
 def denied(address: str, sql: str) -> str:

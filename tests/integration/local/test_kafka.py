@@ -107,16 +107,16 @@ async def test_broker_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None
 import pathlib, signal
 from local.kafka.server import LocalKafka
 kafka = LocalKafka(pathlib.Path({str(tmp_path / "k")!r}), pathlib.Path({str(CACHE)!r})).start()
-pathlib.Path({str(tmp_path / "said")!r}).write_text(f"{{kafka.pid}} {{kafka.bootstrap}}\\n")
+pathlib.Path({str(tmp_path / "output")!r}).write_text(f"{{kafka.pid}} {{kafka.bootstrap}}\\n")
 signal.pause()
 """
     starter = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
-    said = tmp_path / "said"
+    output = tmp_path / "output"
     try:
-        await eventually(lambda: said.exists() and said.read_text().endswith("\n"), 60)
+        await eventually(lambda: output.exists() and output.read_text().endswith("\n"), 60)
     finally:
         os.kill(starter.pid, signal.SIGKILL)
         starter.wait()
-    pid, address = said.read_text().split()
+    pid, address = output.read_text().split()
     await eventually(lambda: not lives(int(pid)))
     assert brokers(int(address.rsplit(":", 1)[1])) == 0

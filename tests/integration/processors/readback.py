@@ -40,7 +40,7 @@ async def reading(bootstrap: str, topic: str) -> AsyncIterator[Callable[[], Awai
         async def more() -> list[Record]:
             ends = await consumer.end_offsets(places)
             found: list[Record] = []
-            while any([await consumer.position(place) < end for place, end in ends.items()]):
+            while any([await consumer.position(partition) < end for partition, end in ends.items()]):
                 for records in (await consumer.getmany(timeout_ms=500)).values():
                     found += records
             return found
@@ -77,8 +77,8 @@ def issues_of(chunks: list[GroupedChunk]) -> Counter[str]:
     found: Counter[str] = Counter()
     for chunk in chunks:
         events = decode_chunk(chunk.chunk)
-        for place, position in zip(chunk.grouping_of, chunk.kept, strict=True):
-            found[hex64(issue_id(events[position].project, chunk.groupings[place].fingerprint))] += 1
+        for index, position in zip(chunk.grouping_of, chunk.kept, strict=True):
+            found[hex64(issue_id(events[position].project, chunk.groupings[index].fingerprint))] += 1
     return found
 
 

@@ -121,7 +121,7 @@ async def test_each_event_is_a_record_of_its_own_where_that_is_asked_for(
     places = {
         (c.partition, c.offset) for c in await readback.grouped_once(kafka_bootstrap, prefix + "grouped")
     }
-    assert {dict(r.headers)["source"] for r in records} == {b"%d/%d" % place for place in places}
+    assert {dict(r.headers)["source"] for r in records} == {b"%d/%d" % source for source in places}
     assert set(events[0]) == {"projectId", "issueId", "fingerprint", "grouping", "receivedAt", "sdk", "event"}
 
 

@@ -102,7 +102,7 @@ async def test_workers_of_one_name_say_that_it_is_used_twice_and_where_the_other
     feed = Feed(PARTITIONS, seed=44)
     twins = [start("a", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
 
-    async def told() -> bool:
+    async def is_logged() -> bool:
         # With events the log ends one of them, and whoever watches over it starts it again.
         for twin in twins:
             if not twin.running:
@@ -111,4 +111,4 @@ async def test_workers_of_one_name_say_that_it_is_used_twice_and_where_the_other
             await produce(kafka_bootstrap, prefix + "events", backlog(feed, 10, events))
         return "SVC_PROCESSORS_WORKER=a too (" in twins[0].log.read_text()
 
-    await eventually(told, timeout=180)
+    await eventually(is_logged, timeout=180)

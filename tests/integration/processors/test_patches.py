@@ -86,7 +86,7 @@ async def test_with_the_patches_each_start_reads_every_record_once(
 async def test_without_the_patches_a_start_goes_wrong(
     kafka_bootstrap: str, backlog: str, tmp_path: Path
 ) -> None:
-    """Should this fail, Faust may have been mended: the cure can go."""
+    """Should this fail, Faust may have been repaired: the patch can go."""
     starts = Starts(kafka_bootstrap, backlog, tmp_path, "bare")
     for _ in range(BARE_STARTS):
         if await asyncio.to_thread(starts.faults):

@@ -89,7 +89,7 @@ class RealCluster:
             await admin.delete_records({tp: RecordsToDelete(before_offset=offset)})
 
     async def compact(self, tp: TopicPartition, until: int) -> None:  # noqa: ARG002 - what is not in the newest segment
-        async def first_is_gone() -> bool:
+        async def first_is_removed() -> bool:
             async with reading(self.settings) as consumer:
                 consumer.assign([tp])
                 consumer.seek(tp, 0)
@@ -99,7 +99,7 @@ class RealCluster:
 
         await self._set_broker({"log.cleaner.backoff.ms": "100"})
         try:
-            await eventually(first_is_gone)
+            await eventually(first_is_removed)
         finally:
             await self._set_broker({})
 

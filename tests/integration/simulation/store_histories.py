@@ -195,7 +195,7 @@ def _completed(store: Store, block: Block) -> Any:
 
 def _erased(store: Store, project: int) -> Any:
     """Erase a user; which events are counted as erased, and how issues are told to be described."""
-    told: list[IssueDescription] = []
+    descriptions: list[IssueDescription] = []
     try:
         report = erase_user(
             store.client,
@@ -203,13 +203,13 @@ def _erased(store: Store, project: int) -> Any:
             USER,
             "o",
             lambda: None,
-            lambda _, found: told.extend(found),
+            lambda _, found: descriptions.extend(found),
             lambda _: None,
         )
     except UnknownUser:
         return "nobody"
     rows = {table.table: (table.rows_before > 0, table.rows_after > 0) for table in report.tables[:2]}
-    return report.events, report.before is None, rows, sorted(told, key=lambda one: one.issue)
+    return report.events, report.before is None, rows, sorted(descriptions, key=lambda one: one.issue)
 
 
 def _rebuilt(store: Store) -> Any:

@@ -171,7 +171,7 @@ class Stage:
 
 async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
     """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
-    places = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
+    partitions = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
     consumer = AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,
         group_id=stage.settings.writer_group,
@@ -180,13 +180,13 @@ async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
     )
     await consumer.start()
     try:
-        consumer.assign(places)
-        ends = await consumer.end_offsets(places)
+        consumer.assign(partitions)
+        ends = await consumer.end_offsets(partitions)
         block = Block()
-        for place in places:
+        for partition in partitions:
             seen = -1
-            while await consumer.position(place) < ends[place]:
-                for record in (await consumer.getmany(place, timeout_ms=1000)).get(place, []):
+            while await consumer.position(partition) < ends[partition]:
+                for record in (await consumer.getmany(partition, timeout_ms=1000)).get(partition, []):
                     seen = block.feed(record, seen)
         client = stage.client()
         plan = block.plan(server_state(client).mark)
@@ -310,10 +310,10 @@ async def drained(stage: Stage) -> bool:
         await admin.close()
         await consumer.stop()
     return all(
-        place in found
-        and max(found[place].offset, 0) == end
-        and isinstance(decode_plan(found[place].metadata or ""), NoBlock)
-        for place, end in ends.items()
+        partition in found
+        and max(found[partition].offset, 0) == end
+        and isinstance(decode_plan(found[partition].metadata or ""), NoBlock)
+        for partition, end in ends.items()
     )
 
 

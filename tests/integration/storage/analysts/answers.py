@@ -16,7 +16,7 @@ K = TypeVar("K", bound=Hashable)
 Row = list[Any]
 
 
-class Asked(Struct, frozen=True):
+class Selection(Struct, frozen=True):
     """What Grafana puts in the place of its variables; the ends of the range are Unix ms, both included."""
 
     start: int
@@ -65,9 +65,9 @@ def people(events: Iterable[Happened]) -> set[str]:
     return {event.user for event in events} - {""}
 
 
-def crash_free(world: World, asked: Asked) -> list[Row]:
+def crash_free(world: World, selection: Selection) -> list[Row]:
     rows: list[Row] = []
-    known = [event for event in asked.within(world.of(SHOP)) if event.user]
+    known = [event for event in selection.within(world.of(SHOP)) if event.user]
     for (on, release), events in grouped(known, lambda e: (day(e.ts), e.release)).items():
         seen = len(people(events))
         crashed = len(people(e for e in events if e.kind != "error" or e.tags.get("crash") == "true"))
@@ -75,8 +75,8 @@ def crash_free(world: World, asked: Asked) -> list[Row]:
     return rows
 
 
-def new_issues(world: World, asked: Asked) -> list[Row]:
-    born = [i for i in world.shown(SHOP) if asked.start <= i.first_seen_ms <= asked.end]
+def new_issues(world: World, selection: Selection) -> list[Row]:
+    born = [i for i in world.shown(SHOP) if selection.start <= i.first_seen_ms <= selection.end]
     rows: list[Row] = [
         [
             release,
@@ -89,11 +89,11 @@ def new_issues(world: World, asked: Asked) -> list[Row]:
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def top_tags(world: World, asked: Asked) -> list[Row]:
+def top_tags(world: World, selection: Selection) -> list[Row]:
     counts = Counter(
         pair
-        for event in asked.within(world.of(SHOP))
-        if world.issue(event) == asked.issue
+        for event in selection.within(world.of(SHOP))
+        if world.issue(event) == selection.issue
         for pair in event.tags.items()
     )
     rows: list[Row] = sorted(
@@ -102,8 +102,8 @@ def top_tags(world: World, asked: Asked) -> list[Row]:
     return [row for of_key in grouped(rows, lambda r: r[0]).values() for row in of_key[:5]]
 
 
-def busiest_users(world: World, asked: Asked) -> list[Row]:
-    known = [event for event in asked.within(world.of(SHOP)) if event.user]
+def busiest_users(world: World, selection: Selection) -> list[Row]:
+    known = [event for event in selection.within(world.of(SHOP)) if event.user]
     rows: list[Row] = [
         [user, len(events), len({world.issue(e) for e in events}), text(max(e.ts for e in events))]
         for user, events in grouped(known, lambda e: e.user).items()
@@ -111,7 +111,7 @@ def busiest_users(world: World, asked: Asked) -> list[Row]:
     return sorted(rows, key=lambda row: (-row[1], row[0]))[:20]
 
 
-def first_new_issue(world: World, asked: Asked) -> list[Row]:
+def first_new_issue(world: World, selection: Selection) -> list[Row]:
     opened = grouped(world.shown(SHOP), lambda i: i.first_release)
     rows: list[Row] = []
     for release, events in grouped(world.of(SHOP), lambda e: e.release).items():
@@ -122,14 +122,14 @@ def first_new_issue(world: World, asked: Asked) -> list[Row]:
     return sorted(rows, key=lambda row: (row[1], row[0]))
 
 
-def regressions(world: World, asked: Asked) -> list[Row]:
+def regressions(world: World, selection: Selection) -> list[Row]:
     whole = {i.id: i.merged_into or i.id for i in world.issues}
     found = [
         change
         for change in world.activity
         if change.project_id == str(SHOP)
         and change.kind == "regressed"
-        and asked.start <= parse_iso(change.at) <= asked.end
+        and selection.start <= parse_iso(change.at) <= selection.end
     ]
     rows: list[Row] = [
         [
@@ -143,8 +143,8 @@ def regressions(world: World, asked: Asked) -> list[Row]:
     return sorted(rows, key=lambda row: (-row[1], row[0]))
 
 
-def spikes(world: World, asked: Asked) -> list[Row]:
-    until = asked.end // HOUR_MS * HOUR_MS
+def spikes(world: World, selection: Selection) -> list[Row]:
+    until = selection.end // HOUR_MS * HOUR_MS
     recent = [e for e in world.of(SHOP) if until - 14 * DAY_MS <= e.ts < until]
     shown = {issue.id: issue for issue in world.shown(SHOP)}
     rows: list[Row] = []
@@ -156,11 +156,11 @@ def spikes(world: World, asked: Asked) -> list[Row]:
     return sorted(rows, key=lambda row: (-row[3] / max(row[4], 1), row[0]))[:20]
 
 
-def outcomes(world: World, asked: Asked) -> list[Row]:
+def outcomes(world: World, selection: Selection) -> list[Row]:
     found = [
         o
         for o in world.outcomes
-        if o.project_id == str(SHOP) and asked.start <= parse_iso(o.minute) <= asked.end
+        if o.project_id == str(SHOP) and selection.start <= parse_iso(o.minute) <= selection.end
     ]
     return [
         [*key, sum(outcome.count for outcome in group)]
@@ -168,7 +168,7 @@ def outcomes(world: World, asked: Asked) -> list[Row]:
     ]
 
 
-def time_to_resolve(world: World, asked: Asked) -> list[Row]:
+def time_to_resolve(world: World, selection: Selection) -> list[Row]:
     took: list[tuple[int, float]] = []
     wanted = ("created", "regressed", "reopened", "resolved")
     changes = [c for c in world.activity if c.project_id == str(SHOP) and c.kind in wanted]
@@ -176,7 +176,11 @@ def time_to_resolve(world: World, asked: Asked) -> list[Row]:
         life = sorted(of_issue, key=lambda c: (c.at, c.id))
         for before, change in pairwise(life):
             at = parse_iso(change.at)
-            if change.kind == "resolved" and before.kind != "resolved" and asked.start <= at <= asked.end:
+            if (
+                change.kind == "resolved"
+                and before.kind != "resolved"
+                and selection.start <= at <= selection.end
+            ):
                 took.append((at, (at - parse_iso(before.at)) / HOUR_MS))
     rows: list[Row] = []
     for week, group in grouped(took, lambda pair: monday(pair[0])).items():
@@ -192,17 +196,17 @@ def monday(ms: int) -> str:
     return (on - timedelta(days=on.weekday())).isoformat()
 
 
-def error_budget(world: World, asked: Asked) -> list[Row]:
-    allowed = asked.budget * asked.span_days
+def error_budget(world: World, selection: Selection) -> list[Row]:
+    allowed = selection.budget * selection.span_days
     rows: list[Row] = [
         [name, len(events), allowed, round(100 * len(events) / allowed, 1)]
-        for name, events in grouped(asked.days(world.of(SHOP)), lambda e: e.environment).items()
+        for name, events in grouped(selection.days(world.of(SHOP)), lambda e: e.environment).items()
     ]
     return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 
-def adoption(world: World, asked: Asked) -> list[Row]:
-    events = asked.days(world.of(SHOP))
+def adoption(world: World, selection: Selection) -> list[Row]:
+    events = selection.days(world.of(SHOP))
     of_day = Counter(day(event.ts) for event in events)
     return [
         [on, release, len(group), len(people(group)), round(100 * len(group) / of_day[on], 1)]
@@ -210,17 +214,17 @@ def adoption(world: World, asked: Asked) -> list[Row]:
     ]
 
 
-def lateness(world: World, asked: Asked) -> list[Row]:
+def lateness(world: World, selection: Selection) -> list[Row]:
     rows: list[Row] = []
-    for sdk, events in grouped(asked.within(world.of(SHOP)), lambda e: e.sdk).items():
+    for sdk, events in grouped(selection.within(world.of(SHOP)), lambda e: e.sdk).items():
         late = sorted(max(0, event.received - event.ts) / 1000 for event in events)
         rows.append([sdk, len(late), late[len(late) // 2], late[int(0.95 * len(late))], late[-1]])
     return sorted(rows, key=lambda row: (-row[3], row[0]))
 
 
-def merged(world: World, asked: Asked) -> list[Row]:
+def merged(world: World, selection: Selection) -> list[Row]:
     several = {issue.id for issue in world.shown(SHOP) if len(issue.fingerprints) > 1}
-    found = [e for e in asked.within(world.of(SHOP)) if world.issue(e) in several]
+    found = [e for e in selection.within(world.of(SHOP)) if world.issue(e) in several]
     rows: list[Row] = [
         [issue, f"{fingerprint:016x}", len(events), text(min(e.ts for e in events)), text(max(e.ts for e in events))]
         for (issue, fingerprint), events in grouped(found, lambda e: (world.issue(e), e.fingerprint)).items()
@@ -228,25 +232,27 @@ def merged(world: World, asked: Asked) -> list[Row]:
     return sorted(rows, key=lambda row: (row[0], -row[2], row[1]))
 
 
-def volume(world: World, asked: Asked) -> list[Row]:
+def volume(world: World, selection: Selection) -> list[Row]:
     rows: list[Row] = []
     for project in world.projects:
-        sent = len(asked.hours(world.of(project.number)))
-        a_day = round(sent / asked.span_days, 1)
+        sent = len(selection.hours(world.of(project.number)))
+        a_day = round(sent / selection.span_days, 1)
         rows.append(
             [project.name, project.retention_days, sent, a_day, round(a_day * project.retention_days)]
         )
     return sorted(rows, key=lambda row: (-row[2], row[0]))
 
 
-def over_time(world: World, asked: Asked) -> list[Row]:
+def over_time(world: World, selection: Selection) -> list[Row]:
     return [
         [from_ms(hour).strftime("%Y-%m-%d %H:%M:%S"), len(events), len(people(events))]
-        for hour, events in grouped(asked.hours(world.of(SHOP)), lambda e: e.ts // HOUR_MS * HOUR_MS).items()
+        for hour, events in grouped(
+            selection.hours(world.of(SHOP)), lambda e: e.ts // HOUR_MS * HOUR_MS
+        ).items()
     ]
 
 
-ANSWERS: tuple[Callable[[World, Asked], list[Row]], ...] = (
+ANSWERS: tuple[Callable[[World, Selection], list[Row]], ...] = (
     *(crash_free, new_issues, top_tags, busiest_users, first_new_issue, regressions, spikes, outcomes),
     *(time_to_resolve, error_budget, adoption, lateness, merged, volume, over_time),
 )

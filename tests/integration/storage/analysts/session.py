@@ -32,10 +32,10 @@ class Session(Struct, frozen=True):
     def ask(self, sql: str, **settings: object) -> str:
         """The answer as text. Raises Refused."""
         parts = urllib.parse.urlsplit(self.url)
-        asked = {"max_execution_time": GRAFANA_SECONDS, "database": parts.path.strip("/"), **settings}
+        parameters = {"max_execution_time": GRAFANA_SECONDS, "database": parts.path.strip("/"), **settings}
         name = f"{urllib.parse.unquote(parts.username or '')}:{urllib.parse.unquote(parts.password or '')}"
         request = urllib.request.Request(
-            f"{parts.scheme}://{parts.hostname}:{parts.port}/?{urllib.parse.urlencode(asked)}",
+            f"{parts.scheme}://{parts.hostname}:{parts.port}/?{urllib.parse.urlencode(parameters)}",
             data=sql.encode(),
             headers={
                 "Authorization": "Basic " + base64.b64encode(name.encode()).decode(),

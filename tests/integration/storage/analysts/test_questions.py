@@ -13,7 +13,7 @@ from schemas.times import DAY_MS
 from storage.analyst_views import TABLES, VIEWS
 from storage.client import Client, open_client, scalar
 from storage.migrations.migrate import migrate
-from tests.integration.storage.analysts.answers import ANSWERS, Asked, Row
+from tests.integration.storage.analysts.answers import ANSWERS, Row, Selection
 from tests.integration.storage.analysts.session import Refused, Session, expanded
 from tests.integration.storage.analysts.world import NOW_MS, OTHER, SHOP, World
 
@@ -35,10 +35,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClickHouse
 
 
 @pytest.fixture(scope="module")
-def asked(world: World) -> Asked:
+def selection(world: World) -> Selection:
     """A range that cuts days and hours, and the issue with most events, which is a merged one."""
     issue = max(world.shown(SHOP), key=lambda shown: shown.events)
-    return Asked(start=LAST_MS - 17 * DAY_MS, end=LAST_MS - DAY_MS // 3, issue=issue.id, budget=30)
+    return Selection(start=LAST_MS - 17 * DAY_MS, end=LAST_MS - DAY_MS // 3, issue=issue.id, budget=30)
 
 
 def close(got: list[Row], wanted: list[Row]) -> bool:
@@ -53,11 +53,11 @@ def test_the_document_has_fifteen_questions() -> None:
 
 @pytest.mark.parametrize("number", range(15), ids=[title for _, title, _ in QUESTIONS])
 def test_a_query_of_the_document_answers_what_a_count_by_hand_does(
-    analyst: Session, world: World, asked: Asked, number: int
+    analyst: Session, world: World, selection: Selection, number: int
 ) -> None:
-    variables = {"project": SHOP, "issue": asked.issue, "budget": asked.budget}
-    got = analyst.rows(expanded(QUESTIONS[number][2], asked.start, asked.end, variables))
-    wanted = ANSWERS[number](world, asked)
+    variables = {"project": SHOP, "issue": selection.issue, "budget": selection.budget}
+    got = analyst.rows(expanded(QUESTIONS[number][2], selection.start, selection.end, variables))
+    wanted = ANSWERS[number](world, selection)
     assert len(wanted) > 1, "a question without rows tests nothing"
     assert close(got, wanted), (got, wanted)
 
@@ -96,10 +96,12 @@ def test_an_events_columns_are_what_was_sent(analyst: Session, world: World) -> 
         assert row == [*wanted, e.kind, e.sdk, e.user, e.error_type, e.message, e.tags]
 
 
-def test_an_issue_is_read_as_one_whatever_was_merged(analyst: Session, world: World, asked: Asked) -> None:
-    events = [event for event in world.of(SHOP) if world.issue(event) == asked.issue]
+def test_an_issue_is_read_as_one_whatever_was_merged(
+    analyst: Session, world: World, selection: Selection
+) -> None:
+    events = [event for event in world.of(SHOP) if world.issue(event) == selection.issue]
     assert len({event.fingerprint for event in events}) == 2
-    condition = f"project_id = {SHOP} AND issue_id = '{asked.issue}'"
+    condition = f"project_id = {SHOP} AND issue_id = '{selection.issue}'"
     assert analyst.rows(f"SELECT count() FROM analyst_events WHERE {condition}") == [[len(events)]]
     assert analyst.rows(f"SELECT sum(events) FROM analyst_issue_day WHERE {condition}") == [[len(events)]]
     assert analyst.rows(
@@ -163,11 +165,15 @@ def test_only_the_users_of_a_view_of_states_are_not_plain(analyst: Session, view
 
 
 @pytest.mark.parametrize("number", range(15))
-def test_a_query_runs_with_other_clients_too(server: LocalClickHouse, asked: Asked, number: int) -> None:
+def test_a_query_runs_with_other_clients_too(
+    server: LocalClickHouse, selection: Selection, number: int
+) -> None:
     client = open_client(server.url("analyst"))
     try:
-        variables = {"project": SHOP, "issue": asked.issue, "budget": asked.budget}
-        assert client.query(expanded(QUESTIONS[number][2], asked.start, asked.end, variables)).result_rows
+        variables = {"project": SHOP, "issue": selection.issue, "budget": selection.budget}
+        assert client.query(
+            expanded(QUESTIONS[number][2], selection.start, selection.end, variables)
+        ).result_rows
     finally:
         client.close()
 

@@ -122,8 +122,8 @@ def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(cli
     for word in (secret, str(user_hash(7, secret)), str(user_hash(PROJECT, secret))):
         # This very question is not yet in the log.
         assert scalar(client, logged, {"d": database, "s": word}) == 0
-        told = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND position(command, {s:String}) > 0"
-        assert scalar(client, told, {"s": word}) == 0
+        mutations = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND position(command, {s:String}) > 0"
+        assert scalar(client, mutations, {"s": word}) == 0
     for row in ledger.read(client, PROJECT):
         assert secret not in str(row)
 
@@ -163,8 +163,8 @@ def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
     assert nothing(of_user(client))
     exact(client)
     assert report.events in {0, size}
-    gone = scalar(client, f"SELECT sum(n) FROM ({ERASED})")
-    assert gone == size
+    counted = scalar(client, f"SELECT sum(n) FROM ({ERASED})")
+    assert counted == size
 
 
 def test_a_writer_that_inserts_meanwhile_is_counted_exactly(
@@ -317,7 +317,7 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
         HAVING countIf(user_id = {user:String}) > 0"""
     client.command(described, parameters={"user": USER, "project": PROJECT})
     before = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
-    told: list[IssueDescription] = []
+    descriptions: list[IssueDescription] = []
     last = "SELECT fingerprint, max((ts, id)).2 FROM events WHERE project_id = 8 AND user_id {} 'user-7' GROUP BY 1"
     erased, others_last = (
         {int(row[0]): int(row[1]) for row in client.query(last.format(sign)).result_rows}
@@ -326,10 +326,16 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
     newer = "SELECT fingerprint FROM events WHERE project_id = 8 GROUP BY 1 HAVING argMax(user_id, (ts, id)) = 'user-7'"
     newest_erased = {int(row[0]) for row in client.query(newer).result_rows}
     report = erase_user(
-        client, PROJECT, USER, "tester", lambda: None, lambda _, found: told.extend(found), lambda _: None
+        client,
+        PROJECT,
+        USER,
+        "tester",
+        lambda: None,
+        lambda _, found: descriptions.extend(found),
+        lambda _: None,
     )
     assert report.issues == [f"{issue:016x}" for issue, _, _ in before]
-    assert {one.issue: (one.erased, one.newest) for one in told} == {
+    assert {one.issue: (one.erased, one.newest) for one in descriptions} == {
         hex64(issue_id(PROJECT, number)): (
             str(uuid.UUID(int=erased[number])),
             str(uuid.UUID(int=others_last[number])),
@@ -378,8 +384,8 @@ def test_counts_by_day_of_receipt_are_kept_and_no_day_of_a_user(client: Client) 
     by_day = f"SELECT toDate(received), fingerprint, count() FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}' GROUP BY 1, 2 ORDER BY 1, 2"
     expected = client.query(by_day).result_rows
     erase(client)
-    told = client.query(
+    found = client.query(
         f"SELECT day, fingerprint, sum(n) FROM ({ERASED}) GROUP BY 1, 2 ORDER BY 1, 2"
     ).result_rows
-    assert told == expected
-    assert isinstance(told[0][0], date)
+    assert found == expected
+    assert isinstance(found[0][0], date)

@@ -39,6 +39,6 @@ RANGES: list[tuple[int | None, int | None]] = [
 ]
 
 
-def asked(start: int | None, end: int | None) -> tuple[int, int | None]:
+def bounds(start: int | None, end: int | None) -> tuple[int, int | None]:
     span = resolve_range(start, end, NOW_MS)
     return span.start, span.end

@@ -20,7 +20,7 @@ from storage.reader.count_calls import (
 )
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountIssueTags, CountProjectTags
-from tests.integration.storage.reader.questions import RANGES, asked
+from tests.integration.storage.reader.questions import RANGES, bounds
 from tests.integration.storage.reader.world import (
     MERGED,
     NOW_MS,
@@ -37,7 +37,7 @@ async def test_series_count_each_interval_and_leave_none_out(
 ) -> None:
     size = {"minute": 60_000, "hour": HOUR_MS, "day": DAY_MS}[interval]
     for start, end in RANGES[:6]:
-        first, last = asked(start, end)
+        first, last = bounds(start, end)
         if ((last or NOW_MS) - first) // size > 2000:
             continue
         for issue in (None, issue_id(world.project, MERGED[0])):
@@ -66,7 +66,7 @@ async def test_facets_have_the_most_frequent_values_of_each_tag(
     reader: Reader, world: World, query: str
 ) -> None:
     start, end = RANGES[1]
-    events = world.found(query, *asked(start, end))
+    events = world.found(query, *bounds(start, end))
     facets = await reader.read(CountProjectTags(world.project, query, start=start, end=end))
     assert (facets.sampled, facets.sample_events) == (False, len(events))
     keys = Counter(key for event in events for key in event.view.tags)

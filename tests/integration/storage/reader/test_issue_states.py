@@ -62,16 +62,16 @@ async def test_rest_until_a_time_that_has_passed_reads_as_open_everywhere(
 ) -> None:
     now = time.time_ns() // 1_000_000
     ended = record(project, 1, status="ignored", ignore_until={"time": iso(now - 1000)})
-    lasting = record(project, 2, status="ignored", ignore_until={"time": iso(now + 3_600_000)})
+    ongoing = record(project, 2, status="ignored", ignore_until={"time": iso(now + 3_600_000)})
     others = [
         record(project, 3, status="ignored"),
         record(project, 4, status="ignored", ignore_until={"events": 5}),
     ]
-    insert(database, ended, lasting, *others)
+    insert(database, ended, ongoing, *others)
     assert (await reader.read(GetIssue(ended.id))).status == "open"
     for query, expected in (
         ("is:open", {ended.id}),
-        ("is:ignored", {lasting.id, *(one.id for one in others)}),
+        ("is:ignored", {ongoing.id, *(one.id for one in others)}),
     ):
         assert {one.id for one in (await reader.read(ListIssues(project, query))).issues} == expected
 
@@ -91,18 +91,18 @@ async def test_issues_that_share_rare_parts_are_more_alike_than_those_that_share
     reader: Reader, database: Client, project: int
 ) -> None:
     common = [record(project, 100 + n, ["TypeError", f"other {n}", f"more {n}"]) for n in range(20)]
-    asked = record(project, 1, ["TypeError", "null.x", "cart.js pay"])
+    target = record(project, 1, ["TypeError", "null.x", "cart.js pay"])
     alike = record(project, 2, ["TypeError", "null.x", "cart.js pay", "shop.js buy"])
     half = record(project, 3, ["RangeError", "cart.js pay"])
-    merged = record(project, 4, ["TypeError", "null.x", "cart.js pay"], merged_into=asked.id)
-    insert(database, asked, alike, half, merged, *common)
-    found = (await reader.read(ListSimilarIssues(asked.id))).similar
+    merged = record(project, 4, ["TypeError", "null.x", "cart.js pay"], merged_into=target.id)
+    insert(database, target, alike, half, merged, *common)
+    found = (await reader.read(ListSimilarIssues(target.id))).similar
     assert [one.id for one in found[:2]] == [alike.id, half.id]
     assert merged.id not in {one.id for one in found}
     assert found[0].shared == ["TypeError", "null.x", "cart.js pay"]
     assert found[0].reason == "3 of 3 parts are equal: TypeError, null.x, cart.js pay"
     assert all(one.share < found[1].share for one in found[2:])
-    assert len((await reader.read(ListSimilarIssues(asked.id, limit=1))).similar) == 1
+    assert len((await reader.read(ListSimilarIssues(target.id, limit=1))).similar) == 1
 
 
 async def test_an_issue_without_parts_is_like_none(reader: Reader, database: Client, project: int) -> None:

@@ -10,7 +10,7 @@ from storage.client import Client
 from storage.reader.issue_calls import ListActivity
 from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
-from tests.integration.storage.reader.questions import RANGES, asked
+from tests.integration.storage.reader.questions import RANGES, bounds
 from tests.integration.storage.reader.world import NOW_MS, World, insert, insert_events, make
 
 
@@ -30,7 +30,7 @@ async def test_pages_together_are_the_whole_list_in_its_order(
                 cursor = page.next_cursor
                 if cursor is None:
                     break
-            assert ids == world.order(query, *asked(start, end), sort)
+            assert ids == world.order(query, *bounds(start, end), sort)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ async def test_no_issue_is_left_out_or_comes_twice_while_events_arrive(
 ) -> None:
     world = make(project, seed=2, many=150)
     insert(database, world)
-    expected = set(world.order(query, *asked(None, None), "events"))
+    expected = set(world.order(query, *bounds(None, None), "events"))
     ids: list[str] = []
     cursor = None
     while True:
@@ -73,7 +73,7 @@ async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
 ) -> None:
     world = make(project, seed=3, many=120)
     insert(database, world)
-    expected = world.order(query, *asked(None, None), "events")
+    expected = world.order(query, *bounds(None, None), "events")
     ids: list[str] = []
     cursor = None
     # Whatever came again would come again for ever.

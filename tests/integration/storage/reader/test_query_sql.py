@@ -80,7 +80,7 @@ def insert(database: Client, project: int, known: list[IssueView], events: list[
 def placed(world: World) -> tuple[list[IssueView], list[EventView]]:
     """The world's issues, and its events with their issue; some have none."""
     known = [replace(issue) for issue in world[0]]
-    events = [replace(event, issue=known[place] if place < len(known) else None) for place, event in world[1]]
+    events = [replace(event, issue=known[index] if index < len(known) else None) for index, event in world[1]]
     return known, events
 
 
@@ -97,26 +97,26 @@ def answers(
     """
     selects = []
     limited: dict[tuple[int, int], set[int]] = {}
-    for place, (source, conditions) in enumerate(tables):
+    for table, (source, conditions) in enumerate(tables):
         number, rest = source.split(" ", 1)
         holds = ", ".join(f"toBool({condition})" for condition in conditions)
-        selects.append(f"SELECT {place} AS t, -1 AS q, {number} AS found, [{holds}] AS holds {rest}")
+        selects.append(f"SELECT {table} AS t, -1 AS q, {number} AS found, [{holds}] AS holds {rest}")
         for q, condition in enumerate(conditions):
             if alone(q, condition):
-                limited[place, q] = set()
-                selects.append(f"SELECT {place}, {q}, {number}, [] {rest} AND {condition}")
+                limited[table, q] = set()
+                selects.append(f"SELECT {table}, {q}, {number}, [] {rest} AND {condition}")
     rows = database.query(
         " UNION ALL ".join(selects), parameters=parameters.values, settings={"max_threads": 1}
     ).result_rows
     selected = [[set[int]() for _ in conditions] for _, conditions in tables]
-    for place, q, number, holds in rows:
+    for table, q, number, holds in rows:
         if q >= 0:
-            limited[place, q].add(number)
-        for numbers, held in zip(selected[place], holds, strict=q < 0):
+            limited[table, q].add(number)
+        for numbers, held in zip(selected[table], holds, strict=q < 0):
             if held:
                 numbers.add(number)
-    for (place, q), numbers in limited.items():
-        assert numbers == selected[place][q], tables[place][1][q]
+    for (table, q), numbers in limited.items():
+        assert numbers == selected[table][q], tables[table][1][q]
     return selected
 
 
@@ -151,7 +151,7 @@ def test_sql_and_evaluator_agree(database: Client, world: World) -> None:
             ),
         ],
         scope.parameters,
-        alone=lambda place, _: place % 4 == 0,
+        alone=lambda q, _: q % 4 == 0,
     )
     for query, numbers in zip(world[2], of_events, strict=True):
         assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
@@ -195,12 +195,12 @@ def test_sql_and_evaluator_agree_on_every_special_word(database: Client, first: 
     insert(database, project, [], events)
     for word in WORDS[first : first + 14]:
         scope = SqlScope(project, NOW_MS, Parameters())
-        asked = list(dict.fromkeys(corner_queries(word)))
-        conditions = [event_condition(query, scope) for query in asked]
+        queries = list(dict.fromkeys(corner_queries(word)))
+        conditions = [event_condition(query, scope) for query in queries]
         [found] = answers(
             database, [(EVENTS.format(project), conditions)], scope.parameters, alone=uses_index
         )
-        for query, numbers in zip(asked, found, strict=True):
+        for query, numbers in zip(queries, found, strict=True):
             assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query
 
 
@@ -211,7 +211,7 @@ def test_sql_and_evaluator_agree_on_many_words_and_tags_at_once(database: Client
     insert(database, project, [], events)
     words = tuple(Text(Pattern((word,))) for word in (*WORDS[first : first + 10], "never", "anywhere"))
     values = tuple(Pattern((word,)) for word in WORDS[first : first + 10])
-    asked: list[Query] = [
+    queries: list[Query] = [
         Or(words),
         And(tuple(map(Not, words))),
         And((*map(Not, words), Has("a", True))),
@@ -221,9 +221,9 @@ def test_sql_and_evaluator_agree_on_many_words_and_tags_at_once(database: Client
         Or((Filter("a", True, values[:1]), Filter(WORDS[first], True, (Pattern(("x",)),)))),
     ]
     scope = SqlScope(project, NOW_MS, Parameters())
-    conditions = [event_condition(query, scope) for query in asked]
+    conditions = [event_condition(query, scope) for query in queries]
     [found] = answers(
         database, [(EVENTS.format(project), conditions)], scope.parameters, alone=lambda *_: True
     )
-    for query, numbers in zip(asked, found, strict=True):
+    for query, numbers in zip(queries, found, strict=True):
         assert numbers == {n for n, event in enumerate(events) if matches(query, event, NOW_MS)}, query

@@ -18,7 +18,7 @@ from storage.reader.issue_list import ListIssues
 from storage.reader.question import question
 from storage.reader.ranges import resolve_range
 from storage.reader.reader import Reader
-from tests.integration.storage.reader.questions import QUERIES, RANGES, asked
+from tests.integration.storage.reader.questions import QUERIES, RANGES, bounds
 from tests.integration.storage.reader.world import (
     MERGED,
     NOW_MS,
@@ -32,7 +32,7 @@ async def test_issue_lists_have_the_issues_and_figures_of_their_events(
     reader: Reader, world: World, query: str
 ) -> None:
     for start, end in RANGES:
-        first, last = asked(start, end)
+        first, last = bounds(start, end)
         page = await reader.read(ListIssues(world.project, query, start=start, end=end, limit=500))
         assert page.next_cursor is None
         assert [issue.id for issue in page.issues] == world.order(query, first, last, "lastSeen")
@@ -53,17 +53,17 @@ async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: 
 
     scores = [score(issue) for issue in page.issues]
     assert scores == sorted(scores, reverse=True)
-    assert {issue.id for issue in page.issues} == set(world.order("", *asked(None, None), "events"))
+    assert {issue.id for issue in page.issues} == set(world.order("", *bounds(None, None), "events"))
 
 
 @pytest.mark.parametrize("query", QUERIES)
 async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_events(
     reader: Reader, world: World, query: str
 ) -> None:
-    place = QUERIES.index(query)
-    for turn, (start, end) in enumerate(RANGES[:2], place):
-        found = world.by_issue(world.found(query, *asked(start, end)))
-        trends = world.trends(query, *asked(start, end))
+    index = QUERIES.index(query)
+    for turn, (start, end) in enumerate(RANGES[:2], index):
+        found = world.by_issue(world.found(query, *bounds(start, end)))
+        trends = world.trends(query, *bounds(start, end))
         # Each query asks for a quarter of the issues, the next query for the next quarter.
         for number in {issue_id(world.project, MERGED[0]), *sorted(world.issues)[turn % 4 :: 4]}:
             issue = await reader.read(GetIssue(hex64(number), query, start=start, end=end))
@@ -75,7 +75,7 @@ async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_event
 async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: World) -> None:
     number = issue_id(world.project, 0)
     life = world.issues[number]
-    start, end = asked(None, None)
+    start, end = bounds(None, None)
     issue = await reader.read(GetIssue(hex64(number), "environment:prod"))
     events = world.by_issue(world.found("environment:prod", start, end))[number]
     assert issue == Issue(
@@ -123,7 +123,7 @@ async def test_event_lists_page_through_the_events_of_query_and_range(
     reader: Reader, world: World, query: str
 ) -> None:
     for start, end in RANGES[:3]:
-        expected = [str(event.id) for event in world.found(query, *asked(start, end))]
+        expected = [str(event.id) for event in world.found(query, *bounds(start, end))]
         ids: list[str] = []
         cursor = None
         while True:
@@ -181,7 +181,7 @@ async def test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest(
 
 
 async def test_a_sample_has_the_newest_events_whole(reader: Reader, world: World) -> None:
-    expected = world.found("feature:cart", *asked(None, None))[:40]
+    expected = world.found("feature:cart", *bounds(None, None))[:40]
     samples = await reader.read(SampleEvents(world.project, "feature:cart", limit=40))
     assert [bytes(sample.event) for sample in samples] == [event.payload for event in expected]
     assert [sample.fingerprint for sample in samples] == [hex64(event.fingerprint) for event in expected]
@@ -218,8 +218,8 @@ async def test_what_is_not_there_is_not_found(reader: Reader, world: World) -> N
 
 @pytest.mark.parametrize(("query", "index"), [("feature:cart", "by_tag"), ("user:u1", "by_user")])
 async def test_filters_are_served_by_their_index(database: Client, query: str, index: str) -> None:
-    asked = question(1, query, resolve_range(None, None, NOW_MS), NOW_MS)
-    statement = asked.statement()
+    prepared = question(1, query, resolve_range(None, None, NOW_MS), NOW_MS)
+    statement = prepared.statement()
     plan = database.query(
         f"EXPLAIN indexes = 1 SELECT count() FROM events WHERE {statement.project} AND {statement.event}",
         parameters=statement.parameters.values,

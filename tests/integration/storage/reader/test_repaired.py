@@ -1,4 +1,4 @@
-"""Answers from rollups that had counted too much and were mended: differences lie beside what they take back."""
+"""Answers from rollups that had counted too much and were repaired: differences lie beside what they take back."""
 
 import math
 import secrets
@@ -31,8 +31,8 @@ _TOO_MANY = (
 
 
 @pytest.fixture(scope="module")
-def mended(database: Client) -> Iterator[World]:
-    """A project whose rollups counted everything twice, and keys that no event has, until they were mended."""
+def repaired(database: Client) -> Iterator[World]:
+    """A project whose rollups counted everything twice, and keys that no event has, until they were repaired."""
     for rollup in ROLLUPS:
         database.command(f"SYSTEM STOP MERGES {rollup.table}")
     world = make(secrets.randbelow(1 << 31) + 1, many=200)
@@ -51,14 +51,14 @@ def mended(database: Client) -> Iterator[World]:
 @pytest.mark.parametrize("start", [None, NOW_MS - 20 * HOUR_MS, NOW_MS - 9 * DAY_MS - 12_345])
 @pytest.mark.parametrize("query", ["", "environment:prod", "is:[open, resolved, ignored]"])
 async def test_issues_have_the_figures_of_their_events(
-    reader: Reader, mended: World, query: str, start: int | None
+    reader: Reader, repaired: World, query: str, start: int | None
 ) -> None:
     span = resolve_range(start, None, NOW_MS)
-    found = mended.by_issue(mended.found(query, span.start, None))
-    trends = mended.trends(query, start, None)
+    found = repaired.by_issue(repaired.found(query, span.start, None))
+    trends = repaired.trends(query, start, None)
     sorts: tuple[Sort, ...] = ("lastSeen", "events", "trend")
     for sort in sorts:
-        page = await reader.read(ListIssues(mended.project, query, start=start, sort=sort, limit=500))
+        page = await reader.read(ListIssues(repaired.project, query, start=start, sort=sort, limit=500))
         assert {issue.id for issue in page.issues} == {hex64(number) for number in found}
         for issue in page.issues:
             events = found[int(issue.id, 16)]
@@ -76,25 +76,25 @@ def _surprise(trend: list[int]) -> int:
     return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
 
 
-async def test_what_no_event_has_is_neither_listed_nor_counted(reader: Reader, mended: World) -> None:
-    events = mended.found("", NOW_MS // DAY_MS * DAY_MS - 14 * DAY_MS, None)
-    tags = (await reader.read(CountProjectTags(mended.project))).tags
+async def test_what_no_event_has_is_neither_listed_nor_counted(reader: Reader, repaired: World) -> None:
+    events = repaired.found("", NOW_MS // DAY_MS * DAY_MS - 14 * DAY_MS, None)
+    tags = (await reader.read(CountProjectTags(repaired.project))).tags
     assert {facet.key for facet in tags} == {key for event in events for key in event.view.tags}
     features = next(facet for facet in tags if facet.key == "feature")
     counted = Counter(event.view.tags["feature"] for event in events)
     assert (features.distinct, {one.value: one.events for one in features.values}) == (3, counted)
-    values = (await reader.read(CompleteTag(mended.project, "feature", "ch"))).values
+    values = (await reader.read(CompleteTag(repaired.project, "feature", "ch"))).values
     assert [(one.value, one.events) for one in values] == [("checkout", counted["checkout"])]
-    assert (await reader.read(CompleteKey(mended.project, "spo"))).keys == []
-    assert (await reader.read(CompleteField(mended.project, "release", "shop@9"))).values == []
+    assert (await reader.read(CompleteKey(repaired.project, "spo"))).keys == []
+    assert (await reader.read(CompleteField(repaired.project, "release", "shop@9"))).values == []
 
 
-async def test_releases_without_an_event_are_left_out_of_every_page(reader: Reader, mended: World) -> None:
-    wanted = Counter(event.view.release for event in mended.events)
+async def test_releases_without_an_event_are_left_out_of_every_page(reader: Reader, repaired: World) -> None:
+    wanted = Counter(event.view.release for event in repaired.events)
     found: dict[str, int] = {}
     cursor = None
     while True:
-        page = await reader.read(ListReleases(mended.project, limit=1, cursor=cursor))
+        page = await reader.read(ListReleases(repaired.project, limit=1, cursor=cursor))
         found |= {one.release: one.events for one in page.releases}
         cursor = page.next_cursor
         if cursor is None:
@@ -102,6 +102,6 @@ async def test_releases_without_an_event_are_left_out_of_every_page(reader: Read
     assert found == wanted
 
 
-async def test_a_series_has_what_happened(reader: Reader, mended: World) -> None:
-    series = await reader.read(GetProjectStats(mended.project, interval="day", start=NOW_MS - 9 * DAY_MS))
-    assert sum(point.events for point in series.series) == len(mended.found("", NOW_MS - 9 * DAY_MS, None))
+async def test_a_series_has_what_happened(reader: Reader, repaired: World) -> None:
+    series = await reader.read(GetProjectStats(repaired.project, interval="day", start=NOW_MS - 9 * DAY_MS))
+    assert sum(point.events for point in series.series) == len(repaired.found("", NOW_MS - 9 * DAY_MS, None))

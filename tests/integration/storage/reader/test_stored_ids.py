@@ -40,8 +40,8 @@ def test_stored_and_erased_ids_are_found_and_no_others(database: Client, project
         "INSERT INTO erased_events (project_id, id, day) VALUES"
         f" ({project}, toUInt128('{int.from_bytes(erased, 'big')}'), today())"
     )
-    asked = [(project, i) for i in (old, young, erased, absent)] + [(project + 1, old), (project + 1, absent)]
-    assert stored(database, asked) == {
+    ids = [(project, i) for i in (old, young, erased, absent)] + [(project + 1, old), (project + 1, absent)]
+    assert stored(database, ids) == {
         *((project, i) for i in (old, young, erased)),
         (project + 1, absent),
     }
@@ -52,8 +52,8 @@ def test_every_id_of_an_erased_project_counts_as_stored(database: Client, projec
         "INSERT INTO erasures (project_id, id, kind, stage, version)"
         f" VALUES ({project}, generateUUIDv4(), 'project', 'done', 1)"
     )
-    asked = (project, uuid7(NOW).bytes)
-    assert stored(database, [asked]) == {asked}
+    key = (project, uuid7(NOW).bytes)
+    assert stored(database, [key]) == {key}
 
 
 async def test_a_flood_of_old_ids_is_looked_up_in_bounded_statements(
@@ -95,8 +95,8 @@ async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
 
 async def test_a_look_up_can_be_cancelled_while_it_waits() -> None:
     health = Health()
-    away = StoredIds(f"http://u:p@127.0.0.1:{free_port()}/svc", health)
-    waiting = asyncio.create_task(away.among([(7, bytes(16))]))
+    unreachable = StoredIds(f"http://u:p@127.0.0.1:{free_port()}/svc", health)
+    waiting = asyncio.create_task(unreachable.among([(7, bytes(16))]))
     await eventually(lambda: not health.parts()[PART].ok)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

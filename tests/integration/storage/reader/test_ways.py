@@ -102,12 +102,12 @@ async def test_neighbours_are_found_near_and_far(
         world.by_issue(world.events)[number], key=lambda event: (event.view.timestamp, event.id.int)
     )
     ids: list[str | None] = [None, *(str(event.id) for event in events), None]
-    for place in (1, 2, len(events) // 2, len(events) - 1, len(events)):
-        found = await reader.read(GetIssueEvent(hex64(number), str(ids[place])))
+    for index in (1, 2, len(events) // 2, len(events) - 1, len(events)):
+        found = await reader.read(GetIssueEvent(hex64(number), str(ids[index])))
         assert (found.previous_event_id, found.event_id, found.next_event_id) == tuple(
-            ids[place - 1 : place + 2]
+            ids[index - 1 : index + 2]
         )
-        assert found == await reader.read(GetProjectEvent(world.project, str(ids[place])))
+        assert found == await reader.read(GetProjectEvent(world.project, str(ids[index])))
 
 
 async def test_an_event_of_another_issue_is_not_in_this_one(reader: Reader, world: World) -> None:

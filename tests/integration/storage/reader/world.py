@@ -49,10 +49,10 @@ class World(Struct):
 
     def found(self, query: str, start: int, end: int | None) -> list[Happened]:
         """The events in range that the query holds for, the newest first."""
-        asked = (query, start, end)
-        if asked not in self.answers:
-            self.answers[asked] = self._find(query, start, end)
-        return self.answers[asked]
+        key = (query, start, end)
+        if key not in self.answers:
+            self.answers[key] = self._find(query, start, end)
+        return self.answers[key]
 
     def _find(self, query: str, start: int, end: int | None) -> list[Happened]:
         tree = parse(query)

@@ -66,8 +66,8 @@ async def test_parts_with_empty_files_are_reported_and_their_rows_repaired(
             assert settled.exit_code == 0, settled.output
         client = stage.client()
         issues = scalar(client, "SELECT count() FROM issues FINAL")
-        [sound] = await check(stage)
-        assert sound.ok
+        [intact] = await check(stage)
+        assert intact.ok
         parts = client.query(
             "SELECT path FROM system.parts WHERE table IN {t:Array(String)}", {"t": list(TABLES)}
         )
@@ -78,8 +78,8 @@ async def test_parts_with_empty_files_are_reported_and_their_rows_repaired(
         client = stage.client()
         assert {part.table for part in broken_parts(client)} == set(TABLES)
         assert without_issue(client)
-        [told] = await check(stage)
-        assert not told.ok
+        [damaged] = await check(stage)
+        assert not damaged.ok
         with ended(writer):
             writer.restart()
 

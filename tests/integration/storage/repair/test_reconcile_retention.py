@@ -89,10 +89,10 @@ def test_what_is_missing_of_what_came_since_is_reported(raised: Client) -> None:
         raised.command(
             f"ALTER TABLE {table} DELETE WHERE toDate(ts) = '{lost}' AND id % 2 = 0 SETTINGS mutations_sync = 2"
         )
-    told = {(one.what, one.day, one.expected, one.found) for one in differences(raised)}
-    assert ("stored", str(lost), A_DAY, A_DAY // 2) in told
-    assert {day for what, day, *_ in told if what == "stored"} == {str(lost)}
-    assert {what for what, *_ in told} >= {"stored", "issue_day", "project_hour"}
+    reported = {(one.what, one.day, one.expected, one.found) for one in differences(raised)}
+    assert ("stored", str(lost), A_DAY, A_DAY // 2) in reported
+    assert {day for what, day, *_ in reported if what == "stored"} == {str(lost)}
+    assert {what for what, *_ in reported} >= {"stored", "issue_day", "project_hour"}
 
 
 def test_a_young_issue_is_judged_beside_one_that_is_older_than_its_events(raised: Client) -> None:
@@ -115,8 +115,8 @@ def test_a_young_issue_is_judged_beside_one_that_is_older_than_its_events(raised
             "version",
         ],
     )
-    told = [one for one in differences(raised) if one.what == "issues"]
-    assert [(one.expected, one.found, one.keys) for one in told] == [(A_DAY, A_DAY // 2, 1)]
+    reported = [one for one in differences(raised) if one.what == "issues"]
+    assert [(one.expected, one.found, one.keys) for one in reported] == [(A_DAY, A_DAY // 2, 1)]
 
 
 def test_a_project_is_seen_with_each_retention_that_it_had(client: Client) -> None:

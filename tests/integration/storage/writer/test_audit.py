@@ -28,7 +28,7 @@ def differences(writer: Writer) -> dict[str, float]:
     return {name: value for name, value in metrics(writer).items() if name.startswith("audit_diff")}
 
 
-def told(what: str, kind: str, events: int) -> tuple[str, float]:
+def sample(what: str, kind: str, events: int) -> tuple[str, float]:
     return f'audit_difference_events{{kind="{kind}",what="{what}"}}', events
 
 
@@ -75,11 +75,11 @@ async def test_a_lost_and_a_doubled_event_are_found(stage: Stage) -> None:
             "(project_id, id) IN (SELECT project_id, id FROM events WHERE project_id = 7 ORDER BY id LIMIT 1)"
         )
         client.command(f"INSERT INTO payloads SELECT * FROM payloads WHERE {first}")
-        expected = dict([told("payloads", "surplus", 1), ("audit_differing_hours", 1)])
+        expected = dict([sample("payloads", "surplus", 1), ("audit_differing_hours", 1)])
         await eventually(lambda: differences(writer) == expected, 90)
         client.command(f"ALTER TABLE events DELETE WHERE {first} SETTINGS mutations_sync = 1")
         await eventually(
-            lambda: dict([told("stored", "missing", 1)]).items() <= differences(writer).items(), 90
+            lambda: dict([sample("stored", "missing", 1)]).items() <= differences(writer).items(), 90
         )
         assert "run `svc reconcile`" in writer.log.read_text()
     client.close()

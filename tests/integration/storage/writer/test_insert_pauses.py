@@ -1,4 +1,4 @@
-"""Tables are compared and mended under load: writers wait for who compares, and nothing waits for a silent database."""
+"""Tables are compared and completed under load: writers wait for who compares, and nothing waits for a silent database."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -112,8 +112,8 @@ def test_a_block_is_completed_while_inserts_into_every_table_never_end(
     client.command("ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1")
     client.command("TRUNCATE TABLE issue_hour")
     with going_on(*writers, *others):
-        mended = complete(client, rows, "t").rows.keys()
-        assert {"events", "issue_hour"} <= mended
+        completed = complete(client, rows, "t").rows.keys()
+        assert {"events", "issue_hour"} <= completed
         assert compare(client, datetime.now(UTC).date(), quiet_seconds=0).quiet
     found = counts(client)
     assert found == exactly(RECENT + sum(writer.rows for writer in writers))

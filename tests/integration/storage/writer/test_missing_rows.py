@@ -175,9 +175,9 @@ def test_a_rollup_with_too_many_or_too_few_is_repaired(client: Client) -> None:
     days = [
         (int(p), d) for p, d in client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
     ]
-    mended = repair_rollups(client, days)
-    assert mended["issue_hour"] > 0
-    assert mended["tag_day"] > 0
+    repaired = repair_rollups(client, days)
+    assert repaired["issue_hour"] > 0
+    assert repaired["tag_day"] > 0
     assert counts(client) == exactly(ROWS)
     assert scalar(client, users) == before
     assert sum(repair_rollups(client, days).values()) == 0

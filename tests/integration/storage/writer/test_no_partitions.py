@@ -51,13 +51,13 @@ async def test_a_writer_without_partitions_is_not_ready_while_nobody_writes_them
     await leader.getmany(timeout_ms=3000)
     writer = stage.writer()
     with ended(writer):
-        said = nobody_reads(stage.topic, {0: 5, 1: 0, 2: 0})
-        await eventually(lambda: writer.health("grouped").get("detail") == said)
+        message = nobody_reads(stage.topic, {0: 5, 1: 0, 2: 0})
+        await eventually(lambda: writer.health("grouped").get("detail") == message)
         assert writer.get("readyz")[0] == 503
         assert lag(writer, stage.topic) == 5
         (finding,) = await asyncio.to_thread(findings, stage)
         assert not finding.ok
-        assert finding.message == said
+        assert finding.message == message
         await leader.stop()
         assert await whole(stage) == exactly(stage.total)
         await eventually(lambda: ready(writer, ""))
@@ -74,6 +74,10 @@ async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stag
 async def test_two_writers_of_one_name_say_so_and_where_the_other_one_is(stage: Stage) -> None:
     writers = [stage.writer("0", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
     with ended(*writers):
-        said = f"another process is in the group {stage.settings.writer_group} with SVC_WRITER_WORKER=0 too"
-        await eventually(lambda: all(said in str(writer.health("name").get("detail")) for writer in writers))
-        await eventually(lambda: f"{said} (" in writers[0].log.read_text())
+        message = (
+            f"another process is in the group {stage.settings.writer_group} with SVC_WRITER_WORKER=0 too"
+        )
+        await eventually(
+            lambda: all(message in str(writer.health("name").get("detail")) for writer in writers)
+        )
+        await eventually(lambda: f"{message} (" in writers[0].log.read_text())

@@ -45,12 +45,12 @@ def test_each_row_goes_with_its_retention_class_and_payloads_may_go_sooner(clien
     add(client, 2, "2026-11-01", 7, 7)
     add(client, 3, "2026-11-01", 90, 7)
     add(client, 4, "2026-11-01", 90, 90)
-    gone = drop_expired(client, TODAY)
+    dropped = drop_expired(client, TODAY)
     assert ids(client, "events") == [1, 3, 4]
     assert ids(client, "payloads") == [1, 4]
     for rollup in ("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day"):
         assert scalar(client, f"SELECT sum(n) FROM {rollup}") == 3
-    assert {partition.table for partition in gone} >= {"events", "payloads", "issue_day", "tag_day"}
+    assert {partition.table for partition in dropped} >= {"events", "payloads", "issue_day", "tag_day"}
     assert drop_expired(client, TODAY) == []
 
 
@@ -70,8 +70,8 @@ async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_show
     try:
         before = await reader.read(GetProjectEvent(PROJECTS[0], ids[0]))
         assert before.event is not None
-        gone = drop_expired(client, datetime.now(UTC).date())
-        assert {partition.table for partition in gone} == {"payloads"}
+        dropped = drop_expired(client, datetime.now(UTC).date())
+        assert {partition.table for partition in dropped} == {"payloads"}
         assert scalar(client, "SELECT count() FROM payloads") == 0
         await eventually(lambda: payload_bytes(client) == 0, 60)
         assert scalar(client, "SELECT count() FROM events") == 200

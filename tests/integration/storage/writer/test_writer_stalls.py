@@ -60,11 +60,11 @@ class Failing(GroupedSource):
 
 async def _written(stage: Stage, source: Stalling | Failing) -> int:
     health, metrics = Health(), WriterMetrics(CollectorRegistry())
-    pace = FlushPolicy(block_rows=2_000, block_bytes=1 << 26, quiet_seconds=0.1, wait_seconds=0.3)
+    policy = FlushPolicy(block_rows=2_000, block_bytes=1 << 26, quiet_seconds=0.1, wait_seconds=0.3)
     letters = DeadLetterWriter(stage.settings, metrics)
     inserter = Inserter(stage.settings.clickhouse_url, "events", health, metrics)
     delivery = BlockInserter(inserter, letters, source.topic, metrics)
-    writer = EventsStage(source, delivery, pace, health, metrics)
+    writer = EventsStage(source, delivery, policy, health, metrics)
     running = asyncio.create_task(writer.run())
     await stage.produce(12)
     found = await whole(stage)
