@@ -212,12 +212,12 @@ def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
         Signal(kind, id_of(2), id_of(1), str(PROJECT), "c", members=member),
         Signal(kind, id_of(1), id_of(2), str(PROJECT), "c", members=member),
     ]
-    told = StoredChange(START, f"{id_of(1)}-{'u' * 36}-unmerged", "unmerged", {"issues": [id_of(2)]})
+    stored = StoredChange(START, f"{id_of(1)}-{'u' * 36}-unmerged", "unmerged", {"issues": [id_of(2)]})
     command = Command("u" * 36, id_of(1), str(PROJECT), "unmerge", "ann", iso(START))
     unread = [DeltaRecord(command=command), *(DeltaRecord(signal=signal) for signal in signals)]
     covered = Covered({0: 0}, {0: 0}, unread)
     counts = [stored_counts(fingerprint, [increment(fingerprint)]) for fingerprint in known]
-    records = rebuilt(counts, [], {int(id_of(1), 16): [told]}, covered, SOURCES)
+    records = rebuilt(counts, [], {int(id_of(1), 16): [stored]}, covered, SOURCES)
     assert [record.id for record in records] == [id_of(fingerprint) for fingerprint in known]
     assert not any(record.merged_into or record.life.members for record in records)
 
