@@ -30,33 +30,31 @@ _MAX_HEAD_BYTES: Final = 32 * 1024
 class EdgeConnection(RequestHandler):
     """One connection. A malformed request gets a declared error and is logged without a traceback.
 
-    It must end its first head, and each later one, within the server's time and size.
+    It must end its first head, and each later one, within the server's time and size. `sender` is counted in the server's limits.
     """
 
     __slots__ = ("_head_bytes", "_last_body", "_refused", "_sender", "_server")
 
-    def __init__(self, server: "EdgeServer", **options: Any) -> None:
+    def __init__(self, server: "EdgeServer", sender: str, **options: Any) -> None:
         super().__init__(server, **options)
         self._server = server
-        self._sender: str | None = None
+        self._sender = sender
         self._last_body: StreamReader | None = None
         self._head_bytes = 0
         self._refused = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Admit the connection, or end it."""
-        peer = transport.get_extra_info("peername")
-        sender = sender_of(peer[0]) if peer else ""
-        if not self._server.admit(sender):
-            cast(asyncio.Transport, transport).abort()
-            return
-        self._sender = sender
+        """Let the time of the first head run."""
         super().connection_made(transport)
         self._server.begin_head(self)
 
     def data_received(self, data: bytes) -> None:
-        """Remember the body that is being received, and see to the head. What follows malformed HTTP is thrown away."""
+        """Remember the body that is being received, and see to the head. What follows malformed HTTP is thrown away.
+
+        Much of it isn't read: a client that sends more than that won't read its answer before it has ended.
+        """
         if self._refused:
+            self._discard(data)
             return
         requests = self._request_count
         in_body = self._last_body is not None and not self._last_body.is_eof()
@@ -69,11 +67,17 @@ class EdgeConnection(RequestHandler):
                 self._refused = True
                 # Its frames hold this data and the error itself: a cycle that would wait for the garbage collector.
                 message.exc.__traceback__ = None
+                self._discard(data)
         elif data and not in_body:
             self._head_bytes += len(data)
             self._server.begin_head(self)
             if self._head_bytes > _MAX_HEAD_BYTES:
                 self.end("long head")
+
+    def _discard(self, data: bytes) -> None:
+        self._head_bytes += len(data)
+        if self._head_bytes > _MAX_HEAD_BYTES and self.transport is not None:
+            self.transport.pause_reading()
 
     def end(self, reason: str) -> None:
         """End the connection: at once if it is idle, else after the request that is being served."""
@@ -99,9 +103,8 @@ class EdgeConnection(RequestHandler):
         """Break the reference cycle with the body: with thousands of them a garbage collection blocks the loop for up to 100 ms."""
         super().connection_lost(exc)
         self._last_body = None
-        if self._sender is not None:
-            self._server.end_head(self)
-            self._server.limits.close(self._sender)
+        self._server.end_head(self)
+        self._server.limits.close(self._sender)
 
     def handle_error(
         self,
@@ -121,6 +124,26 @@ class EdgeConnection(RequestHandler):
         self._server.metrics.malformed(response.status)
         response.force_close()
         return response
+
+
+class _Arrival(asyncio.Protocol):
+    """A connection before it is admitted: those beyond the limits cost no parser."""
+
+    __slots__ = ("_server",)
+
+    def __init__(self, server: "EdgeServer") -> None:
+        self._server = server
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        peer = transport.get_extra_info("peername")
+        sender = sender_of(peer[0]) if peer else ""
+        accepted = cast(asyncio.Transport, transport)
+        if not self._server.admit(sender):
+            accepted.abort()
+            return
+        connection = self._server.connection(sender)
+        accepted.set_protocol(connection)
+        connection.connection_made(accepted)
 
 
 class EdgeServer(web.Server):
@@ -152,8 +175,12 @@ class EdgeServer(web.Server):
         self._heads: dict[EdgeConnection, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def __call__(self) -> RequestHandler:
-        return EdgeConnection(self, loop=self._loop, **self._options)
+    def __call__(self) -> asyncio.Protocol:  # type: ignore[override]  # aiohttp's is a connection at once
+        return _Arrival(self)
+
+    def connection(self, sender: str) -> EdgeConnection:
+        """The protocol of an admitted connection."""
+        return EdgeConnection(self, sender, loop=self._loop, **self._options)
 
     def admit(self, sender: str) -> bool:
         """Whether the limits admit one more connection, which is counted."""

@@ -333,6 +333,31 @@ async def test_what_follows_malformed_http_is_not_read_while_the_request_before_
     await hang_up(writer)
 
 
+async def test_of_much_that_follows_malformed_http_nearly_nothing_is_read(
+    edge: LiveEdge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes, receive = list[int](), EdgeConnection.data_received
+
+    def count(connection: EdgeConnection, data: bytes) -> None:
+        sizes.append(len(data))
+        receive(connection, data)
+
+    monkeypatch.setattr(EdgeConnection, "data_received", count)
+    go = held(edge, monkeypatch)
+    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    await arrived(edge, writer, request(edge, encoded()))
+    writer.write(b"GARBAGE\r\n\r\n" + b"y" * 30_000_000)
+    for _ in range(20):
+        _, other = await asyncio.open_connection("127.0.0.1", edge.port)
+        await eventually(lambda: edge.connections.total == 2)
+        await hang_up(other)
+        await eventually(lambda: edge.connections.total == 1)
+    assert sum(sizes) < 1_000_000
+    go.set()
+    assert (await read_answer(reader))[0] == 202
+    await hang_up(writer)
+
+
 async def test_long_head_behind_a_request_that_is_served_is_refused_once(
     edge: LiveEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
