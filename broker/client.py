@@ -22,6 +22,11 @@ log = logging.getLogger(__name__)
 METADATA_PAUSE_SECONDS: Final = 0.25
 METADATA_AGE_MS: Final = 30_000
 """So long, at most, a client doesn't see that a topic can be read again, or has more partitions."""
+PRODUCER_TIMEOUT_SECONDS: Final = 30.0
+"""How long a producer waits for an answer, and so how long a request of a killed one may still arrive.
+
+With a shorter time a graceful broker stop expires batches, which breaks an idempotent producer.
+"""
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
 _LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _EXPLAIN_EVERY: Final = 20
@@ -78,8 +83,7 @@ def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
             "acks": "all",
             "enable_idempotence": True,
             "max_request_size": MAX_RECORD_BYTES,
-            # With a shorter timeout a graceful broker stop expires batches, which breaks an idempotent producer.
-            "request_timeout_ms": 30_000,
+            "request_timeout_ms": int(PRODUCER_TIMEOUT_SECONDS * 1000),
             **options,
         },
     )

@@ -51,7 +51,7 @@ class EdgeConnection(RequestHandler):
     def data_received(self, data: bytes) -> None:
         """Remember the body that is being received, and see to the head. What follows malformed HTTP is thrown away.
 
-        Much of it isn't read: a client that sends more than that won't read its answer before it has ended.
+        Reading stops after a head's size of it: the rest of a flood would only cost CPU.
         """
         if self._refused:
             self._discard(data)

@@ -5,7 +5,7 @@ import logging
 import time
 from typing import Final
 
-from broker.client import name_of, reading, records_before
+from broker.client import PRODUCER_TIMEOUT_SECONDS, name_of, reading, records_before
 from broker.types import Consumer, TopicPartition
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
 from schemas.chunks import REPLAYED_HEADER, decode_grouped
@@ -13,8 +13,6 @@ from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
-LATE_SECONDS: Final = 30.0
-"""So long after its owner was killed a request may still arrive: as long as its producer would have waited for the answer."""
 MIN_REPLAYED: Final = 256
 """Fewest records that are replayed after a loss of `seen`: more than are handled together."""
 TAIL_SECONDS: Final = 60.0
@@ -38,8 +36,11 @@ class GroupedTail:
         it is read once what was sent before the partition was assigned, at this monotonic time, must have arrived.
         """
         tp = TopicPartition(self._topic, partition)
-        async with reading(self._settings) as consumer, asyncio.timeout(LATE_SECONDS + TAIL_SECONDS):
-            late = assigned_at + LATE_SECONDS - time.monotonic()
+        async with (
+            reading(self._settings) as consumer,
+            asyncio.timeout(PRODUCER_TIMEOUT_SECONDS + TAIL_SECONDS),
+        ):
+            late = assigned_at + PRODUCER_TIMEOUT_SECONDS - time.monotonic()
             if recorded is None and late > 0 and (await consumer.end_offsets([tp]))[tp]:
                 log.warning("seen/%d has lost the last decisions: reading grouped in %.0f s", partition, late)
                 await asyncio.sleep(late)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from processors.grouper.grouped_tail import LATE_SECONDS, GroupedTail
+from broker.client import PRODUCER_TIMEOUT_SECONDS
+from processors.grouper.grouped_tail import GroupedTail
 from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings
@@ -59,7 +60,7 @@ def records(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         yield Consumer(found)
 
     async def sleep(seconds: float) -> None:
-        assert LATE_SECONDS - 5 < seconds <= LATE_SECONDS
+        assert PRODUCER_TIMEOUT_SECONDS - 5 < seconds <= PRODUCER_TIMEOUT_SECONDS
         found.append(record(len(found)))
 
     monkeypatch.setattr("processors.grouper.grouped_tail.reading", reading)
@@ -78,7 +79,7 @@ async def test_what_a_killed_owner_has_sent_is_read_although_it_arrives_later(re
 
 
 @pytest.mark.parametrize(
-    ("published", "recorded", "ago"), [(0, None, 0), (1, (0, 0), 0), (1, None, LATE_SECONDS)]
+    ("published", "recorded", "ago"), [(0, None, 0), (1, (0, 0), 0), (1, None, PRODUCER_TIMEOUT_SECONDS)]
 )
 async def test_nobody_waits_where_nothing_can_be_missing(
     records: list[Any], published: int, recorded: tuple[int, int] | None, ago: float
