@@ -84,15 +84,18 @@ class MemberName:
         shared = first is not None and self._now() - first < self._session_seconds
         return Part(not shared, self._detail() if shared else "")
 
-    async def other(self) -> str:
-        """A sentence about the process that takes the name within half a session; empty if none does, or the broker doesn't tell."""
+    async def other(self, own: str = "") -> str:
+        """A sentence about the process that takes the name within half a session; empty if none does, or the broker doesn't tell.
+
+        `own` is an id of this client which it may not have joined with.
+        """
         seen: Mapping[str, str] = {}
         with suppress(KafkaError, OSError, TimeoutError):
             async with asyncio.timeout(self._session_seconds / 2):
                 while True:
                     found = await self._holders()
                     # Twice, because the first may be one that this client is about to learn.
-                    for member_id in seen.keys() & found.keys() - set(self._own):
+                    for member_id in seen.keys() & found.keys() - {own, *self._own}:
                         self._other = found[member_id]
                         return self._detail()
                     seen = found

@@ -150,9 +150,20 @@ class PlacedConsumer(Consumer):
 
     @property
     def member_id(self) -> str:
-        """The id under which the broker knows this member of the group."""
-        thread: Any = self._thread
-        return str(thread._consumer._coordinator.member_id)
+        """The id under which the broker knows this member of the group; empty before the first."""
+        coordinator = self._coordinator
+        return "" if coordinator is None else str(coordinator.member_id)
+
+    @property
+    def group_error(self) -> Exception | None:
+        """What the group's coordinator refused. aiokafka waits with it until somebody fetches: without an assignment nobody does."""
+        coordinator = self._coordinator
+        return None if coordinator is None else cast(Exception | None, coordinator._pending_exception)
+
+    @property
+    def _coordinator(self) -> Any:
+        consumer = cast(Any, self._thread)._consumer
+        return None if consumer is None else consumer._coordinator
 
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return PromptThread(self, loop=self.loop, beacon=self.beacon)
@@ -227,8 +238,7 @@ class PlacedConsumer(Consumer):
             self._committed_offset.update(offsets)
 
     def _watch_heartbeats(self) -> None:
-        thread: Any = self._thread
-        coordinator = thread._consumer._coordinator
+        coordinator = self._coordinator
         if getattr(coordinator, "_lease", None) is self.lease:
             return
         heartbeat = coordinator._do_heartbeat

@@ -20,6 +20,7 @@ from broker.send_errors import SendErrorKind, kind_of
 from broker.startup import missing_rights, until_allowed
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
+from processors.faust_app.patches import PlacedConsumer
 from processors.faust_app.watchdog import (
     RECOVERY_SECONDS,
     SILENCE_SECONDS,
@@ -91,9 +92,9 @@ async def _work(processors: Processors, stop: asyncio.Event, required: RequiredR
     failure: BaseException | None = None
     try:
         app.finalize()
-        if await until(stop, _started(app)):
-            failure = await _watch(processors, stop)
+        failure = await until(stop, _started(app)) or await _watch(processors, stop)
     finally:
+        own = cast(PlacedConsumer, app.consumer).member_id
         try:
             async with asyncio.timeout(STOP_SECONDS):
                 await app.stop()
@@ -101,17 +102,17 @@ async def _work(processors: Processors, stop: asyncio.Event, required: RequiredR
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
-        raise CannotRun(await _reason(failure, processors, required))
+        raise CannotRun(await _reason(failure, processors, required, own))
 
 
-async def _reason(failure: BaseException, processors: Processors, required: RequiredRights) -> str:
+async def _reason(failure: BaseException, processors: Processors, required: RequiredRights, own: str) -> str:
     missing: list[str] = []
     if kind_of(failure) is SendErrorKind.DENIED:
         with suppress(KafkaError, OSError):
             missing = await missing_rights(processors.settings, required)
     # Of two with one name, the other one takes it again now.
     is_ousted = isinstance(failure, PartitionsLost) or _FENCED in str(failure)
-    other = await processors.name.other() if is_ousted else ""
+    other = await processors.name.other(own) if is_ousted else ""
     return f"Kafka refuses {', '.join(missing)}" if missing else other or reason_of(failure)
 
 
@@ -125,6 +126,8 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
         with ends_if_blocked(lambda: (looks, processors.grouper.decided)):
             while not stop.is_set():
                 looks += 1
+                if error := cast(PlacedConsumer, app.consumer).group_error:
+                    return error
                 if app.should_stop:
                     return app.crash_reason or RuntimeError("the app stopped by itself")
                 try:
@@ -163,9 +166,17 @@ def _check(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> N
         watchdog.check(f"{tp.topic}/{tp.partition}", progress, waiting=waiting, seconds=STALL_SECONDS)
 
 
-async def _started(app: ProcessorsApp) -> bool:
-    await app.start()
-    return True
+async def _started(app: ProcessorsApp) -> Exception | None:
+    """Start, which waits for an assignment; returns what the group refuses meanwhile."""
+    starting = asyncio.create_task(app.start())
+    try:
+        while not (await asyncio.wait({starting}, timeout=CHECK_SECONDS))[0]:
+            if error := cast(PlacedConsumer, app.consumer).group_error:
+                return error
+        await starting
+        return None
+    finally:
+        starting.cancel()
 
 
 async def _partitions(settings: ProcessorsSettings) -> int:

@@ -112,3 +112,11 @@ async def test_workers_of_one_name_say_that_it_is_used_twice_and_where_the_other
         return "SVC_PROCESSORS_WORKER=a too (" in twins[0].log.read_text()
 
     await eventually(is_logged, timeout=180)
+
+
+async def test_a_worker_that_the_group_refuses_before_its_first_assignment_ends(
+    kafka_bootstrap: str, prefix: str, start: Start
+) -> None:
+    refused = start("a", module="tests.integration.processors.fenced_worker")
+    assert refused.wait() == 1
+    assert "UnknownError" in refused.log.read_text()

@@ -29,11 +29,11 @@ def processors(holders: Mapping[str, str]) -> Any:
 
 @pytest.mark.parametrize("failure", [LOST, OUSTED], ids=["by the log", "by the group"])
 async def test_worker_that_another_one_of_its_name_ousts_says_so(failure: Exception) -> None:
-    reason = await _reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS)
+    reason = await _reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS, "a-0")
     assert reason == (
         "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a name of its own"
     )
 
 
 async def test_worker_that_loses_its_partitions_to_another_name_says_where() -> None:
-    assert str(LOST) in await _reason(LOST, processors({}), RIGHTS)
+    assert str(LOST) in await _reason(LOST, processors({}), RIGHTS, "a-0")
