@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit test-pythons demo up bench bench-grouping chaos simulate siege docs clean
+.PHONY: help install lint format test test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege docs clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -43,6 +43,9 @@ test-unit: .venv/installed-test  ## the tests that need nothing
 
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
+
+test-chart: .venv/installed-test  ## the Helm chart and the alert rules, with helm, promtool and the schemas of Kubernetes
+	@.ci/chart
 
 demo: .venv/installed  ## everything on this machine with sample events; ARGS=--exit ends by itself
 	@.venv/bin/svc demo $(ARGS)

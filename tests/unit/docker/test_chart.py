@@ -1,0 +1,221 @@
+"""The Helm chart and the alert rules. `.ci/chart` brings helm, promtool and the schemas of Kubernetes; where they lack, this is skipped."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client import CollectorRegistry
+
+from cli.__main__ import COMMANDS
+from edge.metrics import EdgeMetrics
+from processors.metrics import ProcessorsMetrics
+from schemas.environment import is_secret, variables
+from storage.writer.metrics import WriterMetrics
+
+ROOT = Path(__file__).parents[3]
+CHART = ROOT / "docker" / "chart"
+ALERTS = CHART / "files" / "alerts.yaml"
+KUBERNETES = ("1.27", "1.30", "1.34", "1.37")
+"""The oldest that Chart.yaml admits, the newest, and some between."""
+EVERYTHING = {
+    "podMonitor": {"enabled": True},
+    "prometheusRule": {"enabled": True},
+    "networkPolicy": {"enabled": True, "edgePorts": [6379]},
+    "certificates": "certificates",
+    "priorityClassName": "high",
+    "nodeSelector": {"pool": "errors"},
+    "tolerations": [{"key": "errors", "operator": "Exists"}],
+    "image": {"pullSecrets": [{"name": "registry"}]},
+    "settings": {"SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SVC_KAFKA_CA_FILE": "/certificates/ca.pem"},
+    "secret": {"name": "given", "keys": ["SVC_KAFKA_PASSWORD", "SVC_CLICKHOUSE_URL"]},
+    "migrate": {"secret": {"name": "operator", "keys": ["SVC_CLICKHOUSE_URL"]}},
+    "edge": {
+        "autoscaling": {"enabled": True},
+        "ingress": {"enabled": True, "className": "nginx", "host": "errors.example.org", "tlsSecret": "tls"},
+        "storage": {"className": "fast"},
+    },
+    "writer": {"keda": {"enabled": True, "authentication": "kafka"}},
+    "dashboard": {"ingress": {"enabled": True, "host": "dashboard.example.org"}},
+}
+PORTS = {"edge": 8080, "dashboard": 8081, "processors": 8082, "writer": 8083}
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not on this machine: `.ci/chart` installs it")
+    return found
+
+
+def render(folder: Path, values: Mapping[str, Any], version: str = KUBERNETES[-1]) -> list[dict[str, Any]]:
+    file = folder / "values.yaml"
+    file.write_text(json.dumps(values))
+    command = [
+        tool("helm"),
+        "template",
+        "errors",
+        str(CHART),
+        "--kube-version",
+        version,
+        "--values",
+        str(file),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+def pods(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The specification of each process's pod, by process."""
+    for one in objects:
+        if template := one.get("spec", {}).get("template"):
+            yield template["metadata"]["labels"]["app.kubernetes.io/component"], template["spec"]
+
+
+@pytest.fixture(scope="module", params=["as it is", "everything"])
+def objects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    return render(tmp_path_factory.mktemp("chart"), EVERYTHING if request.param == "everything" else {})
+
+
+@pytest.mark.parametrize("version", KUBERNETES)
+@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["as it is", "everything"])
+def test_kubernetes_knows_every_object(values: dict[str, Any], version: str, tmp_path: Path) -> None:
+    kubernetes = pytest.importorskip("kubernetes_validate")
+    for one in render(tmp_path, values, version):
+        if one["apiVersion"].split("/")[0] not in {"monitoring.coreos.com", "keda.sh"}:
+            kubernetes.validate(one, version, strict=True)
+
+
+def test_each_process_runs_its_command_and_none_can_write_to_its_root(objects: list[dict[str, Any]]) -> None:
+    found = dict(pods(objects))
+    assert set(found) == {*PORTS, "migrate"}
+    for name, pod in found.items():
+        [container] = pod["containers"]
+        assert container["args"] == [name]
+        assert name in COMMANDS
+        assert container["securityContext"]["readOnlyRootFilesystem"]
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert not pod["enableServiceLinks"]
+        assert "memory" in container["resources"]["limits"]
+        mounts = {one["mountPath"] for one in container["volumeMounts"]}
+        assert {"/data", "/tmp", "/dev/shm"} <= mounts
+
+
+def test_every_setting_exists_and_secrets_come_from_files(objects: list[dict[str, Any]]) -> None:
+    known = variables()
+    plain = [key for one in objects if one["kind"] == "ConfigMap" for key in one["data"]]
+    for _, pod in pods(objects):
+        for given in pod["containers"][0]["env"]:
+            name = given["name"]
+            if name in known:
+                plain.append(name)
+                continue
+            secret = name.removesuffix("_FILE")
+            assert given["value"] == f"/secrets/{secret}"
+            assert is_secret(known[secret])
+    assert not [name for name in plain if is_secret(known[name])]
+
+
+def test_probes_services_and_policies_reach_the_port_that_the_process_listens_on(
+    objects: list[dict[str, Any]],
+) -> None:
+    for name, pod in pods(objects):
+        if name == "migrate":
+            continue
+        [container] = pod["containers"]
+        assert container["ports"] == [{"name": "http", "containerPort": PORTS[name]}]
+        given = {one["name"]: one.get("value") for one in container["env"]}
+        assert str(PORTS[name]) in given.values()
+        assert "0.0.0.0" in given.values()
+        assert container["livenessProbe"]["httpGet"]["path"] == "/healthz"
+        assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    services = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "Service"}
+    assert {name: services[f"errors-{name}"]["ports"][0]["port"] for name in PORTS} == PORTS
+
+
+def test_the_spool_is_on_a_volume_that_outlives_its_pod(objects: list[dict[str, Any]]) -> None:
+    [edge] = [
+        one for one in objects if one["kind"] == "StatefulSet" and one["metadata"]["name"].endswith("edge")
+    ]
+    assert [claim["metadata"]["name"] for claim in edge["spec"]["volumeClaimTemplates"]] == ["data"]
+    assert set(edge["spec"]["persistentVolumeClaimRetentionPolicy"].values()) == {"Retain"}
+    assert "data" not in [one["name"] for one in edge["spec"]["template"]["spec"]["volumes"]]
+
+
+def test_workers_keep_their_names(objects: list[dict[str, Any]]) -> None:
+    for name in ("processors", "writer"):
+        [container] = dict(pods(objects))[name]["containers"]
+        named = {one["name"]: one for one in container["env"]}[f"SVC_{name.upper()}_WORKER"]
+        assert named["valueFrom"]["fieldRef"]["fieldPath"] == "metadata.name"
+
+
+def test_the_internet_reaches_the_ingest_paths_of_the_edge_alone(tmp_path: Path) -> None:
+    paths = {
+        one["metadata"]["name"]: one["spec"]["rules"][0]["http"]["paths"][0]["path"]
+        for one in render(tmp_path, EVERYTHING)
+        if one["kind"] == "Ingress"
+    }
+    assert paths == {"errors-edge": "/v1", "errors-dashboard": "/"}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"edge": {"replica": 3}},
+        {"settings": {"KAFKA": "x"}},
+        {"secret": {"keys": ["password"]}},
+        {"writers": {}},
+    ],
+    ids=[
+        "a misspelt value",
+        "a setting without our prefix",
+        "a key that is no setting",
+        "an unknown process",
+    ],
+)
+def test_a_mistake_in_the_values_is_refused(values: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="values don't meet the specifications"):
+        render(tmp_path, values)
+
+
+def test_the_chart_has_the_version_of_the_service() -> None:
+    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
+    assert f'version = "{chart["version"]}"' in (ROOT / "pyproject.toml").read_text()
+    assert chart["appVersion"] == chart["version"]
+
+
+def test_promtool_takes_the_alert_rules() -> None:
+    done = subprocess.run(
+        [tool("promtool"), "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stdout + done.stderr
+
+
+def alerts() -> list[dict[str, Any]]:
+    return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
+
+
+def test_every_metric_of_the_alerts_exists() -> None:
+    edge, others = EdgeMetrics().registry, CollectorRegistry()
+    ProcessorsMetrics(others)
+    WriterMetrics(others)
+    known = {"svc_missing_rights"}
+    for family in (*edge.collect(), *others.collect()):
+        known |= {family.name, f"{family.name}_total", f"{family.name}_bucket"}
+    used = {name for rule in alerts() for name in re.findall(r"\bsvc_\w+", rule["expr"])}
+    assert used <= known
+
+
+@pytest.mark.parametrize("rule", alerts(), ids=lambda rule: str(rule["alert"]))
+def test_every_alert_leads_to_a_page_and_monitor_names_it(rule: dict[str, Any]) -> None:
+    page, _, anchor = rule["annotations"]["page"].partition("#")
+    headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.MULTILINE)
+    slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    assert not anchor or anchor in slugs
+    assert f"`{rule['alert']}`" in (ROOT / "docs" / "operate" / "monitor.md").read_text()
