@@ -28,7 +28,7 @@ PRODUCER_TIMEOUT_SECONDS: Final = 30.0
 With a shorter time a graceful broker stop expires batches, which breaks an idempotent producer.
 """
 _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
-_LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
+LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _EXPLAIN_EVERY: Final = 20
 _END_OFFSETS_SECONDS: Final = 3.0
 """Interval of requests for the end of a followed topic: without them, an idle topic and an unavailable broker look alike."""
@@ -152,7 +152,7 @@ async def committed_offsets(
     ignores. If that counted as "nothing committed", everything would be read again. A complete response has every partition.
     """
     requested = list(partitions)
-    for pause in (*_LOADING_PAUSES_SECONDS, None):
+    for pause in (*LOADING_PAUSES_SECONDS, None):
         offsets: dict[TopicPartition, OffsetAndMetadata] = await admin.list_consumer_group_offsets(
             group, partitions=requested
         )

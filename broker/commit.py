@@ -17,7 +17,7 @@ from broker.types import Consumer, TopicPartition
 
 COMMIT_SECONDS: Final = 30.0
 """Longer than a group's session, and than a broker takes to load a group."""
-_STOP_SECONDS: Final = 10.0
+STOP_SECONDS: Final = 10.0
 
 
 async def commit(
@@ -49,7 +49,7 @@ def commit_once(consumer: Consumer) -> None:
 async def leave(consumer: Consumer) -> None:
     """Stop a consumer; after a timeout, as without the right to its group, only close its connections."""
     try:
-        async with asyncio.timeout(_STOP_SECONDS):
+        async with asyncio.timeout(STOP_SECONDS):
             await consumer.stop()
     except TimeoutError:
         await consumer._client.close()

@@ -66,15 +66,15 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         behind = asyncio.run(_drain(settings, groups, wait))
         client = open_client(settings.clickhouse_url)
         try:
-            result = compare(client, _today())
+            result = compare(client, today())
             broken = {part.table for part in broken_parts(client)} if repair else set[str]()
             repaired, late = (
-                _repair(writer, client, result, broken, wait)
+                repair_differences(writer, client, result, broken, wait)
                 if broken or (repair and result.differences)
                 else ({}, None)
             )
             if repaired:
-                result = compare(client, _today())
+                result = compare(client, today())
             if result.differences and not behind:
                 # Under load, events arrived during the comparison.
                 behind = asyncio.run(lags(settings, groups))
@@ -97,7 +97,7 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
             }
         )
     else:
-        _show(result, behind, repaired)
+        show(result, behind, repaired)
     sys.exit(status(result, behind))
 
 
@@ -119,7 +119,7 @@ async def _drain(
         await asyncio.sleep(0.5)
 
 
-def _repair(
+def repair_differences(
     settings: WriterSettings,
     client: Client,
     result: Reconciliation,
@@ -139,7 +139,7 @@ def _repair(
             days |= changed
     # Doubles hide as many missing rows of their day.
     if done or result.differs("stored", "payloads", "issue_day"):
-        sent = asyncio.run(send_missing(settings, client, _today()))
+        sent = asyncio.run(send_missing(settings, client, today()))
         done |= sent
         if sent:
             late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
@@ -152,11 +152,13 @@ def _repair(
     return done, late
 
 
-def _today() -> date:
+def today() -> date:
+    """The last day that is compared, by UTC as in ClickHouse."""
     return datetime.now(UTC).date()
 
 
-def _show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:
+def show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:
+    """Print what differs, what is behind and what was repaired."""
     out = console()
     table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
     table.add_column("project", overflow="fold", min_width=_PROJECT_WIDTH)

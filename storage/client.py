@@ -37,7 +37,7 @@ _CONNECT_SECONDS: Final = 5
 _ANSWER_SECONDS: Final = 120
 _LIFE_SECONDS: Final = 4
 # An in-memory database, which each start of the server recreates.
-_LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_SCHEMA'"
+LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_SCHEMA'"
 
 
 class Address(Struct, frozen=True):
@@ -134,6 +134,6 @@ def started_at(client: Client) -> float:
 
 def life(client: Client) -> str:
     """An id of the server's current run: equal for all callers, and new after each start."""
-    created = UUID(str(scalar(client, _LIFE)))
+    created = UUID(str(scalar(client, LIFE)))
     # Without a uuid of that database, the start time is used; two callers may round it differently.
     return created.hex if created.int else str(int(started_at(client) // _LIFE_SECONDS))

@@ -48,7 +48,7 @@ _REFUSED: Final = frozenset({
     407,  # DECIMAL_OVERFLOW
     469,  # VIOLATED_CONSTRAINT
 })  # fmt: skip
-_REASONS: Final[dict[int, tuple[str, str]]] = {
+REASONS: Final[dict[int, tuple[str, str]]] = {
     16: ("schema", "the schema is not the one expected: run `svc migrate`"),
     47: ("schema", "the schema is not the one expected: run `svc migrate`"),
     60: ("schema", "a table is missing: run `svc migrate`"),
@@ -80,5 +80,5 @@ def diagnose(error: ClickHouseError) -> ClickHouseFailure:
         return ClickHouseFailure(FailureKind.REFUSED, "refused", text)
     if code is None:
         return ClickHouseFailure(FailureKind.WAIT, "unavailable", f"ClickHouse doesn't answer: {text}")
-    reason, sentence = _REASONS.get(code, ("error", "ClickHouse can't take it"))
+    reason, sentence = REASONS.get(code, ("error", "ClickHouse can't take it"))
     return ClickHouseFailure(FailureKind.WAIT, reason, f"{sentence} ({text})")

@@ -55,7 +55,7 @@ class Network:
         def putrequest(connection: Any, method: str, url: str, *args: Any, **kwargs: Any) -> Any:
             with contextlib.suppress(Exception):
                 if not getattr(connection, "svc_silent", False):
-                    setattr(connection, _REQUEST, (method, _whole_url(connection, url), time.perf_counter()))
+                    setattr(connection, _REQUEST, (method, whole_url(connection, url), time.perf_counter()))
             return original(connection, method, url, *args, **kwargs)
 
         return putrequest
@@ -104,7 +104,7 @@ def _wrap(kind: Any, name: str, make: Callable[..., Callable[..., Any]]) -> Call
     return undo
 
 
-def _whole_url(connection: Any, url: str) -> str:
+def whole_url(connection: Any, url: str) -> str:
     """The URL with its host; for a tunnel through a proxy that is the target host."""
     if not isinstance(url, str) or "://" in url.partition("?")[0]:
         return str(url)

@@ -46,7 +46,7 @@ RULES = (
     GroupingRule("by type", "type:HttpError", fingerprint=("http", "{{ default }}")),
     GroupingRule("by platform", "platform:javascript", fingerprint=("{{ default }}", "web")),
 )
-_AGAIN_SECONDS = 1.0
+AGAIN_SECONDS = 1.0
 
 
 class Planned(Struct, frozen=True):
@@ -173,7 +173,7 @@ class Operator:
             unmerged = [issue for issue in issues if issue["id"] not in self._members]
             if len(unmerged) > 2:
                 return unmerged
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)
 
     async def _svc(self, kind: str, arguments: Sequence[str], killed_after: float | None) -> None:
         """Run a command until it succeeds; `killed_after` seconds kill its first try."""
@@ -187,7 +187,7 @@ class Operator:
             if status == 0 or (kind == "reconcile" and output.startswith("{")):
                 self._finished(kind, f"{' '.join(arguments)} after {time.monotonic() - began:.1f} s")
                 return
-            await asyncio.sleep(_AGAIN_SECONDS)
+            await asyncio.sleep(AGAIN_SECONDS)
         self._console.print(f"[red]NOT done:[/] {' '.join(arguments)}: {output[-500:]}")
 
     async def _output(self, arguments: Sequence[str], seconds: float | None = None) -> tuple[int, str]:

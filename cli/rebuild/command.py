@@ -37,7 +37,7 @@ SESSIONS: Final = 1.5
 LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
 
 
-async def _members(admin: Admin, group: str) -> int:
+async def count_members(admin: Admin, group: str) -> int:
     """The number of running workers."""
     [response] = await admin.describe_consumer_groups([group])
     return sum(len(description["members"]) for description in response.to_object()["groups"])
@@ -46,7 +46,7 @@ async def _members(admin: Admin, group: str) -> int:
 async def _wait_until_empty(admin: Admin, group: str, seconds: float) -> None:
     """Wait until the sessions of ended workers have expired."""
     end = time.monotonic() + seconds
-    while members := await _members(admin, group):
+    while members := await count_members(admin, group):
         if time.monotonic() > end:
             raise click.ClickException(
                 f"processors are running (members of their group: {members}): stop them first"
@@ -90,7 +90,8 @@ async def _from_clickhouse(settings: ProcessorsSettings, table: str) -> bool:
     return table == "seen" and await _is_emptied(settings, Topic.GROUPED)
 
 
-async def _run(need: Need, tables: Collection[str], source: str | None) -> None:
+async def run_rebuild(need: Need, tables: Collection[str], source: str | None) -> None:
+    """Rebuild these tables from the source; None is Kafka while it has everything, else ClickHouse."""
     stored = source == "clickhouse"
     if source is None:
         stored = any([await _from_clickhouse(need.processors, table) for table in tables])
@@ -148,7 +149,7 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     need_kafka(need.processors.kafka_bootstrap)
     try:
-        asyncio.run(_run(need, LOGS if table == "all" else [table], source))
+        asyncio.run(run_rebuild(need, LOGS if table == "all" else [table], source))
     except KafkaError as error:
         raise click.ClickException(kafka_failure(need.processors, error)) from None
     except ClickHouseError as error:

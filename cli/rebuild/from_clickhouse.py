@@ -36,7 +36,7 @@ from storage.writer.plan import NoBlock, decode_plan
 
 Message = tuple[int, bytes | None, bytes]
 """Partition, key and value of a record."""
-_PAYLOAD: Final = (
+PAYLOAD: Final = (
     "SELECT payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
 )
 _BATCH: Final = 1000
@@ -88,13 +88,13 @@ async def issues(need: Need) -> Issues:
         (int(signal.issue, 16) % partitions, None, encode_json(DeltaRecord(signal=signal)))
         for signal in news(rebuilt_issues)
     ]
-    return Issues(records, _positions(covered.deltas, rebuilt_issues), signals)
+    return Issues(records, delta_positions(covered.deltas, rebuilt_issues), signals)
 
 
 async def no_issues(settings: ProcessorsSettings) -> Issues:
     """No issues, and positions from which the remaining `issue-deltas` are folded completely. Raises KafkaError."""
     tps = await _partitions(settings, name_of(settings, Topic.ISSUE_DELTAS))
-    return Issues([], _positions({tp.partition: -1 for tp in tps}, []), [])
+    return Issues([], delta_positions({tp.partition: -1 for tp in tps}, []), [])
 
 
 async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
@@ -118,7 +118,7 @@ def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
     return [(p, deltas_key(p), encode_position(position)) for p, position in positions.items()]
 
 
-def _positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> list[Message]:
+def delta_positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> list[Message]:
     """Positions with the checksums of these issues; the old sums would not match the new table."""
     sums = dict.fromkeys(deltas, (0, 0))
     for record in records:
@@ -266,7 +266,7 @@ async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPar
 def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
     def described(project: int, event: bytes) -> tuple[str, tuple[str, ...]]:
         parameters = {"project": project, "id": int.from_bytes(event, "big")}
-        rows = client.query(_PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
+        rows = client.query(PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
         try:
             grouping = grouping_event(decode_event(decompress(rows[0][0])))
         except (IndexError, BadPayload, ValueError):

@@ -20,7 +20,7 @@ from schemas.chunks import decode_chunk
 
 log = logging.getLogger(__name__)
 
-_BATCH_EVENTS: Final = 400
+BATCH_EVENTS: Final = 400
 _BATCH_BYTES: Final = 1024 * 1024
 _LOOK_SECONDS: Final = 0.1
 """Interval of checks whether Kafka is available again."""
@@ -119,13 +119,14 @@ def open_segment(segment: Path, acknowledged: int = 0) -> OpenedSegment:
     chunks = []
     for record in records:
         try:
-            chunks.append(_events(record))
+            chunks.append(record_events(record))
         except msgspec.DecodeError:
             damaged += len(record)
     return OpenedSegment(chunks, damaged, unfinished)
 
 
-def _events(record: bytes) -> list[EventTuple]:
+def record_events(record: bytes) -> list[EventTuple]:
+    """The events of one record of a segment. Raises DecodeError for what is no chunk."""
     events = decode_chunk(record)
     if any(len(event.id) != 16 for event in events):
         raise msgspec.DecodeError("an id is 16 bytes long")
@@ -142,7 +143,7 @@ def batches(chunks: Iterable[list[EventTuple]]) -> Iterator[list[EventTuple]]:
     for events in chunks:
         batch += events
         size += sum([len(event[4]) for event in events])
-        if len(batch) >= _BATCH_EVENTS or size >= _BATCH_BYTES:
+        if len(batch) >= BATCH_EVENTS or size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:

@@ -58,7 +58,7 @@ def parse(data: bytes) -> SegmentContents:
     records: list[bytes] = []
     damaged = offset = 0
     while offset < len(data):
-        record = _record_at(data, offset)
+        record = record_at(data, offset)
         if record is not None:
             records.append(record)
             offset += size_of(record)
@@ -73,7 +73,7 @@ def parse(data: bytes) -> SegmentContents:
     return SegmentContents(records, damaged, 0)
 
 
-def _record_at(data: bytes, offset: int) -> bytes | None:
+def record_at(data: bytes, offset: int) -> bytes | None:
     """The valid record whose frame starts at `offset`, or None."""
     if offset + _FRAME.size > len(data):
         return None
@@ -92,7 +92,7 @@ def _next_valid(data: bytes, damaged: int) -> int | None:
     exactly that offset.
     """
     end = damaged + _FRAME.size + _length_at(data, damaged)
-    is_correct = end == len(data) or _record_at(data, end) is not None
+    is_correct = end == len(data) or record_at(data, end) is not None
     if is_correct and end > damaged + _FRAME.size:
         return next(
             (offset for offset in _valid_frames(data, damaged, end) if _leads_to(data, offset, end)), end
@@ -104,13 +104,13 @@ def _valid_frames(data: bytes, damaged: int, end: int) -> Iterator[int]:
     """Offsets of valid frames after `damaged` and before `end`."""
     for match in _LENGTHS(data, damaged + 1, end):
         offset: int = match.start()
-        if _is_plausible(data, offset) and _record_at(data, offset) is not None:
+        if _is_plausible(data, offset) and record_at(data, offset) is not None:
             yield offset
 
 
 def _leads_to(data: bytes, offset: int, end: int) -> bool:
     """Whether consecutive valid frames lead from `offset` to exactly `end`."""
-    while offset < end and (record := _record_at(data, offset)) is not None:
+    while offset < end and (record := record_at(data, offset)) is not None:
         offset += size_of(record)
     return offset == end
 

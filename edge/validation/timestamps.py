@@ -39,7 +39,7 @@ def of_event(timestamp: str, breadcrumbs: Sequence[Breadcrumb] | None) -> list[s
 
 def are_utc(texts: Sequence[str]) -> bool:
     """Whether every text passes `is_utc`."""
-    return _are_canonical(texts) or all(map(is_utc, texts))
+    return are_canonical(texts) or all(map(is_utc, texts))
 
 
 def is_utc(text: str) -> bool:
@@ -53,7 +53,7 @@ def is_utc(text: str) -> bool:
     return True
 
 
-def _are_canonical(texts: Sequence[str]) -> bool:
+def are_canonical(texts: Sequence[str]) -> bool:
     """Whether each text is a valid time from the year 1000 on, with milliseconds and `Z`."""
     count = len(texts)
     # If the line breaks are where they should be, no text contains one, and each has the length of the pattern.

@@ -139,7 +139,7 @@ def validate(event: bytes | Raw, rules: ValidationRules) -> ValidEvent:
         decoded = rules.decode(event)
     except MALFORMED:
         return _validate_slowly(bytes(event), rules)
-    if not _is_well_formed(decoded, rules) or too_deep(decoded.error.cause):
+    if not is_well_formed(decoded, rules) or too_deep(decoded.error.cause):
         return _validate_slowly(bytes(event), rules)
     event_id = decoded.id
     if event_id.islower():
@@ -249,7 +249,7 @@ def _in_lower_case(event_id: str, event: bytes | Raw) -> ValidEvent:
     return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
 
 
-def _is_well_formed(event: Event, rules: ValidationRules) -> bool:
+def is_well_formed(event: Event, rules: ValidationRules) -> bool:
     """Whether the release and the timestamps, which decoding doesn't check, have their formats."""
     return rules.is_release(event.release) and timestamps.are_utc(
         timestamps.of_event(event.timestamp, event.breadcrumbs)

@@ -109,7 +109,7 @@ class Site(NamedTuple):
 
 def site_of(platform: str | None, frame: GroupingFrame) -> Site:
     """The cleaned frame."""
-    site = _site(
+    site = to_site(
         platform or "",
         (frame.function or "")[:_CHARACTERS],
         (frame.file or "")[:_CHARACTERS],
@@ -139,7 +139,8 @@ def _family(platform: str, file: str) -> Family:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
+def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
+    """Remembered, since frames recur in nearly every event of a program."""
     family = _family(platform, file)
     if family is Family.JAVASCRIPT:
         return _javascript_site(function, file, in_app)

@@ -35,7 +35,8 @@ def locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def _sums(directory: Path) -> str:
+def checksums(directory: Path) -> str:
+    """The manifest of the jars that the directory has now."""
     lines = []
     for jar in sorted(directory.glob("*.jar")):
         with jar.open("rb") as file:
@@ -46,7 +47,7 @@ def _sums(directory: Path) -> str:
 def is_whole(directory: Path) -> bool:
     """True if the jars in `directory` match its manifest exactly."""
     manifest = directory / MANIFEST
-    return manifest.exists() and manifest.read_text() == _sums(directory)
+    return manifest.exists() and manifest.read_text() == checksums(directory)
 
 
 def jars_in(cache: Path) -> Path:
@@ -98,7 +99,7 @@ def kafka_jars(cache: Path, console: Console | None = None) -> Path:
             _run_maven(fetched, console)
             if not any(fetched.glob(f"kafka_2.13-{KAFKA_VERSION}.jar")):
                 raise DownloadError(f"Maven left no kafka_2.13-{KAFKA_VERSION}.jar in {fetched}")
-            (fetched / MANIFEST).write_text(_sums(fetched))
+            (fetched / MANIFEST).write_text(checksums(fetched))
             shutil.rmtree(target, ignore_errors=True)
             fetched.replace(target)
     return target

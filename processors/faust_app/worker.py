@@ -102,10 +102,13 @@ async def _work(processors: Processors, stop: asyncio.Event, required: RequiredR
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
-        raise CannotRun(await _reason(failure, processors, required, own))
+        raise CannotRun(await exit_reason(failure, processors, required, own))
 
 
-async def _reason(failure: BaseException, processors: Processors, required: RequiredRights, own: str) -> str:
+async def exit_reason(
+    failure: BaseException, processors: Processors, required: RequiredRights, own: str
+) -> str:
+    """What the worker says before it ends: missing rights, another worker of its name, or the failure itself."""
     missing: list[str] = []
     if kind_of(failure) is SendErrorKind.DENIED:
         with suppress(KafkaError, OSError):
@@ -131,7 +134,7 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
                 if app.should_stop:
                     return app.crash_reason or RuntimeError("the app stopped by itself")
                 try:
-                    _check(processors, watchdog, ends)
+                    check_progress(processors, watchdog, ends)
                 except Stalled as error:
                     return error
                 await pause(stop, CHECK_SECONDS)
@@ -142,7 +145,8 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
     return None
 
 
-def _check(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
+def check_progress(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
+    """Publish the lag, and raise if a stage stands still behind a log that goes on."""
     app, metrics = processors.app, processors.metrics
     if not processors.fence.open:
         offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)

@@ -12,10 +12,8 @@ from msgspec import Struct
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import Client
 
-_PRESENT: Final = (
-    "SELECT project_id, name, retention_days, payload_days FROM projects FINAL WHERE deleted = 0"
-)
-_PAST: Final = """
+PRESENT: Final = "SELECT project_id, name, retention_days, payload_days FROM projects FINAL WHERE deleted = 0"
+PAST: Final = """
     SELECT DISTINCT project_id, day, retention_days, payload_days FROM retentions
     WHERE project_id IN
         (SELECT project_id FROM retentions GROUP BY project_id HAVING uniqExact(retention_days, payload_days) > 1)"""
@@ -52,11 +50,11 @@ UNKNOWN: Final = RetentionHistory("", RetentionDays(DEFAULT_RETENTION_DAYS, DEFA
 def read_retention(client: Client) -> dict[int, RetentionHistory]:
     """The retention history of each project. Raises ClickHouseError."""
     past: dict[int, list[tuple[date, RetentionDays]]] = {}
-    for project, day, events, payloads in client.query(_PAST).result_rows:
+    for project, day, events, payloads in client.query(PAST).result_rows:
         past.setdefault(int(project), []).append((day, RetentionDays(events, payloads)))
     return {
         int(project): RetentionHistory(
             name, RetentionDays(events, payloads), tuple(past.get(int(project), ()))
         )
-        for project, name, events, payloads in client.query(_PRESENT).result_rows
+        for project, name, events, payloads in client.query(PRESENT).result_rows
     }

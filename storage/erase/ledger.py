@@ -16,17 +16,17 @@ from storage.client import Client
 Kind = Literal["user", "project"]
 Stage = Literal["listing", "deleting", "done"]
 STAGES: Final[tuple[Stage, ...]] = ("listing", "deleting", "done")
-_COLUMNS: Final = (
+COLUMNS: Final = (
     "project_id", "id", "kind", "stage", "salt", "digest", "by", "begun", "ended", "report", "version",
 )  # fmt: skip
-_READ: Final = """
+READ: Final = """
     SELECT project_id, id, kind, stage, salt, digest, by, begun, ended, report FROM erasures FINAL
     WHERE project_id = {project:UInt32} ORDER BY begun"""
 _NEVER: Final = datetime.fromtimestamp(0, UTC)
 _SALT_BYTES: Final = 16
 _DIGEST_BYTES: Final = 24
 # 16 MB and about 50 ms per guess, against enumeration of ids.
-_COST: Final = {"n": 1 << 14, "r": 8, "p": 1}
+COST: Final = {"n": 1 << 14, "r": 8, "p": 1}
 
 
 class Erasure(Struct, frozen=True):
@@ -46,7 +46,7 @@ class Erasure(Struct, frozen=True):
 
 def read(client: Client, project: int) -> list[Erasure]:
     """A project's erasures, oldest first. Raises ClickHouseError."""
-    rows = client.query(_READ, parameters={"project": project}).result_rows
+    rows = client.query(READ, parameters={"project": project}).result_rows
     return [_erasure(row) for row in rows]
 
 
@@ -74,7 +74,7 @@ def salt_of(known: Iterable[Erasure]) -> str:
 def digest(user: str, salt: str) -> str:
     """The hash of a user's id."""
     word = user.encode("utf-8", "surrogatepass")
-    return scrypt(word, salt=bytes.fromhex(salt), dklen=_DIGEST_BYTES, **_COST).hex()
+    return scrypt(word, salt=bytes.fromhex(salt), dklen=_DIGEST_BYTES, **COST).hex()
 
 
 def of_user(known: Sequence[Erasure], user: str) -> list[Erasure]:
@@ -98,7 +98,7 @@ def _write(client: Client, erasure: Erasure) -> None:
         *(erasure.project, uuid.UUID(erasure.id), erasure.kind, erasure.stage, erasure.salt, erasure.digest),
         *(erasure.by, erasure.begun, erasure.ended, erasure.report, version),
     ]
-    client.insert("erasures", [row], column_names=list(_COLUMNS))
+    client.insert("erasures", [row], column_names=list(COLUMNS))
 
 
 def _utc(moment: datetime) -> datetime:

@@ -16,7 +16,7 @@ _AT_ONCE: Final = 4
 _PAUSE_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 60.0
 _PARTITIONS: Final = "SELECT _partition_id, count() FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"
-_UNDONE: Final = """
+UNDONE: Final = """
     SELECT count(), max(latest_fail_reason) FROM system.mutations
     WHERE database = currentDatabase() AND NOT is_done AND position(command, {mark:String}) > 0"""
 
@@ -64,7 +64,7 @@ def await_mutations(client: Client, mark: str) -> None:
     """Wait for the mutations whose text contains `mark`; large parts take longer than a request may. Raises MutationFails."""
     failing_since: float | None = None
     while True:
-        undone, reason = client.query(_UNDONE, parameters={"mark": mark}).result_rows[0]
+        undone, reason = client.query(UNDONE, parameters={"mark": mark}).result_rows[0]
         if not undone:
             return
         if not reason:

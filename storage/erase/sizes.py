@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from storage.client import Client
 
-_BYTES: Final = """
+BYTES: Final = """
     SELECT table, sum(bytes_on_disk) FROM system.parts
     WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)} GROUP BY table"""
 
@@ -44,7 +44,7 @@ def measure(client: Client, wheres: Mapping[str, str], external: ExternalData | 
         )
         for table, where in wheres.items()
     }
-    sizes = client.query(_BYTES, parameters={"tables": list(wheres)}).result_rows
+    sizes = client.query(BYTES, parameters={"tables": list(wheres)}).result_rows
     return Sizes(rows, {str(table): int(size) for table, size in sizes})
 
 

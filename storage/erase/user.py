@@ -39,21 +39,21 @@ _LIST_TAGS: Final = """
     INSERT INTO erasing_tags (erasure, project_id, day, k, v)
     SELECT '{erasure}', {project}, day, k, v FROM {tags} GROUP BY day, k, v
     SETTINGS max_bytes_before_external_group_by = 134217728"""
-_NEVER_AGAIN: Final = """
+NEVER_AGAIN: Final = """
     INSERT INTO erased_events (project_id, id, day)
     SELECT project_id, id, today() FROM erasing WHERE erasure = {erasure:UUID}"""
-_COUNT: Final = """
+COUNT: Final = """
     INSERT INTO erased_counts (project_id, day, fingerprint, erasure, n)
     SELECT project_id, toDate(received) AS day, fingerprint, erasure, uniqExact(id) FROM erasing
     WHERE erasure = {erasure:UUID} GROUP BY project_id, day, fingerprint, erasure"""
-_WEEKS: Final = """
+WEEKS: Final = """
     SELECT toMonday(ts) AS week, groupUniqArray(toDate(ts)) FROM erasing WHERE erasure = {erasure:UUID}
     GROUP BY week ORDER BY week"""
-_LISTS: Final = """
+LISTS: Final = """
     SELECT DISTINCT erasure FROM (SELECT erasure FROM erasing UNION DISTINCT SELECT erasure FROM erasing_tags)
     WHERE erasure IN
         (SELECT id FROM erasures FINAL WHERE stage = 'done' OR (stage = 'listing' AND begun < now() - INTERVAL 1 DAY))"""
-_TAG_KEYS: Final = """
+TAG_KEYS: Final = """
     SELECT count() FROM erasing_tags
     WHERE erasure = {erasure:UUID} AND day >= {week:Date} AND day < {next:Date}"""
 
@@ -126,7 +126,7 @@ def erase_user(
 
 def resume(client: Client, project: int, tell: Tell, say: Say) -> list[UserReport]:
     """Finish the unfinished erasures of users of a project. Raises as `erase_user`."""
-    for (unused,) in client.query(_LISTS).result_rows:
+    for (unused,) in client.query(LISTS).result_rows:
         _drop_lists(client, str(unused))
     reports = []
     for erasure in ledger.read(client, project):
@@ -160,18 +160,18 @@ def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport
     whole = listed_scope(erasure.project, erasure.id)
     parameters = {"erasure": erasure.id}
     # Before the first deletion: records that are re-read meanwhile must not re-insert the events.
-    client.command(_NEVER_AGAIN, parameters=parameters)
+    client.command(NEVER_AGAIN, parameters=parameters)
     before = measure(client, _conditions(whole))
     events = int(
         scalar(client, "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}", parameters)
     )
-    for week, days in client.query(_WEEKS, parameters=parameters).result_rows:
+    for week, days in client.query(WEEKS, parameters=parameters).result_rows:
         say(f"week of {week}")
         _erase_week(client, erasure, week, sorted(days))
     # Before the tables change: a resumed run tells the same again.
     tell(erasure.id, descriptions(client, whole))
     issues = redescribe(client, whole, erasure.id)
-    client.command(_COUNT, parameters=parameters)
+    client.command(COUNT, parameters=parameters)
     after = measure(client, _conditions(whole))
     report = UserReport(
         project_id=str(erasure.project),
@@ -213,7 +213,7 @@ def _is_done(client: Client, erasure: Erasure) -> bool:
 
 def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:
     parameters: dict[str, Any] = {"erasure": erasure.id, "week": week, "next": week + _WEEK}
-    of = 1 + int(scalar(client, _TAG_KEYS, parameters)) // _TAGS_AT_ONCE
+    of = 1 + int(scalar(client, TAG_KEYS, parameters)) // _TAGS_AT_ONCE
     return [bucket(scope, number, of) for number in range(of)]
 
 

@@ -22,9 +22,9 @@ AT_ONCE: Final = 10_000
 FEWEST: Final = 100
 """Ids of a statement after others have failed."""
 PART: Final = "old ids"
-_WANTED: Final = np.dtype([("id", "V16"), ("project_id", "<u4")])
-_STRUCTURE: Final = "id UInt128, project_id UInt32"
-_STORED: Final = """
+WANTED: Final = np.dtype([("id", "V16"), ("project_id", "<u4")])
+STRUCTURE: Final = "id UInt128, project_id UInt32"
+STORED: Final = """
     SELECT project_id, id FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
 _SETTINGS: Final = {"max_threads": 2, "max_execution_time": 25}
@@ -34,14 +34,14 @@ _PAUSES: Final = (0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
 
 def stored(client: Client, ids: Sequence[Key]) -> set[Key]:
     """Those of these ids whose event is in `events`, or was and is erased. Raises ClickHouseError."""
-    wanted = np.empty(len(ids), _WANTED)
+    wanted = np.empty(len(ids), WANTED)
     # A UInt128 is little-endian.
     wanted["id"] = np.frombuffer(b"".join(number[::-1] for _, number in ids), "V16")
     wanted["project_id"] = [project for project, _ in ids]
     found: set[Key] = set()
-    for sql in (_STORED, ERASED_AMONG):
+    for sql in (STORED, ERASED_AMONG):
         external = ExternalData(
-            file_name="wanted", data=wanted.tobytes(), fmt="RowBinary", structure=_STRUCTURE
+            file_name="wanted", data=wanted.tobytes(), fmt="RowBinary", structure=STRUCTURE
         )
         rows = client.query(sql, external_data=external, settings=_SETTINGS).result_rows
         found |= {(int(row[0]), int(row[1]).to_bytes(16, "big")) for row in rows}

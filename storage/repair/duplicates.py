@@ -16,9 +16,9 @@ TABLES: Final = ("events", "payloads")
 Days = set[tuple[int, date]]
 """Pairs of a project and a day."""
 _ROUNDS: Final = 1_000
-_IDS_AT_ONCE: Final = 10_000
+IDS_AT_ONCE: Final = 10_000
 """All rows of a part must fit into one statement, because the statement renames the part."""
-_SURPLUS: Final = """
+SURPLUS: Final = """
     SELECT _partition_id, _part, _part_offset, project_id, toDate(ts) FROM
     (
         SELECT _partition_id, _part, _part_offset, project_id, ts,
@@ -39,7 +39,7 @@ def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
 
     The caller repairs the rollups of these days. Idempotent, also if run concurrently. Raises ClickHouseError and MutationFails.
     """
-    removed, days, sql = 0, set[tuple[int, date]](), _SURPLUS.format(table=table, ids=_IDS_AT_ONCE)
+    removed, days, sql = 0, set[tuple[int, date]](), SURPLUS.format(table=table, ids=IDS_AT_ONCE)
     for _ in range(_ROUNDS):
         surplus = client.query(sql, settings=dict(_BOUNDED)).result_rows
         if not surplus:

@@ -13,8 +13,8 @@ from storage.repair.reconcile import BOUNDED
 
 EVENTS_AT_ONCE: Final = 500_000
 """Approximate events per query, which bounds the users in one result."""
-_SIZES: Final = "SELECT project_id, count() FROM events GROUP BY project_id ORDER BY project_id"
-_COUNTED: Final = """
+SIZES: Final = "SELECT project_id, count() FROM events GROUP BY project_id ORDER BY project_id"
+COUNTED: Final = """
     SELECT fingerprint, count(), toUnixTimestamp64Milli(min(ts)), toUnixTimestamp64Milli(max(ts)),
         toUnixTimestamp64Milli(max(received)), argMin(release, (ts, release)),
         argMax(tuple(id, release, error_type, message, platform, grouping_version, grouping_rule), (ts, id)),
@@ -23,32 +23,34 @@ _COUNTED: Final = """
         groupUniqArrayIf(user_hash, user_hash != 0)
     FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
     GROUP BY fingerprint"""
-_ERASED: Final = f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
+ERASED_ISSUES: Final = (
+    f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
+)
 # By its own time: a device's clock was ahead.
 _LATER: Final = "bitAnd(bitShiftRight(id, 76), 15) = 7 AND toUInt64(bitShiftRight(id, 80)) >= {since:Int64}"
-_ERASED_IDS: Final = f"""
+ERASED_IDS: Final = f"""
     SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
     WHERE day >= toDate(fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')) OR {_LATER}"""  # noqa: S608 - our own text
-_SHOWN: Final = """
+SHOWN: Final = """
     SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
         toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
         environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version, grouping_rule,
         grouping_parts, merged_into, version
     FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
-_CHANGES: Final = """
+CHANGES: Final = """
     SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, data FROM issue_activity FINAL
     WHERE kind != 'commented' ORDER BY issue_id, at, id"""
-_SINCE: Final = """
+SINCE: Final = """
     SELECT count(), groupUniqArrayIf(user_hash, user_hash != 0) FROM events
     WHERE project_id = {project:UInt32} AND fingerprint IN {fingerprints:Array(UInt64)}
         AND received >= fromUnixTimestamp64Milli({at:Int64})"""
-_RELEASES: Final = """
+RELEASES: Final = """
     SELECT release FROM issue_day_er WHERE project_id = {project:UInt32} GROUP BY release
     HAVING min(first) <= fromUnixTimestamp64Milli({at:Int64}) AND release != '' ORDER BY min(first), release"""
-_RECEIVED_DAYS: Final = """
+RECEIVED_DAYS: Final = """
     SELECT toInt64(intDiv(toUnixTimestamp64Milli(received), 86400000)) AS day FROM events
     GROUP BY day ORDER BY day DESC LIMIT {limit:UInt32}"""
-_IDS: Final = f"""
+IDS: Final = f"""
     SELECT project_id, id, toUnixTimestamp64Milli(received) FROM events
     WHERE received >= fromUnixTimestamp64Milli({{since:Int64}}) OR {_LATER}"""  # noqa: S608 - our own text
 
@@ -118,12 +120,14 @@ class StoredChange(Struct, frozen=True):
 
 def counted(client: Client) -> Iterator[StoredCounts]:
     """The counts of each fingerprint; erased events still count, including those of unfinished erasures. Raises ClickHouseError."""
-    erased = {(project, fingerprint): n for project, fingerprint, n in client.query(_ERASED).result_rows}
-    for project, events in client.query(_SIZES, settings=dict(BOUNDED)).result_rows:
+    erased = {
+        (project, fingerprint): n for project, fingerprint, n in client.query(ERASED_ISSUES).result_rows
+    }
+    for project, events in client.query(SIZES, settings=dict(BOUNDED)).result_rows:
         parts = 1 + events // EVENTS_AT_ONCE
         for part in range(parts):
             parameters = {"project": project, "parts": parts, "part": part}
-            for row in client.query(_COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
+            for row in client.query(COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
                 counts = _counted_row(project, *row)
                 yield replace(counts, events=counts.events + erased.get((project, counts.fingerprint), 0))
 
@@ -168,7 +172,7 @@ def _counted_row(project: int, fingerprint: int, *row: Any) -> StoredCounts:
 
 def shown(client: Client) -> Iterator[StoredIssue]:
     """The last stored record of each issue. Raises ClickHouseError."""
-    for row in client.query(_SHOWN, settings=dict(BOUNDED)).result_rows:
+    for row in client.query(SHOWN, settings=dict(BOUNDED)).result_rows:
         values = list(row)
         values[7] = bool(values[7])
         values[19] = values[19].to_bytes(16, "big")
@@ -178,7 +182,7 @@ def shown(client: Client) -> Iterator[StoredIssue]:
 def changes(client: Client) -> dict[int, list[StoredChange]]:
     """The changes of each issue without comments, by time. Raises ClickHouseError."""
     by_issue: dict[int, list[StoredChange]] = {}
-    for issue, at, identity, kind, data in client.query(_CHANGES, settings=dict(BOUNDED)).result_rows:
+    for issue, at, identity, kind, data in client.query(CHANGES, settings=dict(BOUNDED)).result_rows:
         by_issue.setdefault(issue, []).append(StoredChange(at, identity, kind, json.loads(data or "{}")))
     return by_issue
 
@@ -186,19 +190,19 @@ def changes(client: Client) -> dict[int, list[StoredChange]]:
 def since(client: Client, project: int, fingerprints: list[int], at_ms: int) -> tuple[int, list[int]]:
     """The number of events of fingerprints received since a time, and the hashes of their users. Raises ClickHouseError."""
     parameters: Mapping[str, Any] = {"project": project, "fingerprints": fingerprints, "at": at_ms}
-    [(events, users)] = client.query(_SINCE, parameters=dict(parameters), settings=dict(BOUNDED)).result_rows
+    [(events, users)] = client.query(SINCE, parameters=dict(parameters), settings=dict(BOUNDED)).result_rows
     return int(events), list(users)
 
 
 def releases_until(client: Client, project: int, at_ms: int) -> list[str]:
     """The releases of a project first seen up to a time, in that order. Raises ClickHouseError."""
-    rows = client.query(_RELEASES, parameters={"project": project, "at": at_ms}).result_rows
+    rows = client.query(RELEASES, parameters={"project": project, "at": at_ms}).result_rows
     return [release for (release,) in rows]
 
 
 def received_days(client: Client, limit: int) -> list[int]:
     """The newest days (since 1970) on which stored events were received, the newest first. Raises ClickHouseError."""
-    return [day for (day,) in client.query(_RECEIVED_DAYS, parameters={"limit": limit}).result_rows]
+    return [day for (day,) in client.query(RECEIVED_DAYS, parameters={"limit": limit}).result_rows]
 
 
 def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
@@ -207,7 +211,7 @@ def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
     Raises ClickHouseError.
     """
     parameters = {"since": since_ms}
-    for sql in (_IDS, _ERASED_IDS):
+    for sql in (IDS, ERASED_IDS):
         with client.query_row_block_stream(sql, parameters=parameters) as blocks:
             for block in blocks:
                 for project, identity, received in block:

@@ -16,19 +16,19 @@ from storage.writer.rollups import ROLLUPS, difference
 
 # Outcomes and issues are inserted from other topics at other times, so waiting for their inserts would not help.
 _EVENTS_AND_ERASED: Final = ("events", "erasing", "erased_counts", "erasures")
-_OUTCOMES: Final = """
+OUTCOMES: Final = """
     SELECT project_id, toDate(minute) AS day, outcome, sum(count) FROM outcomes FINAL
     WHERE outcome IN ('accepted', 'duplicate', 'deadLettered') GROUP BY project_id, day, outcome"""
-_STORED: Final = "SELECT project_id, toDate(received) AS day, count() FROM events GROUP BY project_id, day"
-_ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP BY project_id, day"  # noqa: S608 - our own text
-_EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
-_PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
+STORED: Final = "SELECT project_id, toDate(received) AS day, count() FROM events GROUP BY project_id, day"
+ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP BY project_id, day"  # noqa: S608 - our own text
+EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
+PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
 TWICE: Final = {table: f"{table} stored twice" for table in TABLES}
 """The name of a difference by duplicate rows, by table."""
-_TWICE: Final = """
+COUNT_TWICE: Final = """
     SELECT project_id, sum(n - 1) FROM (SELECT project_id, id, count() AS n FROM {table} GROUP BY project_id, id HAVING n > 1)
     GROUP BY project_id"""
-_WEEKS: Final = """
+WEEKS: Final = """
     SELECT DISTINCT extract(partition, '[0-9]{4}-[0-9]{2}-[0-9]{2}') FROM system.parts
     WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)}"""
 BOUNDED: Final = {
@@ -43,7 +43,7 @@ def _differing(condition: str) -> str:
     return f"countIf({condition}), sumIf(issues.events, {condition}), sumIf(stored, {condition})"
 
 
-_ISSUES: Final = f"""
+ISSUES: Final = f"""
     SELECT project_id, toDate(first) AS day, count(), sum(issues.events), {_differing("issues.events != stored")},
         {_differing("issues.events < stored")}
     FROM
@@ -65,7 +65,7 @@ _ISSUES: Final = f"""
         GROUP BY project_id, issue_id
     ) AS issues
     GROUP BY project_id, day"""  # noqa: S608 - our own text
-_UNGROUPED: Final = """
+UNGROUPED: Final = """
     SELECT project_id, count() FROM events
     WHERE (project_id, fingerprint) NOT IN
         (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0)
@@ -191,7 +191,7 @@ class _Reading:
 
     def endings(self) -> Iterator[FigureDifference]:
         """Accepted = stored + duplicate + dead letters + erased, by day of receipt."""
-        counts, rows, erasures = self._together(_EVENTS_AND_ERASED, _OUTCOMES, _STORED, _ERASED_BY_DAY)
+        counts, rows, erasures = self._together(_EVENTS_AND_ERASED, OUTCOMES, STORED, ERASED_BY_DAY)
         outcomes: dict[Day, dict[str, int]] = {}
         for project, day, outcome, count in counts:
             outcomes.setdefault((project, day), {})[outcome] = int(count)
@@ -214,12 +214,12 @@ class _Reading:
 
     def twice(self) -> Iterator[FigureDifference]:
         for table, what in TWICE.items():
-            for project, surplus in self._rows(_TWICE.format(table=table)):
+            for project, surplus in self._rows(COUNT_TWICE.format(table=table)):
                 yield FigureDifference(str(project), what, 0, int(surplus))
 
     def payloads(self) -> Iterator[FigureDifference]:
         """The number of payloads and of events, by day, within the payload retention."""
-        there, found = self._together(TABLES, _EVENTS, _PAYLOADS)
+        there, found = self._together(TABLES, EVENTS, PAYLOADS)
         events: dict[Day, int] = {(project, day): int(n) for project, day, n in there}
         payloads: dict[Day, int] = {(project, day): int(n) for project, day, n in found}
         for project, day in sorted(events.keys() | payloads.keys()):
@@ -231,7 +231,7 @@ class _Reading:
     def rollups(self) -> Iterator[FigureDifference]:
         """Every key of every rollup, a week at a time."""
         tables = ["events", *(rollup.table for rollup in ROLLUPS)]
-        weeks = sorted(date.fromisoformat(row[0]) for row in self._rows(_WEEKS, tables=tables))
+        weeks = sorted(date.fromisoformat(row[0]) for row in self._rows(WEEKS, tables=tables))
         for rollup in ROLLUPS:
             sums = f"SELECT project_id, sum(n) FROM {rollup.table} GROUP BY project_id"  # noqa: S608 - our own names
             for project, total in self._rows(sums):
@@ -250,7 +250,7 @@ class _Reading:
 
     def issues(self) -> Iterator[FigureDifference]:
         """The lifetime counts of issues and the events of their fingerprints, including erased events."""
-        counted_rows, ungrouped = self._together(_EVENTS_AND_ERASED, _ISSUES, _UNGROUPED)
+        counted_rows, ungrouped = self._together(_EVENTS_AND_ERASED, ISSUES, UNGROUPED)
         wrong: dict[int, list[int]] = {}
         for project, first_day, issues, counted, *differing in counted_rows:
             figures = self._of(project)

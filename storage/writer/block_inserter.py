@@ -39,11 +39,11 @@ from storage.writer.tokens import ServerMark, is_reliable
 log = logging.getLogger(__name__)
 
 TABLE: Final = "ingest"
-_ANY: Final = " UNION ALL ".join(
+ANY: Final = " UNION ALL ".join(
     f"SELECT 1 FROM {table} LIMIT 1"  # noqa: S608 - names of our tables
     for table in ("events", "payloads", "erased_events", *(rollup.table for rollup in ROLLUPS))
 )
-_ADMITTED_SECONDS: Final = 5.0
+ADMITTED_SECONDS: Final = 5.0
 """After these, no insert arrives whose writer had looked for pauses before: its session has ended."""
 _MARK_BLOCKS: Final = 100
 """Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little earlier."""
@@ -96,7 +96,7 @@ class BlockInserter:
 
     async def has_rows(self) -> bool:
         """Whether any event is stored, or was and is erased; of a block that `events` refused, the other tables may have some."""
-        return await self._inserter.run(lambda client: bool(client.query(_ANY).result_rows))
+        return await self._inserter.run(lambda client: bool(client.query(ANY).result_rows))
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:
         guard = InsertGuard(self._inserter, renew, repeats=repeats)
@@ -120,7 +120,7 @@ class BlockInserter:
         self._mark = None
         token = renew.plan.token(self._topic)
         # Nobody inserts a block that is to be completed by ids.
-        seconds = 0.0 if block.by_id else _ADMITTED_SECONDS
+        seconds = 0.0 if block.by_id else ADMITTED_SECONDS
         done = await self._inserter.run(lambda client: complete(client, rows, token, seconds), renew)
         for table, count in done.rows.items():
             self._metrics.repaired_rows.labels(table).inc(count)

@@ -21,11 +21,11 @@ _PAUSE_FACTOR: Final = 4.0
 """Length of the next pause, as a multiple of the last read's duration."""
 _MIN_READS: Final = 4
 # A statement whose target can't be read counts as one into any table.
-_RUNNING: Final = """
+RUNNING: Final = """
     SELECT count() FROM system.processes
     WHERE query_kind = 'Insert' AND current_database = currentDatabase() AND is_initial_query
         AND extract(query, '(?i)INSERT\\\\s+INTO\\\\s+(?:TABLE\\\\s+)?(?:`?\\\\w+`?\\\\.)?`?(\\\\w+)') IN {targets:Array(String)}"""
-_BLOCKS: Final = """
+BLOCKS: Final = """
     SELECT sum(cityHash64(table, partition_id, last)) FROM
     (
         SELECT table, partition_id, max(max_block_number) AS last FROM system.parts
@@ -79,6 +79,6 @@ def read_in_pause(
 def _insert_state(client: Client, tables: list[str]) -> int | None:
     """A number that changes with each inserted block, or None during an insert."""
     # In this order: the second query sees an insert that ends between the two.
-    if scalar(client, _RUNNING, {"targets": ["", "ingest", *tables]}):
+    if scalar(client, RUNNING, {"targets": ["", "ingest", *tables]}):
         return None
-    return int(scalar(client, _BLOCKS, {"tables": tables}))
+    return int(scalar(client, BLOCKS, {"tables": tables}))

@@ -13,10 +13,10 @@ from typing import Final
 
 from storage.client import ClickHouseError, Client
 
-_SET: Final = """
+SET: Final = """
     INSERT INTO insert_pauses (id, version, until)
     SELECT {id:UUID}, {version:UInt32}, now64(3, 'UTC') + toIntervalMillisecond({milliseconds:UInt64})"""
-_IN_FORCE: Final = "SELECT id FROM insert_pauses FINAL WHERE until > now64(3, 'UTC')"
+IN_FORCE: Final = "SELECT id FROM insert_pauses FINAL WHERE until > now64(3, 'UTC')"
 
 
 class Pause:
@@ -39,7 +39,7 @@ class Pause:
     def _set(self, seconds: float) -> None:
         self._version += 1
         values = {"id": self._id, "version": self._version, "milliseconds": int(seconds * 1000)}
-        self._client.command(_SET, parameters=values)
+        self._client.command(SET, parameters=values)
 
     def end(self) -> None:
         """End the pause; if the server doesn't answer, it expires."""
@@ -59,4 +59,4 @@ def paused(client: Client) -> Iterator[Pause]:
 
 def in_force(client: Client) -> set[str]:
     """The ids of active pauses. Raises ClickHouseError."""
-    return {str(row[0]) for row in client.query(_IN_FORCE).result_rows}
+    return {str(row[0]) for row in client.query(IN_FORCE).result_rows}

@@ -25,18 +25,18 @@ from storage.writer.insert_pauses import Pause, paused
 from storage.writer.rejections import EventKey
 from storage.writer.repair_rollups import SESSION_SECONDS, repair_rollups
 
-_WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
+WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
 _STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
-_STORED_EVENTS: Final = """
+STORED_EVENTS: Final = """
     SELECT project_id, id, retention_days FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
         AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')} AND id IN (SELECT id FROM wanted)"""
-_STORED_PAYLOADS: Final = """
+STORED_PAYLOADS: Final = """
     SELECT project_id, id, payload_days FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
-_STORED: Final = {"events": _STORED_EVENTS, "payloads": _STORED_PAYLOADS}
+_STORED: Final = {"events": STORED_EVENTS, "payloads": STORED_PAYLOADS}
 _COLUMNS: Final = {"events": list(EVENT_COLUMNS), "payloads": list(PAYLOAD_COLUMNS)}
-_FORGET: Final = """
+FORGET: Final = """
     DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} AND id NOT IN
         (SELECT id FROM events WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
 _MANY: Final = 100
@@ -72,7 +72,7 @@ class Completion(Struct):
 
 def any_known(client: Client, block: pa.Table) -> bool:
     """Whether any event of a block is in `events`, or was and is erased. Raises ClickHouseError."""
-    return bool(_stored(client, block, _STORED_EVENTS) or _stored(client, block, ERASED_AMONG))
+    return bool(_stored(client, block, STORED_EVENTS) or _stored(client, block, ERASED_AMONG))
 
 
 def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -> Completion:
@@ -87,7 +87,7 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
     rows = {key: row for row, key in reversed([*enumerate(_keys(block))])}
     # By their ids: another reading of the block may have its records in another order.
     wanted = [row for _, row in sorted(rows.items())]
-    filling = _Filling(client, block, wanted, name)
+    filling = Filling(client, block, wanted, name)
     with paused(client) as pause:
         if seconds:
             pause.extend(MIN_PAUSE_SECONDS)
@@ -104,7 +104,7 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
     )
 
 
-class _Filling:
+class Filling:
     """Inserts the rows of a block that a table lacks.
 
     Another process may do the same, and the server take other rows from it: those that it refuses here it may have taken there.
@@ -187,7 +187,7 @@ def missing(client: Client, block: pa.Table, today: date) -> Missing:
         }
 
     return Missing(
-        events=lacking(_STORED_EVENTS, "retention_days"), payloads=lacking(_STORED_PAYLOADS, "payload_days")
+        events=lacking(STORED_EVENTS, "retention_days"), payloads=lacking(STORED_PAYLOADS, "payload_days")
     )
 
 
@@ -203,7 +203,7 @@ def _keys(block: pa.Table) -> list[Key]:
 def _stored(
     client: Client, block: pa.Table, sql: str, session: Mapping[str, Any] | None = None
 ) -> dict[Key, int]:
-    wanted = np.empty(len(block), _WANTED)
+    wanted = np.empty(len(block), WANTED)
     wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
     wanted["fingerprint"] = block["fingerprint"].to_numpy()
     wanted["project_id"] = block["project_id"].to_numpy()
@@ -224,7 +224,7 @@ def _forget_payloads(client: Client, block: pa.Table, rows: Iterable[int]) -> No
         names = ("project_id", "fingerprint", "id")
         project, fingerprint, number = (block[name][row].as_py() for name in names)
         client.command(
-            _FORGET,
+            FORGET,
             parameters={
                 "project": project,
                 "fingerprint": fingerprint,

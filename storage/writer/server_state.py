@@ -12,7 +12,7 @@ TABLES: Final = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
 """The tables that `ingest` feeds."""
 _PAUSES: Final = "insert_pauses"
 # Each insert gets the next block number of its table. A merged part keeps the last number of its parts.
-_STATE: Final = """
+STATE: Final = """
     SELECT
         t.name,
         t.engine_full,
@@ -32,7 +32,7 @@ def server_state(client: Client) -> ServerState:
     """Read the state. Raises ClickHouseError."""
     # The server's life is read first: blocks that it counts later are counted since the mark.
     run = crc32(life(client).encode())
-    rows = client.query(_STATE, parameters={"tables": [*TABLES, _PAUSES]}).result_rows
+    rows = client.query(STATE, parameters={"tables": [*TABLES, _PAUSES]}).result_rows
     last = {str(name): int(number) for name, _, number, _ in rows}
     engines = {str(name): str(engine) for name, engine, *_ in rows}
     paused = any(int(count) for *_, count in rows)

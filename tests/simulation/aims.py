@@ -15,7 +15,7 @@ from processors.grouper.dedup_log import decode_entry, is_entry
 from schemas.increments import is_bundle
 from schemas.issues import decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
-from storage.writer.block_inserter import _ADMITTED_SECONDS
+from storage.writer.block_inserter import ADMITTED_SECONDS
 from tests.simulation import faults
 from tests.simulation.world import Process
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
 _INSERTER: Final = "storage.writer.block_inserter.BlockInserter."
-_FILLING: Final = "storage.writer.missing_rows._Filling."
+_FILLING: Final = "storage.writer.missing_rows.Filling."
 POINTS: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",
@@ -83,7 +83,7 @@ def strike(schedule: "Schedule", point: str) -> None:
         case "at completion":
             seconds = random.choice((0.5, 3.0))
             # It waits before it compares.
-            after = random.uniform(0.0, 0.05) + _ADMITTED_SECONDS
+            after = random.uniform(0.0, 0.05) + ADMITTED_SECONDS
             schedule.world.after(after, lambda: server.crash(seconds))
         case "kill at decision":
             process.fatal_in = random.randint(1, 3)

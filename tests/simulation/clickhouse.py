@@ -116,17 +116,17 @@ class Server:
         """For how long a server will be down that dies in one of the next inserts."""
         self._number = 0
         self._statements: dict[str, Callable[..., Work]] = {
-            insert_pauses._IN_FORCE: self._pauses_in_force,
-            insert_pauses._SET: self._set_pause,
-            server_state._STATE: self._state,
-            block_inserter._ANY: self._any,
-            consistent_read._RUNNING: self._running,
-            consistent_read._BLOCKS: self._last_blocks,
-            missing_rows._STORED_EVENTS: self._stored("events"),
-            stored_ids._STORED: self._stored("events"),
-            missing_rows._STORED_PAYLOADS: self._stored("payloads"),
-            missing_rows._FORGET: partial(duplicates.forget_payload, self),
-            client._LIFE: self._life,
+            insert_pauses.IN_FORCE: self._pauses_in_force,
+            insert_pauses.SET: self._set_pause,
+            server_state.STATE: self._state,
+            block_inserter.ANY: self._any,
+            consistent_read.RUNNING: self._running,
+            consistent_read.BLOCKS: self._last_blocks,
+            missing_rows.STORED_EVENTS: self._stored("events"),
+            stored_ids.STORED: self._stored("events"),
+            missing_rows.STORED_PAYLOADS: self._stored("payloads"),
+            missing_rows.FORGET: partial(duplicates.forget_payload, self),
+            client.LIFE: self._life,
             "SELECT 1": self._one,
             **self.erasing.statements,
             **Rebuilding(self).statements,
@@ -309,7 +309,7 @@ class Server:
     def wanted(self, external: Any) -> set[Key]:
         """The keys of an external table."""
         [file] = external.files
-        layout = stored_ids._WANTED if file.structure == stored_ids._STRUCTURE else missing_rows._WANTED
+        layout = stored_ids.WANTED if file.structure == stored_ids.STRUCTURE else missing_rows.WANTED
         wanted = np.frombuffer(file.data, layout)
         return {
             (int(project), bytes(number))

@@ -38,7 +38,7 @@ class Client:
     ) -> Answer:
         """Rows of a statement; texts that are asked for as bytes are bytes in the model."""
         rows = self._call(self._server.query(sql, parameters or {}, external_data), settings)
-        if sql == insert_pauses._IN_FORCE:
+        if sql == insert_pauses.IN_FORCE:
             self._server.look(self._process, rows)
         return Answer(rows)
 

@@ -23,20 +23,23 @@ def statements(server: "Server") -> Mapping[str, Callable[[], Rows]]:
     """What each statement returns, but for the comparison of a rollup by weeks (`by_day`)."""
     events, payloads = server.tables["events"], server.tables["payloads"]
     return {
-        reconcile._OUTCOMES: lambda: _outcomes(server),
-        reconcile._STORED: lambda: _grouped((row.project, row.received) for row in events.rows),
-        reconcile._ERASED_BY_DAY: lambda: _erased_by_day(server),
-        reconcile._EVENTS: lambda: _grouped((row.project, row.day) for row in events.rows),
-        reconcile._PAYLOADS: lambda: _grouped((row.project, row.day) for row in payloads.rows),
-        reconcile._WEEKS: lambda: _weeks(server),
-        reconcile._ISSUES: lambda: _issues(server),
-        reconcile._UNGROUPED: lambda: _ungrouped(server),
-        retention_history._PRESENT: lambda: [
+        reconcile.OUTCOMES: lambda: _outcomes(server),
+        reconcile.STORED: lambda: _grouped((row.project, row.received) for row in events.rows),
+        reconcile.ERASED_BY_DAY: lambda: _erased_by_day(server),
+        reconcile.EVENTS: lambda: _grouped((row.project, row.day) for row in events.rows),
+        reconcile.PAYLOADS: lambda: _grouped((row.project, row.day) for row in payloads.rows),
+        reconcile.WEEKS: lambda: _weeks(server),
+        reconcile.ISSUES: lambda: _issues(server),
+        reconcile.UNGROUPED: lambda: _ungrouped(server),
+        retention_history.PRESENT: lambda: [
             [row["project_id"], row["name"], row["retention_days"], row["payload_days"]]
             for _, row in server.latest["projects"].values()
         ],
-        retention_history._PAST: list,
-        **{reconcile._TWICE.format(table=name): partial(_twice, server, name) for name in duplicates.TABLES},
+        retention_history.PAST: list,
+        **{
+            reconcile.COUNT_TWICE.format(table=name): partial(_twice, server, name)
+            for name in duplicates.TABLES
+        },
         **{_SUMS.format(rollup.table): partial(_sums, server, rollup.table) for rollup in ROLLUPS},
     }
 

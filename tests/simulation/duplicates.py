@@ -16,7 +16,7 @@ _DELETED: Final = re.compile(r"_part = '(\w+)' AND _part_offset IN \(([0-9, ]+)\
 def statements(server: "Server") -> "Mapping[str, Callable[..., Work]]":
     """The statements that find them, by table."""
     return {
-        duplicates._SURPLUS.format(table=name, ids=duplicates._IDS_AT_ONCE): _surplus(server, name)
+        duplicates.SURPLUS.format(table=name, ids=duplicates.IDS_AT_ONCE): _surplus(server, name)
         for name in duplicates.TABLES
     }
 

@@ -52,15 +52,15 @@ class Erasing:
         self.counts: dict[tuple[int, date, int, str], int] = {}
         self.never_again: set[Key] = set()
         self.statements: Mapping[str, Callable[..., Work]] = {
-            ledger._READ: self._read,
-            sizes._BYTES: self._nothing,
-            user._LISTS: self._unused_lists,
-            user._NEVER_AGAIN: self._forbid,
-            user._COUNT: self._count,
-            user._WEEKS: self._weeks,
-            user._TAG_KEYS: self._tag_keys,
-            purge._UNDONE: self._undone,
-            erased._PROJECTS: self._projects,
+            ledger.READ: self._read,
+            sizes.BYTES: self._nothing,
+            user.LISTS: self._unused_lists,
+            user.NEVER_AGAIN: self._forbid,
+            user.COUNT: self._count,
+            user.WEEKS: self._weeks,
+            user.TAG_KEYS: self._tag_keys,
+            purge.UNDONE: self._undone,
+            erased.PROJECTS: self._projects,
             erased.ERASED_AMONG: self._among,
             "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}": self._listed_ids,
         }
@@ -163,7 +163,7 @@ class Erasing:
     def _read(self, parameters: Mapping[str, Any], _: Any) -> "Work":
         yield 0.0
         rows = [row for (project, _), (_, row) in self.ledger.items() if project == parameters["project"]]
-        return [[row[name] for name in ledger._COLUMNS[:-1]] for row in rows]
+        return [[row[name] for name in ledger.COLUMNS[:-1]] for row in rows]
 
     def _unused_lists(self, *_: Any) -> "Work":
         yield 0.0

@@ -306,19 +306,21 @@ class Erasures:
 def repair() -> None:
     """`svc reconcile --repair`, after parts were lost."""
     client = open_client(WRITER.clickhouse_url)
-    found = compare(client, reconcile._today())
-    reconcile._repair(WRITER, client, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS)
+    found = compare(client, reconcile.today())
+    reconcile.repair_differences(
+        WRITER, client, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
+    )
 
 
 async def rebuild(tables: Sequence[str], source: str | None) -> None:
     """`svc rebuild` of tables of the processors, which are stopped; of all tables where the command asks for it."""
     need = Need(PROCESSORS, WRITER)
     try:
-        await rebuilding._run(need, tables, source)
+        await rebuilding.run_rebuild(need, tables, source)
     except ClickException as error:
         if "rebuild `all`" not in error.message:
             raise
-        await rebuilding._run(need, rebuilding.LOGS, "clickhouse")
+        await rebuilding.run_rebuild(need, rebuilding.LOGS, "clickhouse")
 
 
 async def replay_dead_letters() -> None:

@@ -92,8 +92,8 @@ def _open_until_damage(segment: Path, acknowledged: int = 0) -> OpenedSegment:
     """A segment ends, for the drain, at the first record that can't be read."""
     data = segment.read_bytes()
     chunks, offset = [], 0
-    while (record := segments._record_at(data, offset)) is not None:
-        chunks.append(drain._events(record))
+    while (record := segments.record_at(data, offset)) is not None:
+        chunks.append(drain.record_events(record))
         offset += segments.size_of(record)
     return OpenedSegment(chunks, 0)
 

@@ -22,18 +22,18 @@ class Rebuilding:
     def __init__(self, server: "Server") -> None:
         self._server = server
         self.statements: Mapping[str, Callable[..., Work]] = {
-            rebuild_queries._SIZES: self._sizes,
-            rebuild_queries._COUNTED: self._counted,
-            rebuild_queries._ERASED: self._erased,
-            rebuild_queries._ERASED_IDS: self._erased_ids,
-            rebuild_queries._SHOWN: self._shown,
+            rebuild_queries.SIZES: self._sizes,
+            rebuild_queries.COUNTED: self._counted,
+            rebuild_queries.ERASED_ISSUES: self._erased,
+            rebuild_queries.ERASED_IDS: self._erased_ids,
+            rebuild_queries.SHOWN: self._shown,
             replay.REMOVED: self._removed,
-            rebuild_queries._CHANGES: self._changes,
-            rebuild_queries._SINCE: self._since,
-            rebuild_queries._RELEASES: self._releases,
-            rebuild_queries._RECEIVED_DAYS: self._received_days,
-            rebuild_queries._IDS: self._ids,
-            from_clickhouse._PAYLOAD: self._payload,
+            rebuild_queries.CHANGES: self._changes,
+            rebuild_queries.SINCE: self._since,
+            rebuild_queries.RELEASES: self._releases,
+            rebuild_queries.RECEIVED_DAYS: self._received_days,
+            rebuild_queries.IDS: self._ids,
+            from_clickhouse.PAYLOAD: self._payload,
         }
 
     def _events(self) -> list[Event]:

@@ -94,8 +94,8 @@ def models(schedule: Schedule) -> Iterator[None]:
         "storage.writer.stage.show_lag": _nothing,
         "click.echo": lambda *_, **__: None,
         # The hash of a user's id is slow on purpose.
-        "storage.erase.ledger._COST": {"n": 2, "r": 1, "p": 1},
-        "cli.reconcile._today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
+        "storage.erase.ledger.COST": {"n": 2, "r": 1, "p": 1},
+        "cli.reconcile.today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
     }
     if schedule.shape.low:
         replacements |= {
@@ -109,7 +109,7 @@ def models(schedule: Schedule) -> Iterator[None]:
             "tests.simulation.pipeline.BLOCK_ROWS": 3,
             "tests.simulation.worker.DELTAS_BATCH": 2,
             "edge.delivery.spool.SEGMENT_BYTES": 600,
-            "edge.delivery.drain._BATCH_EVENTS": 2,
+            "edge.delivery.drain.BATCH_EVENTS": 2,
             "processors.grouper.counts.MAX_TOGETHER": 1,
             "processors.aggregator.stage.CACHED_FOLDS": 2,
         }

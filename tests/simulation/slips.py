@@ -272,14 +272,14 @@ SLIPS: Final = {
     ),
     # Completion, repair, erasure, rebuild.
     "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in wanted if row not in refused], pause)', "0, {}"),
-    "completion: erased events come back": Slip(f"{_MISSING}._Filling._compare", "known |= _stored(", "_stored("),
+    "completion: erased events come back": Slip(f"{_MISSING}.Filling._compare", "known |= _stored(", "_stored("),
     "completion: rollups are not repaired": Slip(f"{_MISSING}.complete", "repaired=repair_rollups(client, set(_days(block)))", "repaired={}"),
     "repair: only the first project's days": Slip("storage.writer.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:"),
     "repair: a difference is inserted twice": Slip(
         "storage.writer.repair_rollups._repair", "done = client.raw_insert(", "client.raw_insert(rollup.table, columns, rows, settings=INSERT_SETTINGS, fmt='Native'); done = client.raw_insert("
     ),
-    "erasure: events that come again are not forbidden": Slip(f"{_USER}._erase", "client.command(_NEVER_AGAIN, parameters=parameters)", "pass"),
-    "erasure: the counts are forgotten": Slip(f"{_USER}._erase", "client.command(_COUNT, parameters=parameters)", "pass"),
+    "erasure: events that come again are not forbidden": Slip(f"{_USER}._erase", "client.command(NEVER_AGAIN, parameters=parameters)", "pass"),
+    "erasure: the counts are forgotten": Slip(f"{_USER}._erase", "client.command(COUNT, parameters=parameters)", "pass"),
     "erasure: rollups are not counted again": Slip(f"{_USER}._erase_week", "repair_where(client, queries, _QUIET_SECONDS)", "pass"),
     "erasure: it is done before it begins": Slip(f"{_USER}.resume", '("user", "deleting")', '("user", "done")'),
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}"),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from broker.client import administering, name_of, reading, records_before, writing
 from broker.topics import empty_topic
-from cli.rebuild.command import _members
+from cli.rebuild.command import count_members
 from schemas.topics import Topic
 from storage.writer.plan import NoBlock
 from storage.writer.source import GroupedSource, Listener
@@ -174,11 +174,11 @@ async def an_emptied_table(cluster: Cluster) -> Any:
     topic = name_of(cluster.settings, Topic.SEEN)
     tp = TopicPartition(topic, 0)
     async with writing(cluster.settings) as producer, administering(cluster.settings) as admin:
-        counts = [await _members(admin, cluster.settings.writer_group)]
+        counts = [await count_members(admin, cluster.settings.writer_group)]
         member = await Member(cluster, "0").start()
-        counts.append(await _members(admin, cluster.settings.writer_group))
+        counts.append(await count_members(admin, cluster.settings.writer_group))
         await member.source.stop()
-        counts.append(await _members(admin, cluster.settings.writer_group))
+        counts.append(await count_members(admin, cluster.settings.writer_group))
         for value in (b"1", b"2", b"3"):
             await producer.send_and_wait(topic, value, key=b"k", partition=0)
         counts.append(await empty_topic(cluster.settings, topic))

@@ -74,7 +74,7 @@ async def test_a_killed_command_is_repeated_until_it_succeeds(monkeypatch: pytes
         tries.append((arguments, seconds))
         return (-9, "") if seconds else (0 if len(tries) > 2 else 1, "not now")
 
-    monkeypatch.setattr(commands, "_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(commands, "AGAIN_SECONDS", 0)
     monkeypatch.setattr(commands.Operator, "_output", output)
     settings = load(MigrateSettings, {})
     operator = commands.Operator(settings, {}, ["1"], random.Random(1), 0, Console(quiet=True))

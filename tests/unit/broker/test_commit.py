@@ -28,7 +28,7 @@ class Stuck:
 async def test_connections_of_a_consumer_that_does_not_stop_are_closed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(commit, "_STOP_SECONDS", 0.01)
+    monkeypatch.setattr(commit, "STOP_SECONDS", 0.01)
     consumer = Stuck()
     await commit.leave(cast(Any, consumer))
     assert consumer.closed

@@ -30,7 +30,7 @@ class Admin:
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "_LOADING_PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(client, "LOADING_PAUSES_SECONDS", (0.0, 0.0, 0.0))
 
 
 async def test_an_answer_without_the_partitions_is_asked_for_again() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.consumer_lag import ConsumerLag
-from cli.reconcile import _show, status
+from cli.reconcile import show, status
 from storage.repair.reconcile import FigureDifference, ProjectFigures, Reconciliation
 
 LAG = ConsumerLag("writer", "grouped", 200)
@@ -24,7 +24,7 @@ def test_the_table_names_each_project_also_on_a_narrow_terminal(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    _show(Reconciliation([FIGURES], [], quiet=True), [], {})
+    show(Reconciliation([FIGURES], [], quiet=True), [], {})
     output = capsys.readouterr().out
     assert "shop" in output
     assert "(1537694265)" in output

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
-from storage.diagnosis import _REASONS, FailureKind, diagnose
+from storage.diagnosis import REASONS, FailureKind, diagnose
 from storage.writer.consistent_read import NoConsistentRead
 
 ROOT = Path(__file__).parents[3]
@@ -46,4 +46,4 @@ def test_documented_reasons_are_those_of_the_code() -> None:
     }
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "storage").rglob("*.py"))
     assert {word for word in documented if f'"{word}"' not in source} == set()
-    assert {reason for reason, _ in _REASONS.values()} <= documented
+    assert {reason for reason, _ in REASONS.values()} <= documented

@@ -107,19 +107,19 @@ def test_close_restores_everything(start: Start) -> None:
 
 
 def test_https_and_tunnels_are_named_by_their_far_end(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    from svc.network import _whole_url
+    from svc.network import whole_url
 
     def connection(**fields: Any) -> SimpleNamespace:
         return SimpleNamespace(
             **{"host": "h", "port": 443, "default_port": 443, "_tunnel_host": None, **fields}
         )
 
-    assert _whole_url(connection(), "/p") == "https://h/p"
-    assert _whole_url(connection(port=8443), "/p") == "https://h:8443/p"
-    assert _whole_url(connection(default_port=80, port=80), "/p?u=http://x") == "http://h/p?u=http://x"
-    assert _whole_url(connection(host="::1", port=8443), "/p") == "https://[::1]:8443/p"
-    assert _whole_url(connection(_tunnel_host="far", _tunnel_port=443), "/p") == "https://far/p"
-    assert _whole_url(connection(), "http://proxied/p") == "http://proxied/p"
+    assert whole_url(connection(), "/p") == "https://h/p"
+    assert whole_url(connection(port=8443), "/p") == "https://h:8443/p"
+    assert whole_url(connection(default_port=80, port=80), "/p?u=http://x") == "http://h/p?u=http://x"
+    assert whole_url(connection(host="::1", port=8443), "/p") == "https://[::1]:8443/p"
+    assert whole_url(connection(_tunnel_host="far", _tunnel_port=443), "/p") == "https://far/p"
+    assert whole_url(connection(), "http://proxied/p") == "http://proxied/p"
 
 
 def test_aiohttp_is_never_imported(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

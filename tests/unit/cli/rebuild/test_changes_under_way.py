@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.message import Message
-from cli.rebuild.from_clickhouse import _positions
+from cli.rebuild.from_clickhouse import delta_positions
 from cli.rebuild.issues import Covered, Sources, rebuilt
 from cli.rebuild.merges import news
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
@@ -94,7 +94,7 @@ def rebuild(world: World) -> None:
         topics.setdefault(log, []).append(Message(issue.id.encode(), encode_json(issue)))
     for signal in news(records):
         world.put(int(signal.issue, 16) % PARTITIONS, DeltaRecord(signal=signal))
-    for partition, key, value in _positions(deltas, records):
+    for partition, key, value in delta_positions(deltas, records):
         topics.setdefault(("seen", partition), []).append(Message(key, value))
     world.restart()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge.validation.timestamps import _are_canonical, are_utc, is_utc
+from edge.validation.timestamps import are_canonical, are_utc, is_utc
 from edge.validation.validate import STRICT, validate
 from tests.edge_events import event
 from tests.unit.edge.validation.test_validate import TIME, near_times
@@ -38,14 +38,14 @@ def test_other_precisions_and_an_offset_of_zero_are_taken(time: str) -> None:
 
 @given(st.lists(MOMENTS, min_size=1))
 def test_moments_with_milliseconds_are_seen_at_one_look(texts: list[str]) -> None:
-    assert _are_canonical(texts)
+    assert are_canonical(texts)
     assert all(map(is_utc, texts))
 
 
 @given(st.lists(near_times() | MOMENTS | st.text(max_size=30), max_size=4))
 def test_many_are_checked_as_each_alone(texts: list[str]) -> None:
     assert are_utc(texts) == all(map(is_utc, texts))
-    if _are_canonical(texts):
+    if are_canonical(texts):
         assert all(map(is_utc, texts))
 
 

@@ -121,7 +121,7 @@ def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> Non
     slow = rules.violations(json.loads(body))
     try:
         decoded = rules.decode(body)
-        fast = admission._is_well_formed(decoded, rules) and not too_deep(decoded.error.cause)
+        fast = admission.is_well_formed(decoded, rules) and not too_deep(decoded.error.cause)
     except (msgspec.DecodeError, RecursionError):
         fast = False
     if fast:

@@ -64,7 +64,7 @@ def spent(platform: str, text: str, in_app: bool) -> float:
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> None:
-    for cached in (frames._site, messages.template, messages.headline, javascript_errors.engine_error):
+    for cached in (frames.to_site, messages.template, messages.headline, javascript_errors.engine_error):
         cached.cache_clear()
 
 
@@ -88,7 +88,7 @@ def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
 def test_frames_past_the_bound_are_not_looked_at() -> None:
     made = event("android", "com.example.Some.name", "q", in_app=False)
     fingerprint(made)
-    assert frames._site.cache_info().misses <= 200
+    assert frames.to_site.cache_info().misses <= 200
 
 
 def test_five_megabytes_of_hostile_events_are_answered() -> None:
@@ -124,12 +124,12 @@ def test_five_megabytes_of_hostile_events_are_answered() -> None:
                 chain.message or ""
             )
         assert chain is not None
-        before = frames._site.cache_info().misses
+        before = frames.to_site.cache_info().misses
         found = fingerprint(GroupingEvent(chain, seed.choice([*PLACES, None])))
         assert found.parts
-        assert frames._site.cache_info().misses - before <= 200
+        assert frames.to_site.cache_info().misses - before <= 200
 
 
 def test_caches_are_bounded() -> None:
-    for cached in (frames._site, messages.template, messages.headline, javascript_errors.engine_error):
+    for cached in (frames.to_site, messages.template, messages.headline, javascript_errors.engine_error):
         assert cached.cache_info().maxsize is not None

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from local.kafka.downloads import JAR_LINE, MANIFEST, _sums, is_whole
+from local.kafka.downloads import JAR_LINE, MANIFEST, checksums, is_whole
 
 
 def filled(folder: Path) -> Path:
     (folder / "a.jar").write_bytes(b"one")
     (folder / "b.jar").write_bytes(b"two")
-    (folder / MANIFEST).write_text(_sums(folder))
+    (folder / MANIFEST).write_text(checksums(folder))
     return folder
 
 

@@ -83,9 +83,9 @@ def test_a_batch_that_takes_long_is_no_stall_while_its_records_are_decided(
     monkeypatch.setattr(worker, "STALL_SECONDS", -1.0)
     watchdog, ends = Watchdog(), SimpleNamespace(answers=0, latest={})
     for decided in range(3):
-        worker._check(fake_processors(decided=decided), watchdog, ends)  # type: ignore[arg-type]
+        worker.check_progress(fake_processors(decided=decided), watchdog, ends)  # type: ignore[arg-type]
     with pytest.raises(Stalled, match="events/0"):
-        worker._check(fake_processors(decided=2), watchdog, ends)  # type: ignore[arg-type]
+        worker.check_progress(fake_processors(decided=2), watchdog, ends)  # type: ignore[arg-type]
 
 
 BLOCKED = """

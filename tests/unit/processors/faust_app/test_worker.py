@@ -10,7 +10,7 @@ from aiokafka.errors import for_code
 from broker.errors import KafkaError, PartitionsLost
 from broker.member_name import MemberName
 from broker.rights import needs
-from processors.faust_app.worker import _reason
+from processors.faust_app.worker import exit_reason
 
 RIGHTS = needs("svc-processors", "", grouped_events=False)["processors"]
 FENCED_INSTANCE_ID = 82
@@ -29,11 +29,11 @@ def processors(holders: Mapping[str, str]) -> Any:
 
 @pytest.mark.parametrize("failure", [LOST, OUSTED], ids=["by the log", "by the group"])
 async def test_worker_that_another_one_of_its_name_ousts_says_so(failure: Exception) -> None:
-    reason = await _reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS, "a-0")
+    reason = await exit_reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS, "a-0")
     assert reason == (
         "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a name of its own"
     )
 
 
 async def test_worker_that_loses_its_partitions_to_another_name_says_where() -> None:
-    assert str(LOST) in await _reason(LOST, processors({}), RIGHTS, "a-0")
+    assert str(LOST) in await exit_reason(LOST, processors({}), RIGHTS, "a-0")
