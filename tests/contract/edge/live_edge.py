@@ -1,5 +1,6 @@
 """The edge's real HTTP surface in this process, with a sink in memory: every part but Kafka is the real one."""
 
+import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
@@ -122,6 +123,12 @@ class LiveEdge:
             method, self.url + path, data=data, headers=self.headers() if headers is None else headers
         ) as response:
             return Answer(response.status, dict(response.headers), await response.read())
+
+    async def metrics_page(self) -> bytes:
+        return (await self.post(b"", "/metrics", headers={}, method="GET")).body
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def post_event(self, **fields: Any) -> "Answer":
         from tests.edge_events import encoded

@@ -99,7 +99,7 @@ async def test_metrics_count_refusals_with_their_reasons(edge: LiveEdge) -> None
     await edge.post(encoded(kind="x"))
     await edge.post(encoded(), headers=edge.headers(Authorization=""))
     await edge.post(b"x" * 1_048_577)
-    page = (await edge.post(b"", "/metrics", headers={}, method="GET")).body.decode()
+    page = (await edge.metrics_page()).decode()
     for outcome, project, reason in (
         ("accepted", "1", ""),
         ("invalid", "1", "schema"),

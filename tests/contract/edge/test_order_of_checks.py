@@ -13,7 +13,7 @@ HUGE = {"Content-Length": str(1 << 40)}
 
 async def raw_answer(edge: LiveEdge, head: str) -> bytes:
     """Send a head and no body, and read what comes: an answer that doesn't wait for the body."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    reader, writer = await edge.connect()
     try:
         writer.write(head.replace("\n", "\r\n").encode() + b"\r\n\r\n")
         async with asyncio.timeout(10):
@@ -112,7 +112,7 @@ async def test_client_that_expects_100_continue_hears_of_it_only_after_the_check
     refused = await raw_answer(edge, head(edge, Authorization="", Expect="100-continue"))
     assert refused.startswith(b"HTTP/1.1 401 ")
     body = encoded()
-    reader, writer = await asyncio.open_connection("127.0.0.1", edge.port)
+    reader, writer = await edge.connect()
     lines = head(edge, Expect="100-continue", Content_Length=str(len(body)))
     writer.write(lines.replace("\n", "\r\n").encode() + b"\r\n\r\n")
     async with asyncio.timeout(10):
