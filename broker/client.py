@@ -51,6 +51,7 @@ def client_options(settings: KafkaSettings) -> dict[str, Any]:
     """Keyword arguments for every aiokafka client."""
     return {
         "bootstrap_servers": settings.kafka_bootstrap.split(","),
+        "client_id": settings.kafka_client_id,
         "retry_backoff_ms": 250,
         "metadata_max_age_ms": METADATA_AGE_MS,
         **security_options(settings),

@@ -22,6 +22,7 @@ from aiokafka.errors import (
 from aiokafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
+from broker.access_token import AccessToken, TokenRefused
 from schemas.settings import KafkaSettings
 
 SECONDS: Final = 5.0
@@ -51,14 +52,22 @@ def security_options(settings: KafkaSettings) -> dict[str, Any]:
     """The security arguments of every aiokafka client and connection."""
     options: dict[str, Any] = {"security_protocol": settings.kafka_security_protocol}
     if settings.kafka_security_protocol.startswith("SASL_"):
-        options |= {
-            "sasl_mechanism": settings.kafka_sasl_mechanism,
-            "sasl_plain_username": settings.kafka_username,
-            "sasl_plain_password": settings.kafka_password,
-        }
+        options["sasl_mechanism"] = settings.kafka_sasl_mechanism
+        if settings.kafka_sasl_mechanism == "OAUTHBEARER":
+            options["sasl_oauth_token_provider"] = AccessToken(settings)
+        else:
+            options["sasl_plain_username"] = settings.kafka_username
+            options["sasl_plain_password"] = settings.kafka_password
     if settings.kafka_security_protocol.endswith("SSL"):
-        options["ssl_context"] = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
+        options["ssl_context"] = _tls_context(settings)
     return options
+
+
+def _tls_context(settings: KafkaSettings) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
+    if settings.kafka_certificate_file:
+        context.load_cert_chain(settings.kafka_certificate_file, settings.kafka_key_file or None)
+    return context
 
 
 def addresses(settings: KafkaSettings) -> list[str]:
@@ -136,9 +145,12 @@ def _tls(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
 
 def _certificate(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
     try:
-        context = ssl.create_default_context(cafile=settings.kafka_ca_file or None)
+        context = _tls_context(settings)
     except OSError as error:
-        return Unreachable(f"the CA file can't be read: {error}", "correct SVC_KAFKA_CA_FILE")
+        return Unreachable(
+            f"the files for TLS can't be read: {error}",
+            "correct SVC_KAFKA_CA_FILE, SVC_KAFKA_CERTIFICATE_FILE and SVC_KAFKA_KEY_FILE",
+        )
     try:
         with (
             socket.create_connection((host, port), SECONDS) as plain,
@@ -161,7 +173,10 @@ async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable
             host, port, request_timeout_ms=int(SECONDS * 1000), **security_options(settings)
         )
         try:
-            await connection.send(MetadataRequest([]))
+            answer = await connection.send(MetadataRequest([]))
+            if not answer.brokers:
+                # aiokafka doesn't see that a broker refuses a token, and goes on: the next answer is an empty one.
+                raise IllegalSaslStateError
         finally:
             await connection.close()
     except (KafkaError, OSError, ValueError) as error:
@@ -172,6 +187,10 @@ async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable
 def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreachable:
     """The meaning of a connection error if host name, port and TLS are known to be correct. Pure."""
     sasl = settings.kafka_security_protocol.startswith("SASL_")
+    if sasl and settings.kafka_sasl_mechanism == "OAUTHBEARER":
+        refusal = _token_refusal(error, settings, address)
+        if refusal is not None:
+            return refusal
     if isinstance(error, UnsupportedSaslMechanismError):
         return Unreachable(
             f"{address} does not offer {settings.kafka_sasl_mechanism}",
@@ -193,9 +212,21 @@ def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreac
     if isinstance(error, KafkaConnectionError) and not sasl:
         return Unreachable(
             f"{address} closes the connection: it expects credentials, or is not a Kafka broker",
-            "set SVC_KAFKA_SECURITY_PROTOCOL to a SASL_ protocol, or correct SVC_KAFKA_BOOTSTRAP",
+            "set SVC_KAFKA_SECURITY_PROTOCOL to a SASL_ protocol, name a certificate in SVC_KAFKA_CERTIFICATE_FILE, or correct SVC_KAFKA_BOOTSTRAP",
         )
     return Unreachable(
         f"{address} does not respond like Kafka ({error or type(error).__name__})",
         "check the broker's log",
     )
+
+
+def _token_refusal(error: Exception, settings: KafkaSettings, address: str) -> Unreachable | None:
+    if isinstance(error, TokenRefused):
+        return Unreachable(str(error.args[0]), f"check SVC_KAFKA_TOKEN_URL, or {_CREDENTIALS}", denied=True)
+    if isinstance(error, IllegalSaslStateError | KafkaConnectionError):
+        return Unreachable(
+            f"{address} refuses the token of {settings.kafka_username!r}",
+            "check what the broker expects of tokens: issuer, audience, scope",
+            denied=True,
+        )
+    return None

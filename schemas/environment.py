@@ -7,7 +7,7 @@ import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, TypeVar, get_type_hints
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from msgspec import Struct
@@ -107,12 +107,20 @@ def _convert(struct: type[Struct], field: str, name: str, text: str) -> object:
 
 
 def check_kafka(settings: KafkaSettings) -> None:
-    """Raises BadSetting for settings that no client could use: a malformed address, an unusable CA file."""
+    """Raises BadSetting for settings that no client could use: a malformed address, an unusable file, a missing address of tokens."""
     for address in settings.kafka_bootstrap.split(",") if settings.kafka_bootstrap else ():
         if not is_address(address.strip()):
             raise BadSetting(f"SVC_KAFKA_BOOTSTRAP: {address.strip()!r} is not host:port")
-    if settings.kafka_ca_file and settings.kafka_security_protocol.endswith("SSL"):
-        _check_ca("SVC_KAFKA_CA_FILE", settings.kafka_ca_file)
+    protocol = settings.kafka_security_protocol
+    if protocol.endswith("SSL"):
+        if settings.kafka_ca_file:
+            _check_ca("SVC_KAFKA_CA_FILE", settings.kafka_ca_file)
+        if settings.kafka_certificate_file:
+            _check_certificate(settings.kafka_certificate_file, settings.kafka_key_file)
+    if protocol.startswith("SASL_") and settings.kafka_sasl_mechanism == "OAUTHBEARER":
+        url = urlsplit(settings.kafka_token_url)
+        if url.scheme not in {"http", "https"} or not url.hostname:
+            raise BadSetting("SVC_KAFKA_TOKEN_URL: OAUTHBEARER needs an http or https address")
 
 
 def _check_ca(name: str, file: str) -> None:
@@ -120,6 +128,14 @@ def _check_ca(name: str, file: str) -> None:
         ssl.create_default_context(cafile=file)
     except OSError as error:
         raise BadSetting(f"{name}: can't use {file}: {error.strerror or error}") from None
+
+
+def _check_certificate(file: str, key: str) -> None:
+    try:
+        ssl.create_default_context().load_cert_chain(file, key or None)
+    except OSError as error:
+        named = f"SVC_KAFKA_CERTIFICATE_FILE: can't use {file}" + (f" with {key}" if key else "")
+        raise BadSetting(f"{named}: {error.strerror or error}") from None
 
 
 def redacted(settings: Struct) -> dict[str, object]:

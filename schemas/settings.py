@@ -41,11 +41,31 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         Meta(description="security protocol"),
     ] = "PLAINTEXT"
     kafka_sasl_mechanism: Annotated[
-        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"], Meta(description="with SASL_*")
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"], Meta(description="with SASL_*")
     ] = "SCRAM-SHA-512"
-    kafka_username: Annotated[str, Meta(description="with SASL_*")] = ""
-    kafka_password: Annotated[str, Meta(description="with SASL_*", extra={"secret": True})] = ""
+    kafka_username: Annotated[str, Meta(description="with SASL_*; with OAUTHBEARER the client's id")] = ""
+    kafka_password: Annotated[
+        str, Meta(description="with SASL_*; with OAUTHBEARER the client's secret", extra={"secret": True})
+    ] = ""
+    kafka_token_url: Annotated[
+        str,
+        Meta(
+            description="with OAUTHBEARER: address that issues tokens for client credentials (RFC 6749, 4.4)"
+        ),
+    ] = ""
+    kafka_token_scope: Annotated[
+        str, Meta(description="with OAUTHBEARER: scope to ask for, if the address needs one")
+    ] = ""
     kafka_ca_file: Annotated[str, Meta(description="PEM file of the CA; unset: the system's CAs")] = ""
+    kafka_certificate_file: Annotated[
+        str, Meta(description="PEM file of our own certificate, for brokers that know clients by it")
+    ] = ""
+    kafka_key_file: Annotated[
+        str, Meta(description="PEM file of its private key; unset: it is in the certificate's file")
+    ] = ""
+    kafka_client_id: Annotated[
+        str, Meta(description="name of the clients in the brokers' logs, metrics and quotas")
+    ] = "svc"
     kafka_session_seconds: Annotated[
         float,
         Meta(

@@ -19,13 +19,13 @@ from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.environment import load
 from schemas.settings import KafkaSettings
-from tests.certificates import certificate
+from tests.certificates import certificate, client_certificate
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 READ, WRITE, CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 4, 5, 6, 8, 10, 11
 _LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
 SCRAM = "SCRAM-SHA-512"
-_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+_LOGIN = "org.apache.kafka.common.security.{} required"
 
 
 class Acl(Struct, frozen=True):
@@ -129,26 +129,35 @@ class DeleteAcls(Request[_DeleteAcls]):  # type: ignore[misc]
 
 
 class SecuredKafka(LocalKafka):
-    """A broker with two listeners: `bootstrap` is for administrators, `secured` wants TLS and SASL (SCRAM) and obeys ACLs.
+    """A broker with three listeners: `bootstrap` is for administrators; `secured` wants TLS and SASL, `certified` a client's certificate.
 
-    The password of each user is its name and `-secret`; `authority` is the file of the CA.
+    The last two obey ACLs. The password of each user is its name and `-secret`; `authority` is the file of the CA. Tokens need no
+    signature (RFC 7515, appendix A.5).
     """
 
     def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:
         super().__init__(directory, cache)
-        broker, controller, port = self._ports["broker"], self._ports["controller"], free_port()
-        self.secured = f"127.0.0.1:{port}"
+        broker, controller = self._ports["broker"], self._ports["controller"]
+        self.secured, self.certified = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         self.authority = certificate(directory.resolve())
         self._users = users
-        both = f"PLAINTEXT://127.0.0.1:{broker},SASL_SSL://{self.secured}"
+        listeners = f"PLAINTEXT://127.0.0.1:{broker},SASL_SSL://{self.secured},CERTIFIED://{self.certified}"
+        login = "listener.name.sasl_ssl.{}.sasl.jaas.config"
+        known = " ".join([f'user_{user}="{user}-secret"' for user in users])
         self.overrides |= {
-            "listeners": f"{both},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": both,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": SCRAM,
-            "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config": _LOGIN,
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CERTIFIED:SSL,CONTROLLER:PLAINTEXT",
+            "sasl.enabled.mechanisms": f"{SCRAM},PLAIN,OAUTHBEARER",
+            login.format("scram-sha-512"): f"{_LOGIN.format('scram.ScramLoginModule')};",
+            login.format("plain"): f"{_LOGIN.format('plain.PlainLoginModule')} {known};",
+            login.format("oauthbearer"): f"{_LOGIN.format('oauthbearer.OAuthBearerLoginModule')};",
+            "listener.name.certified.ssl.client.auth": "required",
+            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self.authority),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS",
         }
@@ -171,6 +180,15 @@ class SecuredKafka(LocalKafka):
             "SVC_KAFKA_SASL_MECHANISM": SCRAM,
             "SVC_KAFKA_USERNAME": user,
             "SVC_KAFKA_PASSWORD": f"{user}-secret",
+        }
+
+    def certified_environ(self, user: str) -> dict[str, str]:
+        """The variables with which `user` connects by a certificate."""
+        return {
+            "SVC_KAFKA_BOOTSTRAP": self.certified,
+            "SVC_KAFKA_SECURITY_PROTOCOL": "SSL",
+            "SVC_KAFKA_CA_FILE": str(self.authority),
+            "SVC_KAFKA_CERTIFICATE_FILE": str(client_certificate(self.authority, user)),
         }
 
     def settings(self, user: str, **more: Any) -> KafkaSettings:

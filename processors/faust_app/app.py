@@ -4,13 +4,15 @@ from functools import partial
 from typing import Any, Final, cast
 
 import faust
+from faust.auth import OAuthCredentials
 from faust.types import TP
 from faust.types.transports import TransportT
 from mode import CrashingSupervisor
 from yarl import URL
 
 from broker.batch_producer import BatchProducer
-from broker.client import METADATA_AGE_MS, client_options, topic_names
+from broker.client import METADATA_AGE_MS, topic_names
+from broker.diagnosis import security_options
 from broker.member_name import MemberName, holders
 from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.batch_table import BatchTable
@@ -177,6 +179,7 @@ def _app(settings: ProcessorsSettings, partitions: int) -> ProcessorsApp:
         settings.processors_app,
         broker=[URL(f"kafka://{server}") for server in settings.kafka_bootstrap.split(",")],
         broker_credentials=_credentials(settings),
+        broker_client_id=settings.kafka_client_id,
         store="memory://",
         TableManager=OrderedTableManager,
         agent_supervisor=CrashingSupervisor,
@@ -210,8 +213,10 @@ def _app(settings: ProcessorsSettings, partitions: int) -> ProcessorsApp:
 
 
 def _credentials(settings: ProcessorsSettings) -> Any:
-    options = client_options(settings)
+    options = security_options(settings)
     context = options.get("ssl_context")
+    if "sasl_oauth_token_provider" in options:
+        return OAuthCredentials(oauth_cb=options["sasl_oauth_token_provider"], ssl_context=context)
     if "sasl_mechanism" in options:
         return faust.SASLCredentials(
             username=options["sasl_plain_username"],

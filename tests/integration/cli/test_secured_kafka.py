@@ -101,8 +101,8 @@ def test_a_topic_that_a_command_may_not_see_is_not_called_missing(kafka: Secured
         ({"kafka_password": "bad"}, "refuses user 'edge' or its password", "SVC_KAFKA_PASSWORD"),
         ({"kafka_username": "who"}, "refuses user 'who' or its password", "SVC_KAFKA_USERNAME"),
         (
-            {"kafka_sasl_mechanism": "PLAIN"},
-            "does not offer PLAIN",
+            {"kafka_sasl_mechanism": "SCRAM-SHA-256"},
+            "does not offer SCRAM-SHA-256",
             "SVC_KAFKA_SASL_MECHANISM",
         ),
         ({"kafka_security_protocol": "SASL_PLAINTEXT"}, "speaks TLS", "SVC_KAFKA_SECURITY_PROTOCOL"),

@@ -95,6 +95,24 @@ def test_broker_that_can_never_be_reached_is_named(text: str) -> None:
             environment.load(struct, {"SVC_KAFKA_BOOTSTRAP": text})
 
 
+def test_certificate_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").touch()
+    given = {"SVC_KAFKA_SECURITY_PROTOCOL": "SSL", "SVC_KAFKA_CERTIFICATE_FILE": str(tmp_path / "empty.pem")}
+    with pytest.raises(BadSetting, match=r"^SVC_KAFKA_CERTIFICATE_FILE: can't use .*empty\.pem: ."):
+        environment.load(settings.EdgeSettings, given)
+    with pytest.raises(
+        BadSetting, match=r"^SVC_KAFKA_CERTIFICATE_FILE: can't use .*empty\.pem with none\.pem: "
+    ):
+        environment.load(settings.EdgeSettings, {**given, "SVC_KAFKA_KEY_FILE": "none.pem"})
+
+
+@pytest.mark.parametrize("url", ["", "tokens.example.org", "ftp://tokens.example.org", "https://"])
+def test_tokens_need_the_address_that_issues_them(url: str) -> None:
+    given = {"SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SVC_KAFKA_SASL_MECHANISM": "OAUTHBEARER"}
+    with pytest.raises(BadSetting, match=r"^SVC_KAFKA_TOKEN_URL: OAUTHBEARER needs"):
+        environment.load(settings.EdgeSettings, {**given, "SVC_KAFKA_TOKEN_URL": url})
+
+
 def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) -> None:
     missing, wrong = tmp_path / "missing.pem", tmp_path / "wrong.pem"
     wrong.write_text("no certificate")
