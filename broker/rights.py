@@ -1,6 +1,6 @@
 """The Kafka rights that each process requires (docs/operate/permissions.md has the same table), and which are missing. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -91,6 +91,38 @@ def needs(
     }
 
 
+class KafkaRight(Struct, frozen=True):
+    """An operation on a topic or a group, as Kafka's ACLs name them."""
+
+    operation: str
+    kind: Literal["topic", "group"]
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.operation} on {self.kind} {self.name}"
+
+
+def rights_of(need: RequiredRights, settings: KafkaSettings) -> list[KafkaRight]:
+    """What an operator grants, one by one."""
+    topics = (
+        ("Read", need.reads),
+        ("Write", need.writes),
+        ("Describe", need.describes),
+        ("DescribeConfigs", need.compares),
+        ("Delete", need.empties),
+        ("AlterConfigs", need.empties),
+    )
+    groups = (("Read", need.groups), ("Describe", need.describes_groups))
+    return [
+        *(
+            KafkaRight(operation, "topic", name)
+            for operation, those in topics
+            for name in names_of(those, settings)
+        ),
+        *(KafkaRight(operation, "group", name) for operation, those in groups for name in those),
+    ]
+
+
 def lacking(
     need: RequiredRights,
     settings: KafkaSettings,
@@ -101,15 +133,11 @@ def lacking(
 
     `topics` and `groups` map names to allowed operations; topics and groups that they lack are not checked.
     """
+    allowed = {"topic": topics, "group": groups}
     return [
-        *_missing("Read", "topic", names_of(need.reads, settings), topics),
-        *_missing("Write", "topic", names_of(need.writes, settings), topics),
-        *_missing("Describe", "topic", names_of(need.describes, settings), topics),
-        *_missing("DescribeConfigs", "topic", names_of(need.compares, settings), topics),
-        *_missing("Delete", "topic", names_of(need.empties, settings), topics),
-        *_missing("AlterConfigs", "topic", names_of(need.empties, settings), topics),
-        *_missing("Read", "group", need.groups, groups),
-        *_missing("Describe", "group", need.describes_groups, groups),
+        str(right)
+        for right in rights_of(need, settings)
+        if right.operation not in allowed[right.kind].get(right.name, {right.operation})
     ]
 
 
@@ -123,11 +151,3 @@ def standstill(need: RequiredRights, settings: KafkaSettings) -> frozenset[str]:
 def names_of(topics: Iterable[Topic], settings: KafkaSettings) -> list[str]:
     """The topics' names on the broker."""
     return [topic_name(topic, settings.topic_prefix, settings.topic_overrides) for topic in topics]
-
-
-def _missing(
-    operation: str, kind: str, names: Iterable[str], allowed: Mapping[str, frozenset[str]]
-) -> Iterator[str]:
-    return (
-        f"{operation} on {kind} {name}" for name in names if operation not in allowed.get(name, {operation})
-    )

@@ -22,6 +22,7 @@ COMMANDS = {
     "writer": "cli.writer:command",
     "dashboard": "cli.dashboard:command",
     "migrate": "cli.migrate:migrate",
+    "guest": "cli.guest.command:guest",
     "projects": "cli.projects:projects",
     "send": "cli.send.command:send",
     "fingerprint": "cli.fingerprint:fingerprint",

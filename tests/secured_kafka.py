@@ -10,7 +10,7 @@ from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.rights import RequiredRights
+from broker.rights import RequiredRights, rights_of
 from local.kafka.command_line import format_data
 from local.kafka.config import properties
 from local.kafka.downloads import kafka_jars
@@ -23,6 +23,15 @@ from tests.certificates import certificate, client_certificate
 
 TOPIC, GROUP, CLUSTER = 2, 3, 4
 READ, WRITE, CREATE, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 4, 5, 6, 8, 10, 11
+KINDS = {"topic": TOPIC, "group": GROUP}
+OPERATIONS = {
+    "Read": READ,
+    "Write": WRITE,
+    "Delete": DELETE,
+    "Describe": DESCRIBE,
+    "DescribeConfigs": DESCRIBE_CONFIGS,
+    "AlterConfigs": ALTER_CONFIGS,
+}
 _LITERAL, _PREFIXED, _ALLOW = 3, 4, 3
 SCRAM = "SCRAM-SHA-512"
 _LOGIN = "org.apache.kafka.common.security.{} required"
@@ -40,17 +49,8 @@ class Acl(Struct, frozen=True):
 
 def acls(user: str, need: RequiredRights) -> Iterator[Acl]:
     """The documented rights of a process."""
-    for operation, topics in (
-        (READ, need.reads),
-        (WRITE, need.writes),
-        (DESCRIBE, need.describes),
-        (DESCRIBE_CONFIGS, need.compares),
-        (DELETE, need.empties),
-        (ALTER_CONFIGS, need.empties),
-    ):
-        yield from (Acl(user, TOPIC, f"svc.{topic.title}", operation) for topic in topics)
-    yield from (Acl(user, GROUP, group, READ) for group in need.groups)
-    yield from (Acl(user, GROUP, group, DESCRIBE) for group in need.describes_groups)
+    for right in rights_of(need, KafkaSettings()):
+        yield Acl(user, KINDS[right.kind], right.name, OPERATIONS[right.operation])
 
 
 _ERROR = (("error_code", Int16), ("error_message", String("utf-8")))

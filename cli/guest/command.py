@@ -1,0 +1,46 @@
+"""`svc guest`: prints what a platform team approves and creates."""
+
+import click
+
+from cli.console import settings_of
+from cli.groups import NearestGroup
+from cli.guest.formats import FORMATS
+from cli.guest.plan import plan
+from cli.workspace import Workspace
+from schemas.settings import EdgeSettings, ProcessorsSettings, WriterSettings
+from storage.client import parse_url
+
+
+@click.group(cls=NearestGroup)
+def guest() -> None:
+    """What the owners of Kafka, ClickHouse and Kubernetes are asked for."""
+
+
+@guest.command("plan")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(list(FORMATS)),
+    default="page",
+    show_default=True,
+    help="For people, Kafka's tools, Strimzi, Terraform, an administrator of ClickHouse, or the Helm chart.",
+)
+@click.pass_obj
+def plan_(workspace: Workspace, format_: str) -> None:
+    """Print topics, rights by process, users of ClickHouse, connections and Helm values; connects to nothing.
+
+    Names and addresses are those of the settings: SVC_TOPIC_PREFIX, SVC_TOPIC_PARTITIONS, SVC_WRITER_GROUP and so on.
+    """
+    processors = settings_of(workspace, ProcessorsSettings)
+    database = parse_url(processors.clickhouse_url).database if processors.clickhouse_url else "svc"
+    click.echo(
+        FORMATS[format_](
+            plan(
+                settings_of(workspace, EdgeSettings),
+                processors,
+                settings_of(workspace, WriterSettings),
+                database,
+            )
+        ),
+        nl=False,
+    )
