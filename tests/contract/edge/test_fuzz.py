@@ -72,21 +72,23 @@ def assert_declared(answer: Answer, path: str) -> None:
 
 @fuzzing
 @given(body=st.binary(max_size=300), path=st.sampled_from(PATHS), gzipped=st.booleans())
-def test_arbitrary_bytes(fuzzed: Fuzzed, body: bytes, path: str, gzipped: bool) -> None:
+def test_arbitrary_bytes_get_a_declared_answer(fuzzed: Fuzzed, body: bytes, path: str, gzipped: bool) -> None:
     headers = fuzzed.edge.headers(Content_Encoding="gzip" if gzipped else "")
     assert_declared(fuzzed.post(body, path, headers), path)
 
 
 @fuzzing
 @given(value=json_values, path=st.sampled_from(PATHS), wrapped=st.booleans())
-def test_arbitrary_json(fuzzed: Fuzzed, value: Any, path: str, wrapped: bool) -> None:
+def test_arbitrary_json_gets_a_declared_answer(fuzzed: Fuzzed, value: Any, path: str, wrapped: bool) -> None:
     body = json.dumps({"events": [value, value]} if wrapped else value).encode()
     assert_declared(fuzzed.post(body, path, fuzzed.edge.headers()), path)
 
 
 @fuzzing
 @given(bodies=st.lists(mutations(), min_size=1, max_size=4), lenient=st.booleans())
-def test_mutated_events_in_batches(fuzzed: Fuzzed, bodies: list[bytes], lenient: bool) -> None:
+def test_mutated_events_of_a_batch_are_each_accepted_or_rejected(
+    fuzzed: Fuzzed, bodies: list[bytes], lenient: bool
+) -> None:
     project = fuzzed.edge.lenient if lenient else fuzzed.edge.project
     headers = fuzzed.edge.headers(project, Svc_Sdk="react-native/0.74", Content_Encoding="gzip")
     body = gzip.compress(b'{"events":[' + b",".join(bodies) + b"]}")
@@ -97,7 +99,7 @@ def test_mutated_events_in_batches(fuzzed: Fuzzed, bodies: list[bytes], lenient:
 
 @fuzzing
 @given(offset=st.integers(0, len(gzip.compress(encoded())) - 1), damage=st.binary(min_size=1, max_size=4))
-def test_damaged_gzip(fuzzed: Fuzzed, offset: int, damage: bytes) -> None:
+def test_damaged_gzip_gets_a_declared_answer(fuzzed: Fuzzed, offset: int, damage: bytes) -> None:
     whole = gzip.compress(encoded())
     body = whole[:offset] + damage + whole[offset + len(damage) :]
     assert_declared(
@@ -114,6 +116,6 @@ def test_damaged_gzip(fuzzed: Fuzzed, offset: int, damage: bytes) -> None:
         st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=60),
     )
 )
-def test_arbitrary_header_values(fuzzed: Fuzzed, headers: dict[str, str]) -> None:
+def test_arbitrary_header_values_get_a_declared_answer(fuzzed: Fuzzed, headers: dict[str, str]) -> None:
     given = fuzzed.edge.headers() | headers
     assert_declared(fuzzed.post(encoded(), "/v1/events", given), "/v1/events")

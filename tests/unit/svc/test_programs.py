@@ -42,7 +42,7 @@ def places(event: dict[str, Any]) -> list[tuple[str, str, bool]]:
     return [(frame["function"], frame["file"], frame["inApp"]) for frame in event["error"]["stack"]]
 
 
-def test_crashing_script(ingest: Ingest, tmp_path: Path) -> None:
+def test_crash_of_a_script_arrives_and_is_printed_as_before(ingest: Ingest, tmp_path: Path) -> None:
     done = run(
         ingest,
         tmp_path,
@@ -62,7 +62,7 @@ def test_crashing_script(ingest: Ingest, tmp_path: Path) -> None:
     assert event["error"]["stack"][0]["preContext"][-1] == "def pay():"
 
 
-def test_threaded_program(ingest: Ingest, tmp_path: Path) -> None:
+def test_error_of_a_thread_arrives(ingest: Ingest, tmp_path: Path) -> None:
     done = run(
         ingest,
         tmp_path,
@@ -85,7 +85,7 @@ def test_threaded_program(ingest: Ingest, tmp_path: Path) -> None:
     assert {(file, in_app) for _, file, in_app in places(event)[1:]} == {("threading.py", False)}
 
 
-def test_asyncio_program(ingest: Ingest, tmp_path: Path) -> None:
+def test_errors_of_tasks_arrive(ingest: Ingest, tmp_path: Path) -> None:
     done = run(
         ingest,
         tmp_path,
@@ -119,7 +119,7 @@ def test_asyncio_program(ingest: Ingest, tmp_path: Path) -> None:
     assert ("main", "program.py", True) in places(second)
 
 
-def test_forked_program(ingest: Ingest, tmp_path: Path) -> None:
+def test_forked_process_sends_its_own_events_and_no_others(ingest: Ingest, tmp_path: Path) -> None:
     done = run(
         ingest,
         tmp_path,
@@ -152,7 +152,9 @@ def test_forked_program(ingest: Ingest, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.parametrize("where", ["program", "worker"])
-def test_processes_of_multiprocessing(ingest: Ingest, tmp_path: Path, method: str, where: str) -> None:
+def test_error_of_a_process_of_multiprocessing_arrives(
+    ingest: Ingest, tmp_path: Path, method: str, where: str
+) -> None:
     done = run(
         ingest,
         tmp_path,
@@ -177,7 +179,7 @@ def test_processes_of_multiprocessing(ingest: Ingest, tmp_path: Path, method: st
     assert only(ingest)["error"]["stack"][0]["function"] == "work"
 
 
-def test_error_that_cannot_be_raised_anywhere(ingest: Ingest, tmp_path: Path) -> None:
+def test_error_that_cannot_be_raised_anywhere_arrives(ingest: Ingest, tmp_path: Path) -> None:
     done = run(
         ingest,
         tmp_path,
@@ -209,7 +211,7 @@ def test_error_in_an_exit_handler_is_captured_by_hand_still(ingest: Ingest, tmp_
     assert only(ingest)["error"]["message"] == "on the way out"
 
 
-def test_infinite_recursion(ingest: Ingest, tmp_path: Path) -> None:
+def test_infinite_recursion_arrives_with_a_bounded_stack(ingest: Ingest, tmp_path: Path) -> None:
     run(ingest, tmp_path, "def again(n):\n    again(n + 1)\n\nagain(0)\n")
     event = only(ingest)
     assert event["error"]["type"] == "RecursionError"

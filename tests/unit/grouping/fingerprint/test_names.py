@@ -30,7 +30,7 @@ from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
         ("", ""),
     ],
 )
-def test_javascript_functions(sent: str, name: str) -> None:
+def test_javascript_functions_lose_what_engines_and_builders_add(sent: str, name: str) -> None:
     assert javascript.function_name(sent) == name
 
 
@@ -70,7 +70,7 @@ def test_javascript_functions(sent: str, name: str) -> None:
         ("jquery-3.7.1.min.js", "jquery-3.7.1.min.js"),
     ],
 )
-def test_javascript_files(path: str, name: str) -> None:
+def test_javascript_files_lose_hosts_hashes_and_ids(path: str, name: str) -> None:
     assert javascript.file_name(path) == name
 
 
@@ -121,7 +121,7 @@ def test_frames_of_builds_are_recognised(path: str, line: int, column: int, mini
         ("Shop.Cart.Total[System.String](System.Int32 id)", "Shop.Cart.Total"),
     ],
 )
-def test_jvm_functions(sent: str, name: str) -> None:
+def test_jvm_functions_lose_what_compilers_and_obfuscators_make(sent: str, name: str) -> None:
     assert jvm.function_name(sent) == name
 
 
@@ -192,7 +192,7 @@ def test_jvm_machinery_is_skipped(function: str) -> None:
         ("main.glob..func1", "main.glob..func1"),
     ],
 )
-def test_native_functions(sent: str, name: str) -> None:
+def test_native_functions_lose_parameters_and_what_compilers_add(sent: str, name: str) -> None:
     assert native.function_name(sent) == name
 
 
@@ -245,7 +245,7 @@ def test_names_of_an_app_are_places(name: str) -> None:
         ("_CartState.build.<anonymous closure>", "_CartState.build"),
     ],
 )
-def test_functions_of_other_languages(sent: str, name: str) -> None:
+def test_functions_of_other_languages_are_those_that_somebody_named(sent: str, name: str) -> None:
     assert scripts.function_name(sent) == name
 
 
@@ -258,7 +258,7 @@ def test_functions_of_other_languages(sent: str, name: str) -> None:
         (r"C:\shop\pay.php", "shop/pay.php"),
     ],
 )
-def test_files_of_other_languages(path: str, name: str) -> None:
+def test_files_of_other_languages_keep_their_folder(path: str, name: str) -> None:
     assert scripts.file_name(path) == name
 
 
