@@ -1,7 +1,5 @@
 """Merging and unmerging: right counts at every step, each change told once, in whatever portions the work is done."""
 
-import pytest
-
 from processors.aggregator.totals import figures
 from schemas.ids import hex64
 from schemas.issues import DeltaRecord, IssueRecord
@@ -53,21 +51,6 @@ async def test_a_merged_issue_shows_all_events_and_the_other_says_where_it_went(
     for other in (2, 3):
         assert world.issue(other).merged_into == id_of(1)
         assert sums(world.issue(other)) == (other, other, {RELEASE: other})
-
-
-async def test_events_of_both_fingerprints_count_where_they_are_shown_and_where_they_came() -> None:
-    world = await with_issues(1, 2)
-    await merged(world, 1, 2)
-    await events(world, 2, 5, first_user=50)
-    await events(world, 1, 4, first_user=50)
-    assert sums(world.issue(1)) == (12, 12, {RELEASE: 12})
-    assert world.issue(2).events == 7
-    assert sums(await unmerged(world, 1, 2)) == (5, 5, {RELEASE: 5})
-    alone = world.issue(2)
-    assert (alone.merged_into, alone.fingerprints) == (None, (hex64(2),))
-    assert sums(alone) == (7, 7, {RELEASE: 7})
-    await events(world, 2, 1, first_user=90)
-    assert (world.issue(1).events, world.issue(2).events) == (5, 8)
 
 
 async def test_merge_and_unmerge_leave_the_issue_as_it_was() -> None:
@@ -149,26 +132,6 @@ async def test_a_change_that_was_passed_on_is_not_made_to_the_part_when_it_comes
     world.ask(id_of(2), "update", {"assignee": "bob"}, command)
     await world.settle()
     assert (world.issue(1).assignee, world.issue(2).assignee) == ("bob", None)
-
-
-async def test_two_issues_that_are_merged_into_each_other_at_once_do_not_both_vanish() -> None:
-    world = await with_issues(1, 2)
-    world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
-    world.ask(id_of(2), "merge", {"issues": [id_of(1)]})
-    await world.settle()
-    both = world.issue(1), world.issue(2)
-    assert None in {one.merged_into for one in both}
-    assert not any(one.life.pending for one in both)
-
-
-@pytest.mark.parametrize("order", [(1, 2, 3), (3, 2, 1), (2, 1, 3)])
-async def test_a_ring_of_merges_leaves_one_issue_that_has_what_it_shows(order: tuple[int, ...]) -> None:
-    world = await with_issues(1, 2, 3)
-    for at, one in enumerate(order):
-        world.ask(id_of(one), "merge", {"issues": [id_of(order[(at + 1) % 3])]})
-    await world.settle(limit=1)
-    shown = [i for i in map(world.issue, order) if i.merged_into is None]
-    assert sum(one.events for one in shown) == 6
 
 
 async def test_a_merge_that_a_rebuild_undid_is_made_when_its_command_comes_again() -> None:
