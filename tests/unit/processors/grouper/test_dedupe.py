@@ -1,7 +1,7 @@
 """Deduplication: a function of the log's prefix, and of nothing else."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import pytest
 from hypothesis import given
@@ -99,11 +99,6 @@ def pass_days(dedupe: Dedupe, offset: int, days: int) -> int:
     return offset
 
 
-def test_second_event_with_same_id_is_dropped() -> None:
-    dedupe = Dedupe(DAYS)
-    assert [one(dedupe, 1, START), one(dedupe, 1, START)] == [True, False]
-
-
 def test_an_id_is_remembered_for_the_whole_window() -> None:
     dedupe = Dedupe(DAYS)
     one(dedupe, 1, START)
@@ -164,29 +159,21 @@ def entry(first: int, last: int, batch_start: int | None = None) -> DedupEntry:
     return DedupEntry(START, first if batch_start is None else batch_start, made)
 
 
-def test_the_last_take_is_forwarded_again() -> None:
-    resumed = replay_start([entry(0, 9), entry(10, 14, 10), entry(15, 19, 10)], 0)
-    assert resumed.next_offset == 10
-    assert sorted(resumed.decided) == list(range(10, 20))
+REPLAYS = {
+    "the last take is forwarded again": ([entry(0, 9), entry(10, 14, 10), entry(15, 19, 10)], 0, 10, range(10, 20)),
+    "nothing is recorded": ([], 5, None, ()),
+    "back to a hole; what is recorded behind it is kept": (
+        [entry(0, 4), entry(8, 9), entry(10, 12)], 0, 5, range(8, 13)
+    ),
+    "missing at the head is a hole": ([entry(8, 9)], 3, 3, range(8, 10)),
+    "before the start of the log nothing is missed": ([entry(8, 9), entry(10, 11)], 8, 10, range(10, 12)),
+    "the log begins after all entries": ([entry(0, 9)], 50, 50, ()),
+}  # fmt: skip
 
 
-def test_without_entries_processing_begins_at_the_start_of_the_log() -> None:
-    assert replay_start([], 5).next_offset is None
-
-
-def test_processing_goes_back_to_a_hole_and_keeps_what_is_recorded_behind_it() -> None:
-    resumed = replay_start([entry(0, 4), entry(8, 9), entry(10, 12)], 0)
-    assert resumed.next_offset == 5
-    assert sorted(resumed.decided) == [8, 9, 10, 11, 12]
-
-
-def test_missing_entries_at_the_head_are_a_hole() -> None:
-    assert replay_start([entry(8, 9)], 3).next_offset == 3
-
-
-def test_what_lies_before_the_start_of_the_log_is_not_missed() -> None:
-    assert replay_start([entry(8, 9), entry(10, 11)], 8).next_offset == 10
-
-
-def test_a_log_that_begins_after_all_entries_is_read_from_its_start() -> None:
-    assert replay_start([entry(0, 9)], 50).next_offset == 50
+@pytest.mark.parametrize(("entries", "start", "next_offset", "decided"), REPLAYS.values(), ids=REPLAYS)
+def test_a_replay_begins_where_something_may_be_missing(
+    entries: list[DedupEntry], start: int, next_offset: int | None, decided: Iterable[int]
+) -> None:
+    resumed = replay_start(entries, start)
+    assert (resumed.next_offset, sorted(resumed.decided)) == (next_offset, list(decided))
