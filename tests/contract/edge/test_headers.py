@@ -26,7 +26,7 @@ from tests.edge_events import encoded
 )
 @pytest.mark.holds("protocol 5", "contract 2.4")
 async def test_header_of_a_declared_form_is_accepted(edge: LiveEdge, name: str, value: str) -> None:
-    assert (await edge.post(encoded(), headers=edge.headers(**{name: value}))).status == 202
+    assert (await edge.post(encoded(), headers=edge.headers(None, **{name: value}))).status == 202
     assert edge.stored()[0].sdk == (value if name == "Svc_Sdk" else "svc-js/1.2.3")
 
 

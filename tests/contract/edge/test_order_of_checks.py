@@ -51,7 +51,7 @@ async def answer_to_head(
     """What comes for a head without a body: an answer that doesn't wait for one."""
     reader, writer = await edge.connect()
     try:
-        writer.write(head(edge, f"Content-Length: {length}", *lines, headers=edge.headers(**headers)))
+        writer.write(head(edge, f"Content-Length: {length}", *lines, headers=edge.headers(None, **headers)))
         return await read_answer(reader)
     finally:
         writer.close()
