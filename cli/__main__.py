@@ -31,6 +31,7 @@ COMMANDS = {
     "rebuild": "cli.rebuild.command:rebuild",
     "reconcile": "cli.reconcile:reconcile",
     "topics": "cli.topics:topics",
+    "trace": "cli.trace.command:trace",
     "issues": "cli.issues:issues",
     "analysts": "cli.analysts:analysts",
     "erase": "cli.erase.command:erase",

@@ -18,8 +18,10 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
+from click.testing import CliRunner
 
 from bench.chaos.__main__ import prepare
+from cli.__main__ import svc
 from cli.demo.checks import ReadApi
 from cli.demo.sample_events import fresh, load_samples
 from cli.projects import CreatedProject, create_project
@@ -188,6 +190,12 @@ async def test_an_event_comes_back_from_the_read_api_as_it_was_sent(
         answer = await eventually(found, 60)
     assert answer["event"] == event
     assert answer["sdk"] == SDK
+    command = ["trace", event["id"], "--json"]
+    traced = await asyncio.to_thread(CliRunner(env=dict(stack.environ)).invoke, svc, command)
+    assert traced.exit_code == 0, traced.output
+    shown = json.loads(traced.output)["steps"]
+    assert [step["stage"] for step in shown] == ["edge", "events", "grouped", "ClickHouse"]
+    assert shown[-1]["what"] == f"stored, issue {answer['issueId']}"
 
 
 async def test_the_commands_of_the_readme_send_events(running: tuple[Stack, Supervisor]) -> None:

@@ -1,0 +1,1 @@
+"""`svc trace`: what happened to one event."""

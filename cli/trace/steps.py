@@ -1,0 +1,82 @@
+"""What the records of the topics say about one event. Pure."""
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from broker.types import Record
+from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
+from schemas.dead_letters import from_headers, replayed_before
+from schemas.ids import hex64, issue_id
+
+
+class Step(Struct, frozen=True):
+    """One thing that happened in a stage, at Unix milliseconds; None where no time is known."""
+
+    at_ms: int | None
+    stage: str
+    what: str
+
+
+class Copy(Struct, frozen=True):
+    """One appearance of the event in `events`: a client that repeats a request makes several."""
+
+    partition: int
+    offset: int
+    at_ms: int
+    position: int
+    events: int
+    event: ChunkEvent
+
+    def steps(self) -> list[Step]:
+        where = (
+            f"partition {self.partition}, offset {self.offset}, event {self.position + 1} of {self.events}"
+        )
+        return [
+            Step(self.event.received_ms, "edge", f"accepted from {self.event.sdk}"),
+            Step(self.at_ms, "events", where),
+        ]
+
+
+def copies(record: Record, project: int, event_id: bytes) -> Iterator[Copy]:
+    """Its appearances in a record of `events`. Raises ValueError for a record that isn't one."""
+    if event_id not in (record.value or b""):
+        return
+    events = decode_chunk(record.value)
+    for position, event in enumerate(events):
+        if event.id == event_id and event.project == project:
+            yield Copy(record.partition, record.offset, record.timestamp, position, len(events), event)
+
+
+def decision(record: Record, copy: Copy) -> Step | None:
+    """What the grouper decided about a copy, if a record of `grouped` says it. Raises ValueError for a record that isn't one."""
+    if copy.event.id not in (record.value or b""):
+        return None
+    chunk = decode_grouped(record.value)
+    if (chunk.partition, chunk.offset) != (copy.partition, copy.offset):
+        return None
+    where = f"partition {record.partition}, offset {record.offset}"
+    if copy.position not in chunk.kept:
+        return Step(record.timestamp, "grouped", f"{where}: a repeated id, dropped")
+    grouping = chunk.groupings[chunk.grouping_of[chunk.kept.index(copy.position)]]
+    issue = hex64(issue_id(copy.event.project, grouping.fingerprint))
+    return Step(
+        record.timestamp,
+        "grouped",
+        f"{where}: new, fingerprint {hex64(grouping.fingerprint)} by {grouping.version} {grouping.rule}, issue {issue}",
+    )
+
+
+def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | None:
+    """What a dead letter says, if it is of the event or of a record that has it."""
+    if replayed_before(record.headers) is not None:
+        return None
+    dead, _ = from_headers(record.headers)
+    positions = {(copy.partition, copy.offset) for copy in found}
+    if event_id not in (record.value or b"") and (dead.partition, dead.offset) not in positions:
+        return None
+    return Step(
+        record.timestamp,
+        "dead-letters",
+        f"offset {record.offset}: from {dead.topic} {dead.partition}/{dead.offset}, {dead.stage}: {dead.reason}",
+    )
