@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from grouping.fingerprint import fingerprint
-from grouping.rules import UNTOUCHED, CompiledRule, CompiledRules, compile_rules
+from grouping.rules import UNTOUCHED, CompiledRule, CompiledRules, RuleOutcome, compile_rules
 from query.event_view import EventView, from_json
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import decode, event, frame
@@ -24,16 +24,21 @@ def grouped(sent: dict[str, Any], *rules: GroupingRule) -> tuple[str, tuple[str,
     return found.rule, found.parts
 
 
-def test_the_first_rule_that_sets_a_fingerprint_decides_it() -> None:
-    rules = compile_rules(
-        [
-            rule("other", "type:RangeError", fingerprint=("a",)),
-            rule("one", fingerprint=("b",)),
-            rule("two", fingerprint=("c",)),
-        ]
-    )
-    outcome = rules.apply(VIEW)
-    assert (outcome.rule, outcome.fingerprint) == ("one", ("b",))
+RULES: dict[str, tuple[list[GroupingRule], RuleOutcome]] = {
+    "the first that sets a fingerprint decides it": (
+        [rule("other", "type:RangeError", fingerprint=("a",)), rule("one", fingerprint=("b",)), rule("two", fingerprint=("c",))],
+        RuleOutcome("one", ("b",)),
+    ),
+    "none matches": ([rule("r", "type:RangeError", fingerprint=("x",))], UNTOUCHED),
+    "a disabled one is not asked": ([rule("r", fingerprint=("x",), enabled=False)], UNTOUCHED),
+    "a fingerprint of blanks is none": ([rule("r", fingerprint=("", " "))], UNTOUCHED),
+    "a discard ends them": ([rule("drop", discard=True), rule("later", fingerprint=("x",))], RuleOutcome("drop", discard=True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rules", "outcome"), RULES.values(), ids=RULES)
+def test_rules_are_asked_in_their_order(rules: list[GroupingRule], outcome: RuleOutcome) -> None:
+    assert compile_rules(rules).apply(VIEW) == outcome
 
 
 @pytest.mark.parametrize(
@@ -49,22 +54,6 @@ def test_the_first_rule_that_sets_a_fingerprint_decides_it() -> None:
 )
 def test_rules_match_by_the_query_language(match: str) -> None:
     assert compile_rules([rule("r", match, fingerprint=("x",))]).apply(VIEW).rule == "r"
-
-
-def test_where_no_rule_matches_nothing_is_touched() -> None:
-    assert compile_rules([rule("r", "type:RangeError", fingerprint=("x",))]).apply(VIEW) is UNTOUCHED
-
-
-def test_a_disabled_rule_is_not_asked() -> None:
-    rules = compile_rules([rule("r", fingerprint=("x",), enabled=False)])
-    assert not rules
-    assert rules.apply(VIEW) is UNTOUCHED
-
-
-def test_a_discard_ends_the_rules() -> None:
-    outcome = compile_rules([rule("drop", discard=True), rule("later", fingerprint=("x",))]).apply(VIEW)
-    assert outcome.discard
-    assert (outcome.rule, outcome.fingerprint) == ("drop", ())
 
 
 def test_a_rule_that_does_not_parse_is_disabled_with_its_error_and_the_rest_go_on() -> None:
@@ -91,10 +80,6 @@ def test_a_rule_that_fails_on_an_event_is_skipped_for_that_one_alone() -> None:
     assert (skipped.name, reason) == ("bad", "failed on an event: ZeroDivisionError: TypeError")
     assert rules.apply(VIEW).rule == "fine"
     assert rules.apply(EventView(type="RangeError")).rule == "bad"
-
-
-def test_a_fingerprint_of_blanks_is_none() -> None:
-    assert compile_rules([rule("r", fingerprint=("", " "))]).apply(VIEW) is UNTOUCHED
 
 
 def test_default_in_a_rule_is_the_computed_fingerprint() -> None:

@@ -19,21 +19,21 @@ def rules(**set_: Any) -> CompiledRules:
     return compile_rules([GroupingRule("mine", "type:TypeError", **set_)])
 
 
-def test_without_a_stack_the_message_decides() -> None:
-    found = grouped(event(message="order 81 lost"))
-    assert found.rule == "message"
-    assert found.parts == ("type TypeError", "message order <*> lost")
-
-
-def test_a_stack_decides_before_the_message() -> None:
-    found = grouped(event(stack=STACK))
-    assert found.rule == "stack"
-    assert "frame pay in pay.js" in found.parts
-
-
-def test_a_clients_fingerprint_decides_before_the_stack() -> None:
-    found = grouped(event(stack=STACK, fingerprint=["payments", "down"]))
-    assert (found.rule, found.parts) == ("client", ("given payments", "given down"))
+@pytest.mark.parametrize(
+    ("sent", "rule", "part"),
+    [
+        (event(message="order 81 lost"), "message", "message order <*> lost"),
+        (event(message="order 81 lost", stack=STACK), "stack", "frame pay in pay.js"),
+        (event(stack=STACK, fingerprint=["payments", "down"]), "client", "given down"),
+    ],
+    ids=["message", "stack", "client"],
+)
+def test_client_decides_before_the_stack_and_the_stack_before_the_message(
+    sent: dict[str, Any], rule: str, part: str
+) -> None:
+    found = grouped(sent)
+    assert (found.rule, len(found.parts)) == (rule, 3 if rule == "stack" else 2)
+    assert part in found.parts
 
 
 def test_a_projects_rule_decides_before_the_client() -> None:

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,31 +43,44 @@ def test_nothing_of_a_query_stands_in_the_text(text: str) -> None:
         assert "Z" in "".join(map(str, values.values())).upper()
 
 
-def test_a_hostile_value_travels_as_a_parameter() -> None:
-    sql, values = condition(f'a:"{write_literal(HOSTILE)}"')
-    assert "DROP" not in sql
-    assert f"a={HOSTILE}" in values.values()
+PAIRS = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)), "
+"""The expression of the tags' index."""
+CONDITIONS: dict[str, tuple[str, dict[str, int], list[object]]] = {
+    "a hostile value travels as a parameter": (f'a:"{write_literal(HOSTILE)}"', {"DROP": 0}, [f"a={HOSTILE}"]),
+    "a tag is asked by its index": ("feature:checkout", {f"(has({PAIRS}{{p1:String}}))": 1}, ["feature=checkout"]),
+    "several values of a tag are asked by its index": (
+        "feature:[cart, checkout] OR tier:pro",
+        {f"hasAny({PAIRS}": 1},
+        [["feature=cart", "feature=checkout", "tier=pro"]],
+    ),
+    "a pair that could be read in two ways is checked again": (
+        'tags["a=b"]:c', {"mapContains(tags, {p0:String}) AND tags[{p0:String}] = ": 1}, []
+    ),
+    "what asks about the issue inside an alternative costs one look at the issues": (
+        "is:open OR events:>5 OR feature:checkout", {"FROM issues FINAL": 1}, []
+    ),
+    "an event without a known issue is judged as by the evaluator": ("-is:open", {"(fingerprint NOT IN (": 1}, []),
+    "many words of which one must be there are one search": (
+        " OR ".join(f"W{n}" for n in range(20)) + " OR feature:a",
+        {"multiSearchAny(lower(message)": 1, "LIKE": 0},
+        [[f"w{n}" for n in range(20)]],
+    ),
+    "many words that must be absent are one search": (
+        " ".join(f"-w{n}" for n in range(20)) + " feature:a",
+        {"(NOT ((multiSearchAny(lower(message)": 1, "LIKE": 0},
+        [],
+    ),
+    "few words are looked for by the index": ("w1 OR w2", {"multiSearchAny": 0, "lower(message) LIKE": 2}, []),
+}  # fmt: skip
 
 
-def test_a_tag_is_asked_by_the_expression_of_its_index() -> None:
-    sql, values = condition("feature:checkout")
-    assert sql == "(has(arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)), {p1:String}))"
-    assert values["p1"] == "feature=checkout"
-
-
-def test_a_pair_that_could_be_read_in_two_ways_is_checked_again() -> None:
-    sql, _ = condition('tags["a=b"]:c')
-    assert "mapContains(tags, {p0:String}) AND tags[{p0:String}] = " in sql
-
-
-def test_what_asks_about_the_issue_inside_an_alternative_costs_one_look_at_the_issues() -> None:
-    sql, _ = condition("is:open OR events:>5 OR feature:checkout")
-    assert sql.count("FROM issues FINAL") == 1
-
-
-def test_an_event_without_a_known_issue_is_judged_as_by_the_evaluator() -> None:
-    sql, _ = condition("-is:open")
-    assert sql.startswith("(fingerprint NOT IN (")
+@pytest.mark.parametrize(("typed", "pieces", "given_values"), CONDITIONS.values(), ids=CONDITIONS)
+def test_condition_has_these_pieces_and_values(
+    typed: str, pieces: dict[str, int], given_values: list[object]
+) -> None:
+    sql, values = condition(typed)
+    assert {piece: sql.count(piece) for piece in pieces} == pieces
+    assert all(value in values.values() for value in given_values)
 
 
 def test_a_question_about_issues_alone_is_asked_of_their_columns() -> None:
@@ -75,28 +89,3 @@ def test_a_question_about_issues_alone_is_asked_of_their_columns() -> None:
     assert "assignee != ''" in sql
     assert "NOT (users < {p" in sql
     assert "(last_seen > {p" in sql
-
-
-def test_many_words_of_which_one_must_be_there_are_one_search() -> None:
-    sql, values = condition(" OR ".join(f"W{n}" for n in range(20)) + " OR feature:a")
-    assert sql.count("multiSearchAny(lower(message)") == 1
-    assert "LIKE" not in sql
-    assert [f"w{n}" for n in range(20)] in values.values()
-
-
-def test_many_words_that_must_be_absent_are_one_search() -> None:
-    sql, _ = condition(" ".join(f"-w{n}" for n in range(20)) + " feature:a")
-    assert sql.startswith("(NOT ((multiSearchAny(lower(message)")
-    assert "LIKE" not in sql
-
-
-def test_few_words_are_looked_for_by_the_index() -> None:
-    sql, _ = condition("w1 OR w2")
-    assert "multiSearchAny" not in sql
-    assert sql.count("lower(message) LIKE") == 2
-
-
-def test_several_values_of_a_tag_are_asked_by_the_expression_of_its_index() -> None:
-    sql, values = condition("feature:[cart, checkout] OR tier:pro")
-    assert sql.count("hasAny(arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)), ") == 1
-    assert ["feature=cart", "feature=checkout", "tier=pro"] in values.values()
