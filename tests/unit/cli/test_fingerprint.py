@@ -89,29 +89,27 @@ def test_a_dropped_event_is_printed_as_such(tmp_path: Path) -> None:
     assert json.loads(run("--rules", rules, file).stdout)["discard"] is True
 
 
-def test_an_invalid_rule_is_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "code", "complaint"),
+    [
+        ([{"name": "broken", "match": "((", "discard": True}], 1, "rules[0].match: at position 2"),
+        (
+            [{"name": "many", "match": "", "notInApp": [f"*{n}*" for n in range(251)]}],
+            1,
+            "at most 250 patterns",
+        ),
+        ({"name": "not a list"}, 2, ""),
+    ],
+    ids=["invalid", "above a limit", "no rules"],
+)
+def test_rules_that_cannot_be_tried_are_reported(
+    tmp_path: Path, given: object, code: int, complaint: str
+) -> None:
     rules = tmp_path / "rules.json"
-    rules.write_text('[{"name": "broken", "match": "((", "discard": true}]')
+    rules.write_text(json.dumps(given))
     result = run("--rules", rules, WRITTEN)
-    assert result.exit_code == 1
-    assert "rules[0].match: at position 2" in result.stderr
-
-
-def test_rules_above_a_limit_are_reported_by_name(tmp_path: Path) -> None:
-    rules = tmp_path / "rules.json"
-    patterns = [f"*{n}*" for n in range(251)]
-    rules.write_text(json.dumps([{"name": "many", "match": "", "notInApp": patterns}]))
-    result = run("--rules", rules, WRITTEN)
-    assert result.exit_code == 1
-    assert "at most 250 patterns" in result.stderr
-
-
-def test_a_file_that_holds_no_rules_ends_with_status_2(tmp_path: Path) -> None:
-    rules = tmp_path / "rules.json"
-    rules.write_text('{"name": "not a list"}')
-    result = run("--rules", rules, WRITTEN)
-    assert result.exit_code == 2
-    assert len(result.stderr.splitlines()) == 1
+    assert (result.exit_code, len(result.stderr.splitlines())) == (code, 1)
+    assert complaint in result.stderr
 
 
 def test_explanations_show_groups_with_their_parts() -> None:

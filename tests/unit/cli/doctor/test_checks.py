@@ -1,7 +1,9 @@
 """Doctor's checks that need no server."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -42,20 +44,30 @@ def test_missing_address_is_reported() -> None:
     assert "SVC_CLICKHOUSE_URL" in check_clickhouse("")[0].fix
 
 
-def test_closed_port_is_distinguished_from_an_unknown_host() -> None:
-    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="127.0.0.1:1"))
-    assert "nothing listens on 127.0.0.1:1" in finding.message
-    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092"))
-    assert "name no-such-host.invalid is unknown" in finding.message
-    (finding,) = check_clickhouse("http://svc:x@127.0.0.1:1/svc")
-    assert "nothing answers at 127.0.0.1:1" in finding.message
-    (finding,) = check_clickhouse("http://svc:x@no-such-host.invalid:8123/svc")
-    assert "name in no-such-host.invalid:8123 is unknown" in finding.message
-
-
-def test_malformed_address_is_reported() -> None:
-    (finding,) = check_clickhouse("clickhouse://somewhere")
-    assert "must be http(s)://" in finding.message
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (
+            partial(check_kafka, KafkaSettings(kafka_bootstrap="127.0.0.1:1")),
+            "nothing listens on 127.0.0.1:1",
+        ),
+        (
+            partial(check_kafka, KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092")),
+            "name no-such-host.invalid is unknown",
+        ),
+        (partial(check_clickhouse, "http://svc:x@127.0.0.1:1/svc"), "nothing answers at 127.0.0.1:1"),
+        (
+            partial(check_clickhouse, "http://svc:x@no-such-host.invalid:8123/svc"),
+            "name in no-such-host.invalid:8123 is unknown",
+        ),
+        (partial(check_clickhouse, "clickhouse://somewhere"), "must be http(s)://"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_distinguished(
+    found: Callable[[], list[Finding]], message: str
+) -> None:
+    (finding,) = found()
+    assert message in finding.message
 
 
 @pytest.fixture
@@ -64,28 +76,24 @@ def tls_listener(tmp_path: Path) -> Iterator[TlsListener]:
         yield listener
 
 
-def test_tls_listener_is_distinguished_from_a_plain_one(tls_listener: TlsListener) -> None:
-    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address))
-    assert f"{tls_listener.address} speaks TLS" in finding.message
-    assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.fix
-
-
-def test_certificate_of_an_unknown_authority_is_reported(tls_listener: TlsListener) -> None:
-    (finding,) = check_kafka(
-        KafkaSettings(kafka_bootstrap=tls_listener.address, kafka_security_protocol="SSL")
-    )
-    assert "certificate" in finding.message
-    assert "SVC_KAFKA_CA_FILE" in finding.fix
-
-
-def test_unreadable_ca_file_is_reported(tls_listener: TlsListener, tmp_path: Path) -> None:
-    settings = KafkaSettings(
-        kafka_bootstrap=tls_listener.address,
-        kafka_security_protocol="SSL",
-        kafka_ca_file=str(tmp_path / "nowhere.pem"),
-    )
-    (finding,) = check_kafka(settings)
-    assert "the CA file can't be read" in finding.message
+@pytest.mark.parametrize(
+    ("security", "message", "fix"),
+    [
+        ({}, " speaks TLS", "SVC_KAFKA_SECURITY_PROTOCOL"),
+        ({"kafka_security_protocol": "SSL"}, "certificate", "SVC_KAFKA_CA_FILE"),
+        (
+            {"kafka_security_protocol": "SSL", "kafka_ca_file": "/nowhere.pem"},
+            "the CA file can't be read",
+            "",
+        ),
+    ],
+)
+def test_what_is_wrong_with_tls_is_distinguished(
+    tls_listener: TlsListener, security: dict[str, Any], message: str, fix: str
+) -> None:
+    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address, **security))
+    assert message in finding.message
+    assert fix in finding.fix
 
 
 def test_bad_certificate_is_reported_despite_another_good_broker(tls_listener: TlsListener) -> None:

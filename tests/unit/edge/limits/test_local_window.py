@@ -39,7 +39,7 @@ def now(window: LocalWindow, token: str, limit: int) -> int:
     limit=st.integers(1, 5),
     steps=st.lists(st.integers(0, 40 * SECOND), min_size=1, max_size=60),
 )
-@pytest.mark.holds("protocol 8")
+@pytest.mark.holds("protocol 8", "contract 2.11")
 def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, steps: list[int]) -> None:
     clock = Clock()
     admitted: deque[int] = deque()
@@ -56,29 +56,6 @@ def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, st
             else:
                 left_us = admitted[0] + 60 * SECOND - clock.us
                 assert wait_ms == -(-left_us // 1000)
-
-
-@pytest.mark.holds("contract 2.11")
-def test_refused_requests_do_not_count(tmp_path: Path) -> None:
-    clock = Clock()
-    window = LocalWindow(tmp_path, clock)
-    assert [now(window, "t", 2) for _ in range(2)] == [0, 0]
-    clock.us += 30 * SECOND
-    assert [now(window, "t", 2) for _ in range(1000)] == [30_000] * 1000
-    clock.us += 30 * SECOND
-    assert [now(window, "t", 2) > 0 for _ in range(3)] == [False, False, True]
-
-
-def test_waiting_as_long_as_told_is_enough_and_a_millisecond_less_is_not(tmp_path: Path) -> None:
-    clock = Clock()
-    window = LocalWindow(tmp_path, clock)
-    now(window, "t", 1)
-    clock.us += 123_456
-    wait_ms = now(window, "t", 1)
-    clock.us += (wait_ms - 1) * 1000
-    assert now(window, "t", 1) > 0
-    clock.us += 1000
-    assert now(window, "t", 1) == 0
 
 
 def test_tokens_have_windows_of_their_own(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -24,42 +25,31 @@ def table(folder: Path, parts: list[str], lines: list[str]) -> Path:
     return log
 
 
-def test_token_with_its_part_stays(tmp_path: Path) -> None:
-    log = table(tmp_path, ["202601_1_1_0"], [entry("202601_1_1_0")])
-    assert prune_tokens(tmp_path) == 0
-    assert log.read_text() == entry("202601_1_1_0")
+ONE, TWO, NINE = (entry(f"202601_{number}_{number}_0") for number in (1, 2, 9))
+PRUNED = {
+    "a token with its part stays": (["202601_1_1_0"], [ONE], [ONE]),
+    "a part that was merged into another covers its token": (["202601_1_9_2"], [TWO, NINE], [TWO, NINE]),
+    "a part that was never renamed into place covers nothing": (
+        ["202601_1_1_0", "tmp_insert_202601_2_2_0", "detached"], [ONE, TWO], [ONE]
+    ),
+    "a part of another partition covers nothing": (["202602_1_9_1"], [TWO], []),
+    "a half written last line goes": (["202601_1_1_0"], [ONE, "1\t202601_1"], [ONE]),
+}  # fmt: skip
 
 
-def test_token_whose_part_was_merged_into_another_stays(tmp_path: Path) -> None:
-    table(tmp_path, ["202601_1_9_2"], [entry("202601_3_3_0"), entry("202601_9_9_0")])
-    assert prune_tokens(tmp_path) == 0
-
-
-def test_token_whose_part_was_never_renamed_into_place_goes(tmp_path: Path) -> None:
-    lines = [entry("202601_1_1_0"), entry("202601_2_2_0", "lost")]
-    log = table(tmp_path, ["202601_1_1_0", "tmp_insert_202601_2_2_0", "detached"], lines)
-    assert prune_tokens(tmp_path) == 1
-    assert log.read_text() == lines[0]
-
-
-def test_part_of_another_partition_covers_nothing(tmp_path: Path) -> None:
-    table(tmp_path, ["202602_1_9_1"], [entry("202601_2_2_0")])
-    assert prune_tokens(tmp_path) == 1
-
-
-def test_half_written_last_line_goes(tmp_path: Path) -> None:
-    log = table(tmp_path, ["202601_1_1_0"], [entry("202601_1_1_0"), "1\t202601_1"])
-    assert prune_tokens(tmp_path) == 1
-    assert log.read_text() == entry("202601_1_1_0")
+@pytest.mark.parametrize(("parts", "lines", "left"), PRUNED.values(), ids=PRUNED)
+def test_tokens_without_a_part_go(
+    tmp_path: Path, parts: list[str], lines: list[str], left: list[str]
+) -> None:
+    assert prune_tokens(tmp_path) == 0, "without tables"
+    log = table(tmp_path, parts, lines)
+    assert prune_tokens(tmp_path) == len(lines) - len(left)
+    assert log.read_text() == "".join(left)
 
 
 def test_entry_that_takes_a_token_back_stays_without_a_part() -> None:
     line = entry("202601_4_4_0", operation="2")
     assert valid_lines([line], []) == [line]
-
-
-def test_directory_without_tables_is_no_error(tmp_path: Path) -> None:
-    assert prune_tokens(tmp_path) == 0
 
 
 def test_names_of_other_directories_are_no_parts() -> None:
