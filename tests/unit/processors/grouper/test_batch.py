@@ -12,7 +12,7 @@ from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.replay import replay_start
-from processors.positions import OffsetGap, SourceRecord, new_records
+from processors.positions import SourceRecord, new_records
 from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.processors.grouper.grouper_world import no_steps
@@ -88,17 +88,6 @@ def test_a_record_of_nothing_new_is_recorded_and_not_forwarded() -> None:
 def test_the_same_id_in_another_project_is_another_event() -> None:
     output = run(fresh(), [source(0, [carried(1, project=1), carried(1, project=2)])])
     assert output.new == 2
-
-
-def test_a_repeated_record_is_dropped() -> None:
-    state = fresh()
-    run(state, [source(0, [carried(1)])])
-    assert new_records("events", 0, state.next_offset, [source(0, [carried(1)])]) == []
-
-
-def test_a_missing_record_is_a_gap() -> None:
-    with pytest.raises(OffsetGap):
-        run(fresh(), [source(0, [carried(1)]), source(2, [carried(2)])])
 
 
 def test_outcomes_of_a_record_add_up() -> None:
@@ -228,18 +217,6 @@ def test_a_successor_forwards_the_last_batch_as_it_was_and_goes_on_alike(
         size = later.pop() if later else len(sources)
         done.append(run(successor, sources[successor.next_offset : successor.next_offset + size]))
     assert published(done) == whole
-
-
-def test_what_was_left_unforwarded_by_two_crashes_is_forwarded() -> None:
-    """The first after [0, 1] was recorded; the second after [1, 2] was, of which only 2 was new to the records."""
-    sources = [source(o, [carried(o)]) for o in range(3)]
-    entries = run(fresh(), sources[:2]).entries
-    again = fresh(0)
-    again.decided = replay_start(entries, 0).decided
-    run(again, sources[:1])
-    entries += run(again, sources[1:]).entries
-    assert replay_start(entries, 0).next_offset == 1
-    assert sorted(replay_start(entries, 0).decided) == [1, 2]
 
 
 @settings(deadline=None)

@@ -113,13 +113,6 @@ def test_an_id_is_forgotten_a_day_after_the_window() -> None:
     assert one(dedupe, 1, START + (DAYS + 1) * DAY_MS, offset)
 
 
-def test_one_record_far_ahead_makes_no_id_new() -> None:
-    dedupe = Dedupe(DAYS)
-    one(dedupe, 1, START, 10 * DAY_RECORDS)
-    assert not one(dedupe, 1, START + 9 * DAY_MS, 20 * DAY_RECORDS)
-    assert not one(dedupe, 1, START + 2000, 30 * DAY_RECORDS)
-
-
 @given(st.lists(st.integers(-400 * DAY_MS, 400 * DAY_MS), min_size=1, max_size=DAYS))
 def test_whatever_the_timestamps_an_id_outlives_many_records_for_each_day(stamps: list[int]) -> None:
     dedupe = Dedupe(DAYS)
