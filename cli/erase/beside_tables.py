@@ -123,7 +123,7 @@ def erase_project(tools: EraseTools, project: int, record: Project | None, agree
     if issues:
         tools.say("redacting its issues")
         redaction = RedactData(wholly=True)
-        _redact(tools, project, f"erase-{project}", [(issue, redaction) for issue in issues])
+        send_redactions(tools, project, f"erase-{project}", [(issue, redaction) for issue in issues])
         _settle(tools, tools.groups)
 
     def remove_record() -> None:
@@ -155,10 +155,12 @@ def _redescribe(tools: EraseTools, project: int, erasure: str, issues: list[Issu
         (issue.issue, RedactData(event=issue.erased, newest=issue.newest, message=issue.message))
         for issue in issues
     ]
-    _redact(tools, project, f"erase-{erasure}", changes)
+    send_redactions(tools, project, f"erase-{erasure}", changes)
 
 
-def _redact(tools: EraseTools, project: int, name: str, changes: list[tuple[str, RedactData]]) -> None:
+def send_redactions(
+    tools: EraseTools, project: int, name: str, changes: list[tuple[str, RedactData]]
+) -> None:
     """Send redact commands to the processors; `name` makes a repetition idempotent."""
     at = iso(time.time_ns() // 1_000_000)
     commands = [

@@ -153,7 +153,7 @@ async def none_interrupted(need: Need) -> None:
     tps = await _partitions(need.processors, name_of(need.processors, Topic.EVENTS))
     committed = await _commits(need.processors, need.processors.processors_app, tps)
     async with reading(need.processors) as consumer:
-        stored = await _sources(need, consumer)
+        stored = await source_ends(need, consumer)
     if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
         raise click.ClickException(
             "the processors have ended in the middle of a batch, whose counts may be missing: "
@@ -186,11 +186,11 @@ async def _covered(need: Need, *topics: Topic) -> Covered:
             f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` reports no lag"
         )
     async with reading(need.processors) as consumer:
-        events = await _sources(need, consumer)
+        events = await source_ends(need, consumer)
     return Covered(events, await _deltas(need, list(events)))
 
 
-async def _sources(need: Need, consumer: Consumer) -> dict[int, int]:
+async def source_ends(need: Need, consumer: Consumer) -> dict[int, int]:
     """The last source offset that the writer has stored of each partition, -1 for none."""
     topic = name_of(need.writer, Topic.GROUPED)
     tps = await _partitions(need.processors, topic)

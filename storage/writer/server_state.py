@@ -42,11 +42,12 @@ def server_state(client: Client) -> ServerState:
             tuple(last.get(table, 0) for table in TABLES),
             0 if paused else last.get(_PAUSES, 0) + 1,
         ),
-        tuple(_window(engines.get(table, "")) for table in TABLES),
+        tuple(deduplication_window(engines.get(table, "")) for table in TABLES),
     )
 
 
-def _window(engine: str) -> int:
+def deduplication_window(engine: str) -> int:
+    """How many inserts a table of this engine remembers, by its full definition."""
     match = _WINDOW.search(engine)
     if match:
         return int(match[1])
