@@ -53,43 +53,33 @@ def test_before_init_everything_does_nothing() -> None:
     assert svc.stats() == {}
 
 
-def test_set_user_stores_id_name_and_anonymous_as_given(start: Start, sent: Sent) -> None:
+USERS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]] = {
+    "as given": (
+        {"id": " 42 ", "name": "Jo Smith", "anonymous": False},
+        {"id": " 42 ", "name": "Jo Smith", "anonymous": False},
+    ),
+    "without what is not known": ({"id": "42", "email": "jo@example.com", "ip": "10.0.0.1"}, {"id": "42"}),
+    "null clears": (None, None),
+}
+
+
+@pytest.mark.parametrize(("user", "wire"), USERS.values(), ids=USERS)
+def test_set_user_replaces_the_user(
+    start: Start, sent: Sent, user: dict[str, Any] | None, wire: dict[str, Any] | None
+) -> None:
     start()
-    svc.set_user({"id": " 42 ", "name": "Jo Smith", "anonymous": False})
-    assert sent()["user"] == {"id": " 42 ", "name": "Jo Smith", "anonymous": False}
+    svc.set_user({"id": "before", "name": "before"})
+    svc.set_user(user)
+    assert sent().get("user") == wire
 
 
-def test_set_user_with_null_clears_the_user(start: Start, sent: Sent) -> None:
-    start()
-    svc.set_user({"id": "42"})
-    svc.set_user(None)
-    assert "user" not in sent()
-
-
-def test_set_user_leaves_out_what_it_does_not_know(start: Start, sent: Sent) -> None:
-    start()
-    svc.set_user({"id": "42", "email": "jo@example.com", "ip": "10.0.0.1"})
-    assert sent()["user"] == {"id": "42"}
-
-
-def test_set_tag_rides_on_every_later_event(start: Start, sent: Sent) -> None:
+def test_tags_ride_on_every_later_event_merged_until_they_are_cleared(start: Start, sent: Sent) -> None:
     start()
     assert "tags" not in sent()
-    svc.set_tag("plan", "pro")
-    assert sent()["tags"] == {"plan": "pro"}
-    assert sent()["tags"] == {"plan": "pro"}
-
-
-def test_set_tags_merges_and_later_values_win(start: Start, sent: Sent) -> None:
-    start()
     svc.set_tag("plan", "free")
+    assert [sent()["tags"] for _ in range(2)] == [{"plan": "free"}] * 2
     svc.set_tags({"plan": "pro", "region": "eu"})
     assert sent()["tags"] == {"plan": "pro", "region": "eu"}
-
-
-def test_clear_tags_removes_all(start: Start, sent: Sent) -> None:
-    start()
-    svc.set_tags({"a": "1", "b": "2"})
     svc.clear_tags()
     assert "tags" not in sent()
 

@@ -34,32 +34,21 @@ class Taker:
             raise self.error
 
 
-async def test_full_chunk_leaves_at_once() -> None:
+@pytest.mark.parametrize(
+    ("limits", "sizes"),
+    [
+        (ChunkLimits(events=3, linger_ms=60_000), [10, 10, 10]),
+        (ChunkLimits(bytes=100, linger_ms=60_000), [60, 60]),
+        (ChunkLimits(bytes=100, linger_ms=60_000), [1000]),
+        (ChunkLimits(linger_ms=1), [10]),
+    ],
+    ids=["events", "bytes", "an event larger than a chunk", "linger time"],
+)
+async def test_chunk_leaves_at_the_first_of_its_limits(limits: ChunkLimits, sizes: list[int]) -> None:
     taker = Taker()
-    chunker = Chunker(taker, ChunkLimits(events=3, linger_ms=60_000))
-    waits = [add(chunker, 0, 4, event(n)) for n in range(3)]
-    await asyncio.gather(*waits)
-    assert [len(events) for _, _, events in taker.chunks] == [3]
-
-
-async def test_chunk_leaves_when_its_bytes_are_enough() -> None:
-    taker = Taker()
-    chunker = Chunker(taker, ChunkLimits(bytes=100, linger_ms=60_000))
-    await asyncio.gather(add(chunker, 0, 4, event(1, 60)), add(chunker, 0, 4, event(2, 60)))
-    assert len(taker.chunks) == 1
-
-
-async def test_event_larger_than_a_chunk_is_a_chunk_of_its_own() -> None:
-    taker = Taker()
-    chunker = Chunker(taker, ChunkLimits(bytes=100, linger_ms=60_000))
-    await add(chunker, 0, 4, event(1, 1000))
-    assert [len(events) for _, _, events in taker.chunks] == [1]
-
-
-async def test_lone_event_leaves_after_the_linger_time() -> None:
-    taker = Taker()
-    await add(Chunker(taker, ChunkLimits(linger_ms=1)), 0, 4, event(1))
-    assert len(taker.chunks) == 1
+    chunker = Chunker(taker, limits)
+    await asyncio.gather(*(add(chunker, 0, 4, event(n, size)) for n, size in enumerate(sizes)))
+    assert [len(events) for _, _, events in taker.chunks] == [len(sizes)]
 
 
 async def test_partitions_gather_apart_and_keep_their_order() -> None:
