@@ -44,7 +44,7 @@ test-unit: .venv/installed-test  ## the tests that need nothing
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
 
-test-chart: .venv/installed-test  ## the Helm chart and the alert rules, with helm, promtool and the schemas of Kubernetes
+test-chart: .venv/installed-test  ## the Helm chart, alert rules and Grafana dashboards, with helm, Prometheus and the schemas of Kubernetes
 	@.ci/chart
 
 demo: .venv/installed  ## everything on this machine with sample events; ARGS=--exit ends by itself

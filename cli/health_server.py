@@ -8,6 +8,7 @@ from aiohttp import web
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
+from broker.process_metrics import add_process_metrics
 from schemas.errors import CannotRun
 from schemas.health import Health
 
@@ -45,6 +46,7 @@ async def serving_health(
     host: str, port: int, setting: str, health: Health, registry: CollectorRegistry
 ) -> AsyncIterator[int]:
     """Listen while the block runs; yields the port (a free one for 0). Raises CannotRun, naming the port's setting."""
+    add_process_metrics(registry)
     runner = web.AppRunner(health_app(health, registry), access_log=None, handle_signals=False)
     await runner.setup()
     try:

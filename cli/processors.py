@@ -4,7 +4,7 @@ import asyncio
 import signal
 
 import click
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry
 
 from cli import process
 from cli.health_server import serving_health
@@ -35,8 +35,6 @@ async def _main(settings: ProcessorsSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     health, registry = Health(settings.instance), CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=registry)
     host, port = settings.processors_health_host, settings.processors_health_port
     url = settings.clickhouse_url
     stored_ids = StoredIds(url, health) if url else None

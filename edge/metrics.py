@@ -5,10 +5,8 @@ counters of dead workers remain in the sums. A single process keeps them in memo
 """
 
 import os
-import platform
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from prometheus_client import (
@@ -20,6 +18,8 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.multiprocess import MultiProcessCollector
+
+from broker.process_metrics import set_build_info
 
 MULTIPROCESS: Final = "PROMETHEUS_MULTIPROC_DIR"
 OTHER: Final = "other"
@@ -117,7 +117,7 @@ class EdgeMetrics:
         build = Gauge(
             "svc_build_info", "Constant 1.", ["version", "python"], multiprocess_mode="max", registry=registry
         )
-        build.labels(_version(), platform.python_version()).set(1)
+        set_build_info(build)
         self._sdk = BoundedLabel()
         self._children: dict[tuple[str, str, str, str], Callable[[float], None]] = {}
         self._answers: dict[tuple[str, int], Callable[[], None]] = {}
@@ -153,10 +153,3 @@ class EdgeMetrics:
         combined = CollectorRegistry()
         MultiProcessCollector(combined, path=directory)  # type: ignore[no-untyped-call]
         return generate_latest(combined)
-
-
-def _version() -> str:
-    try:
-        return version("svc-service")
-    except PackageNotFoundError:
-        return "unknown"

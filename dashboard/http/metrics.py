@@ -8,6 +8,8 @@ from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from broker.process_metrics import add_process_metrics
+
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -16,6 +18,7 @@ class DashboardMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        add_process_metrics(self.registry)
         counter = partial(Counter, registry=self.registry)
         self.requests = counter(
             "svc_dashboard_requests", "Responses by route, method and status", ["route", "method", "status"]

@@ -6,11 +6,12 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import sys
 import textwrap
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import aiohttp
 import pytest
 import pytest_asyncio
+import yaml
 from click.testing import CliRunner
 
 from bench.chaos.__main__ import prepare
@@ -27,12 +29,14 @@ from cli.demo.sample_events import fresh, load_samples
 from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
 from cli.send.sender import Sender
+from local.ports import free_port
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.environment import load
-from schemas.settings import MigrateSettings
+from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from tests.eventually import eventually
 from tests.servers import CACHE, new_database, new_prefix
+from tests.unit.docker.test_chart import queries
 
 SDK = "e2e/1"
 ROOT = Path(__file__).parents[2]
@@ -196,6 +200,71 @@ async def test_an_event_comes_back_from_the_read_api_as_it_was_sent(
     shown = json.loads(traced.output)["steps"]
     assert [step["stage"] for step in shown] == ["edge", "events", "grouped", "ClickHouse"]
     assert shown[-1]["what"] == f"stored, issue {answer['issueId']}"
+
+
+NEVER_HAPPENED = re.compile(
+    r"insert_failures|dead_letters|missing_rights|audit_difference|connections_ended|outcome!="
+)
+"""Metrics with labels that have no value before something fails."""
+
+
+async def test_every_query_of_the_grafana_dashboards_is_answered(
+    running: tuple[Stack, Supervisor], tmp_path: Path
+) -> None:
+    prometheus = shutil.which("prometheus")
+    if prometheus is None:
+        pytest.skip("prometheus is not on this machine: `.ci/chart` brings it")
+    stack, _ = running
+    project = await project_of(stack)
+    processors, writer = load(ProcessorsSettings, stack.environ), load(WriterSettings, stack.environ)
+    addresses = [url.removeprefix("http://") for url in (stack.ingest_url, stack.dashboard_url)]
+    addresses += [
+        f"127.0.0.1:{port}" for port in (processors.processors_health_port, writer.writer_health_port)
+    ]
+    jobs = [{"job_name": "svc", "scrape_interval": "1s", "static_configs": [{"targets": addresses}]}]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": jobs}))
+    address = f"127.0.0.1:{free_port()}"
+    command = [
+        prometheus,
+        f"--config.file={tmp_path}/prometheus.yml",
+        f"--storage.tsdb.path={tmp_path}/data",
+        f"--web.listen-address={address}",
+    ]
+    with (tmp_path / "log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
+    try:
+        async with aiohttp.ClientSession(f"http://{address}") as session, session_of(stack) as reader:
+
+            async def answer(query: str) -> list[Any]:
+                try:
+                    async with session.get("/api/v1/query", params={"query": query}) as response:
+                        body = await response.json()
+                except aiohttp.ClientConnectionError:
+                    return []
+                assert body["status"] == "success", (query, body)
+                found: list[Any] = body["data"]["result"]
+                return found
+
+            async def unanswered() -> list[str]:
+                return [
+                    query
+                    for query in queries()
+                    if not await answer(query) and not NEVER_HAPPENED.search(query)
+                ]
+
+            async def all_answered() -> bool:
+                events = fresh(load_samples()[:3], datetime.now(UTC), random.Random())
+                await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))
+                async with reader.get(f"/api/v1/projects/{project.id}/issues"):
+                    pass
+                return not await unanswered()
+
+            with suppress(AssertionError):
+                await eventually(all_answered, 60)
+            assert await unanswered() == []
+    finally:
+        process.terminate()
+        await process.wait()
 
 
 async def test_the_commands_of_the_readme_send_events(running: tuple[Stack, Supervisor]) -> None:

@@ -13,6 +13,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from cli.__main__ import COMMANDS
+from dashboard.http.metrics import DashboardMetrics
 from edge.metrics import EdgeMetrics
 from processors.metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
@@ -26,6 +27,7 @@ KUBERNETES = ("1.27", "1.30", "1.34", "1.37")
 EVERYTHING = {
     "podMonitor": {"enabled": True},
     "prometheusRule": {"enabled": True},
+    "dashboards": {"enabled": True},
     "networkPolicy": {"enabled": True, "edgePorts": [6379]},
     "certificates": "certificates",
     "priorityClassName": "high",
@@ -109,7 +111,9 @@ def test_each_process_runs_its_command_and_none_can_write_to_its_root(objects: l
 
 def test_every_setting_exists_and_secrets_come_from_files(objects: list[dict[str, Any]]) -> None:
     known = variables()
-    plain = [key for one in objects if one["kind"] == "ConfigMap" for key in one["data"]]
+    plain = [
+        key for one in objects if one["kind"] == "ConfigMap" for key in one["data"] if key[-5:] != ".json"
+    ]
     for _, pod in pods(objects):
         for given in pod["containers"][0]["env"]:
             name = given["name"]
@@ -201,14 +205,29 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 
 
-def test_every_metric_of_the_alerts_exists() -> None:
-    edge, others = EdgeMetrics().registry, CollectorRegistry()
+def queries() -> Iterator[str]:
+    """Those of the dashboards."""
+    for path in sorted((CHART / "files" / "dashboards").glob("*.json")):
+        for panel in json.loads(path.read_text())["panels"]:
+            yield from (target["expr"] for target in panel.get("targets", ()))
+
+
+def test_every_metric_of_alerts_and_dashboards_exists() -> None:
+    others = CollectorRegistry()
     ProcessorsMetrics(others)
     WriterMetrics(others)
     known = {"svc_missing_rights"}
-    for family in (*edge.collect(), *others.collect()):
+    for family in (
+        *EdgeMetrics().registry.collect(),
+        *DashboardMetrics().registry.collect(),
+        *others.collect(),
+    ):
         known |= {family.name, f"{family.name}_total", f"{family.name}_bucket"}
-    used = {name for rule in alerts() for name in re.findall(r"\bsvc_\w+", rule["expr"])}
+    used = {
+        name
+        for text in (*(rule["expr"] for rule in alerts()), *queries())
+        for name in re.findall(r"\bsvc_\w+", text)
+    }
     assert used <= known
 
 

@@ -1,0 +1,25 @@
+"""Metrics that every process has: what runs, and what it costs."""
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
+
+
+def running_version() -> str:
+    """The service's version, if it is installed."""
+    try:
+        return version("svc-service")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def set_build_info(gauge: Gauge) -> None:
+    """1 under the running versions."""
+    gauge.labels(running_version(), platform.python_version()).set(1)
+
+
+def add_process_metrics(registry: CollectorRegistry) -> None:
+    """CPU time, memory and files of this process, and its `svc_build_info`."""
+    ProcessCollector(registry=registry)
+    set_build_info(Gauge("svc_build_info", "Constant 1.", ["version", "python"], registry=registry))
