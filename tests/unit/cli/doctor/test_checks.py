@@ -83,7 +83,7 @@ def tls_listener(tmp_path: Path) -> Iterator[TlsListener]:
         ({"kafka_security_protocol": "SSL"}, "certificate", "SVC_KAFKA_CA_FILE"),
         (
             {"kafka_security_protocol": "SSL", "kafka_ca_file": "/nowhere.pem"},
-            "the CA file can't be read",
+            "the files for TLS can't be read",
             "",
         ),
     ],
