@@ -90,9 +90,18 @@ class Activity(Struct, frozen=True, rename="camel"):
     data: dict[str, Any] = {}
 
 
-OutcomeKind = Literal[
-    "accepted", "duplicate", "invalid", "tooLarge", "rateLimited", "deadLettered", "ruleSkipped"
-]
+Refusal = Literal["invalid", "tooLarge", "rateLimited"]
+"""How the edge ends an event that it doesn't accept."""
+OutcomeKind = Literal["accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped"]
+OUTCOME_LABELS: Final[dict[str, str]] = {
+    "accepted": "Accepted",
+    "duplicate": "Duplicate",
+    "invalid": "Invalid",
+    "tooLarge": "Too large",
+    "rateLimited": "Rate limited",
+    "deadLettered": "Dead-lettered",
+}
+"""The outcomes of events, for people, in the order of pages."""
 RULE_SKIPPED: Final = "ruleSkipped"
 """Not an outcome of events: counts those on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
@@ -12,23 +11,15 @@ from dashboard.pages.render import page
 from dashboard.projects import project_of
 from dashboard.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.view.charts import outcomes_chart
+from schemas.issues import OUTCOME_LABELS
 from schemas.times import iso
 from storage.answers import Interval, OutcomeCount
 from storage.reader.count_calls import CountOutcomes
 from storage.reader.ranges import UNIT_MS
 
-LABELS: Final = {
-    "accepted": "Accepted",
-    "duplicate": "Duplicate",
-    "invalid": "Invalid",
-    "tooLarge": "Too large",
-    "rateLimited": "Rate limited",
-    "deadLettered": "Dead-lettered",
-}
-
 
 class SdkRow(Struct, frozen=True):
-    """Counts of one SDK, in the order of `LABELS`."""
+    """Counts of one SDK, in the order of `OUTCOME_LABELS`."""
 
     sdk: str
     counts: list[int]
@@ -61,7 +52,7 @@ async def show(request: web.Request) -> web.Response:
         active="outcomes",
         time_range=time_range,
         durations=DURATIONS,
-        labels=LABELS,
+        labels=OUTCOME_LABELS,
         totals=_counts(whole.outcomes),
         rows=_by_sdk(whole.outcomes),
         reasons=_reasons(whole.outcomes),
@@ -82,7 +73,7 @@ def _times(time_range: PageRange, now_ms: int, unit: int) -> list[str]:
 
 
 def _counts(outcomes: Sequence[OutcomeCount]) -> list[int]:
-    return [sum(row.count for row in outcomes if row.outcome == name) for name in LABELS]
+    return [sum(row.count for row in outcomes if row.outcome == name) for name in OUTCOME_LABELS]
 
 
 def _by_sdk(outcomes: Sequence[OutcomeCount]) -> list[SdkRow]:
@@ -93,7 +84,7 @@ def _by_sdk(outcomes: Sequence[OutcomeCount]) -> list[SdkRow]:
 
 def _reasons(outcomes: Sequence[OutcomeCount]) -> list[ReasonRow]:
     rows = [
-        ReasonRow(LABELS.get(row.outcome, row.outcome), row.reason, row.sdk, row.count)
+        ReasonRow(OUTCOME_LABELS.get(row.outcome, row.outcome), row.reason, row.sdk, row.count)
         for row in outcomes
         if row.outcome not in {"accepted", "duplicate"}
     ]

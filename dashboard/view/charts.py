@@ -1,12 +1,13 @@
 """Charts as inline SVG, styled by classes: the content security policy forbids inline styles."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from markupsafe import Markup
 from msgspec import Struct
 
 from dashboard.view.text import plural
+from schemas.issues import Refusal
 from schemas.times import from_ms, parse_iso
 from storage.answers import Interval, OutcomeCount, Series
 
@@ -14,7 +15,7 @@ SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 28
 CHART_WIDTH: Final = 720
 CHART_HEIGHT: Final = 120
-REFUSED: Final = ("invalid", "tooLarge", "rateLimited", "deadLettered")
+REFUSED: Final = (*get_args(Refusal), "deadLettered")
 _FORMATS: Final[dict[str, str]] = {"minute": "%b %-d, %H:%M", "hour": "%b %-d, %H:%M", "day": "%b %-d"}
 
 

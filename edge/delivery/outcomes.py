@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
@@ -17,13 +17,11 @@ from broker.errors import SinkUnavailable
 from edge.delivery.sink import Sink
 from edge.metrics import BoundedLabel
 from schemas.ids import uuid7
-from schemas.issues import Outcome, encode_json
+from schemas.issues import Outcome, Refusal, encode_json
 from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
-
-Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 
 _FLUSH_SECONDS: Final = 5.0
 _MAX_UNSENT: Final = 20_000

@@ -7,7 +7,7 @@ from typing import Any, Final
 from aiohttp import web
 from msgspec import Struct
 
-from edge.delivery.outcomes import OutcomeReporter, Refusal
+from edge.delivery.outcomes import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
 from edge.http import responses
 from edge.http.authentication import authenticate
@@ -31,6 +31,7 @@ from edge.validation.validate import (
     validate_single,
 )
 from schemas.errors import Detail, RejectedEvent, WireError
+from schemas.issues import Refusal
 from schemas.limits import Limit
 from schemas.projects import Project
 
