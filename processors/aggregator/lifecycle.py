@@ -1,7 +1,12 @@
 """The state machine of an issue, driven by commands and events in the order of the log. Pure.
 
-open → resolved, ignored (by command) · resolved → open and regressed (by an event after the fix) · ignored → open (by an event
-that reaches the agreed limit) · resolved, ignored → open (by command).
+| state    | command resolve       | command ignore        | command reopen  | an event                                        |
+| -------- | --------------------- | --------------------- | --------------- | ----------------------------------------------- |
+| open     | resolved              | ignored               | open            | open                                            |
+| resolved | resolved, another fix | ignored               | open, reopened  | after the fix: open, regressed                  |
+| ignored  | resolved              | ignored, other limits | open, reopened  | that reaches the limit: open, reopened          |
+
+`_BY_COMMAND` has the columns of the commands, `_BY_EVENT` the rows of the last one.
 """
 
 from collections.abc import Sequence
@@ -32,7 +37,9 @@ class LifecycleChange(NamedTuple):
 def update(record: IssueRecord, command: Command, data: UpdateData) -> LifecycleChange:
     """Apply a command of kind `update`; setting the current state again is no change."""
     activities: list[Activity] = []
-    changed, kind, details = _status(record, data)
+    changed, kind, details = (
+        (record, None, {}) if data.wanted is None else _BY_COMMAND[data.wanted](record, data)
+    )
     if kind is not None:
         activities.append(by_command(record, command, kind, details))
     if data.assignee is not UNSET and data.assignee != changed.assignee:
@@ -56,11 +63,7 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
 
 def judge(record: IssueRecord, news: News, origin: str = "") -> LifecycleChange:
     """Judge the state of an issue after an increment. `origin` names the merged issue that received it."""
-    if record.status == "resolved":
-        return _resolved(record, news, origin)
-    if record.status == "ignored" and record.ignore_until is not None:
-        return _ignored(record, news, origin)
-    return LifecycleChange(record)
+    return _BY_EVENT[record.status](record, news, origin)
 
 
 def regresses(fix: Fix | None, release: str) -> bool:
@@ -89,21 +92,17 @@ def _remembered(older: Sequence[str]) -> tuple[str, ...]:
     return tuple(highest(older)[-MAX_OLDER:])
 
 
-def _status(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
-    """The record with the wanted status; the activity's kind (None where nothing changes) and data."""
-    wanted = data.wanted
-    if wanted == "resolved":
-        return _resolve(record, data)
-    if wanted == "ignored":
-        return _ignore(record, data)
-    if wanted == "open" and record.status != "open":
-        return opened(record, regressed=False), "reopened", {}
-    return record, None, {}
+_Outcome = tuple[IssueRecord, ActivityKind | None, dict[str, Any]]
+"""The record after a command; the activity's kind (None where nothing changes) and data."""
 
 
-def _resolve(
-    record: IssueRecord, data: UpdateData
-) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
+def _reopen(record: IssueRecord, data: UpdateData) -> _Outcome:  # noqa: ARG001
+    return (
+        (record, None, {}) if record.status == "open" else (opened(record, regressed=False), "reopened", {})
+    )
+
+
+def _resolve(record: IssueRecord, data: UpdateData) -> _Outcome:
     resolved_in = None if data.resolved_in is UNSET else data.resolved_in
     if record.status == "resolved" and record.resolved_in == resolved_in and resolved_in != NEXT:
         return record, None, {}
@@ -118,7 +117,7 @@ def _resolve(
     return changed, "resolved", {"resolvedIn": resolved_in} if resolved_in else {}
 
 
-def _ignore(record: IssueRecord, data: UpdateData) -> tuple[IssueRecord, ActivityKind | None, dict[str, Any]]:
+def _ignore(record: IssueRecord, data: UpdateData) -> _Outcome:
     given = data.ignore_until
     until = {} if not isinstance(given, IgnoreUntil) else _limits(given)
     if record.status == "ignored" and not until and record.ignore_until is None:
@@ -159,7 +158,9 @@ def _resolved(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
 
 
 def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
-    until, since = record.ignore_until or {}, record.life.ignored or Ignored()
+    if record.ignore_until is None:
+        return LifecycleChange(record)
+    until, since = record.ignore_until, record.life.ignored or Ignored()
     if "time" in until:
         reached = news.received_ms >= parse_iso(until["time"])
     elif "events" in until:
@@ -174,6 +175,14 @@ def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
         return LifecycleChange(replace(record, life=replace(record.life, ignored=since)))
     activity = _by_event(record, news, origin, "reopened", {"ignoreUntil": until})
     return LifecycleChange(opened(record, regressed=False), (activity,))
+
+
+def _open(record: IssueRecord, news: News, origin: str) -> LifecycleChange:  # noqa: ARG001
+    return LifecycleChange(record)
+
+
+_BY_COMMAND: Final = {"resolved": _resolve, "ignored": _ignore, "open": _reopen}
+_BY_EVENT: Final = {"open": _open, "resolved": _resolved, "ignored": _ignored}
 
 
 def _by_event(

@@ -1,9 +1,20 @@
 """Merging and unmerging as a pure exchange of signals between the records of two issues.
 
 An issue is a set of fingerprints. Each fingerprint's counts stay in its own record; a merged record sends its figures to the issue
-it is merged into. A merge requests each issue to join (`join`), which answers (`joined`, `refused`); an unmerge works the same way
-(`leave`, `left`). Merges stay flat: members of an issue that joins another move with it. An issue with pending requests refuses to
+it is merged into. Merges stay flat: members of an issue that joins another move with it. An issue with pending requests refuses to
 join another, so that two issues can't merge into each other.
+
+| signal  | goes from the ... to the ... | who gets it does                                             | and answers                       |
+| ------- | ---------------------------- | ------------------------------------------------------------ | --------------------------------- |
+| join    | target → issue               | becomes a member, unless it is one, or has requests pending  | joined with its figures, or refused |
+| joined  | member → target              | counts its figures; it has its members move                  | leave, if it asks no longer       |
+| refused | issue → target               | ends its request                                             |                                   |
+| move    | target → member's member     | belongs to the target from now on                            | news, or left if it is alone      |
+| news    | member → target              | counts newer figures and judges its own state                |                                   |
+| leave   | target → member              | is an issue of its own again                                 | left                              |
+| left    | member → target              | ends its request                                             |                                   |
+
+`_RECEIVERS` has the functions. Each names the merge (`join`) that it belongs to; one of an earlier merge changes nothing.
 """
 
 from collections.abc import Callable
