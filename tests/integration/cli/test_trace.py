@@ -85,5 +85,5 @@ async def test_every_copy_decision_and_dead_letter_of_an_event_is_told(
         "no new event was in its record: a repeated id, dropped",
         "partition 2, offset 1: a repeated id, dropped",
     ]
-    assert shown[-1] == ("dead-letters", f"offset 0: from {prefix}events 2/2, grouper: for the test")
+    assert ("dead-letters", f"offset 0: from {prefix}events 2/2, grouper: for the test") in shown
     assert decided in (await run(*words)).output
