@@ -5,6 +5,8 @@ RUN := .venv/bin/python
 # With the library beside the service, so that pip takes it from here and asks no index for it.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
+# What `.ci/tools` installs.
+export PATH := $(CURDIR)/.cache/tools:$(PATH)
 # Hundreds of processes start in the tests: compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 # Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
@@ -44,8 +46,9 @@ test-unit: .venv/installed-test  ## the tests that need nothing
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
 
-test-chart: .venv/installed-test  ## the Helm chart, alert rules and Grafana dashboards, with helm, Prometheus and the schemas of Kubernetes
-	@.ci/chart
+test-chart: .venv/installed-test  ## the Helm chart, alert rules and Grafana dashboards, with helm and Prometheus
+	@.ci/tools
+	@.venv/bin/pytest -q tests/unit/docker tests/e2e/test_whole_way.py -k "docker or grafana" $(ARGS)
 
 demo: .venv/installed  ## everything on this machine with sample events; ARGS=--exit ends by itself
 	@.venv/bin/svc demo $(ARGS)

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import re
-import shutil
 import signal
 import sys
 import textwrap
@@ -35,6 +34,7 @@ from local.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from tests.eventually import eventually
+from tests.programs import program
 from tests.servers import CACHE, new_database, new_prefix
 from tests.unit.docker.test_chart import queries
 
@@ -211,9 +211,7 @@ NEVER_HAPPENED = re.compile(
 async def test_every_query_of_the_grafana_dashboards_is_answered(
     running: tuple[Stack, Supervisor], tmp_path: Path
 ) -> None:
-    prometheus = shutil.which("prometheus")
-    if prometheus is None:
-        pytest.skip("prometheus is not on this machine: `.ci/chart` brings it")
+    prometheus = program("prometheus")
     stack, _ = running
     project = await project_of(stack)
     processors, writer = load(ProcessorsSettings, stack.environ), load(WriterSettings, stack.environ)

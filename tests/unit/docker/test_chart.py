@@ -1,13 +1,13 @@
-"""The Helm chart and the alert rules. `.ci/chart` brings helm, promtool and the schemas of Kubernetes; where they lack, this is skipped."""
+"""The Helm chart and the alert rules. They need helm and promtool."""
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
@@ -18,6 +18,7 @@ from edge.metrics import EdgeMetrics
 from processors.metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
 from storage.writer.metrics import WriterMetrics
+from tests.programs import program
 
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "docker" / "chart"
@@ -48,18 +49,11 @@ EVERYTHING = {
 PORTS = {"edge": 8080, "dashboard": 8081, "processors": 8082, "writer": 8083}
 
 
-def tool(name: str) -> str:
-    found = shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not on this machine: `.ci/chart` installs it")
-    return found
-
-
 def render(folder: Path, values: Mapping[str, Any], version: str = KUBERNETES[-1]) -> list[dict[str, Any]]:
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
     command = [
-        tool("helm"),
+        program("helm"),
         "template",
         "errors",
         str(CHART),
@@ -88,10 +82,9 @@ def objects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["as it is", "everything"])
 def test_kubernetes_knows_every_object(values: dict[str, Any], version: str, tmp_path: Path) -> None:
-    kubernetes = pytest.importorskip("kubernetes_validate")
     for one in render(tmp_path, values, version):
         if one["apiVersion"].split("/")[0] not in {"monitoring.coreos.com", "keda.sh"}:
-            kubernetes.validate(one, version, strict=True)
+            kubernetes_validate.validate(one, version, strict=True)
 
 
 def test_each_process_runs_its_command_and_none_can_write_to_its_root(objects: list[dict[str, Any]]) -> None:
@@ -196,7 +189,7 @@ def test_the_chart_has_the_version_of_the_service() -> None:
 
 def test_promtool_takes_the_alert_rules() -> None:
     done = subprocess.run(
-        [tool("promtool"), "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False
+        [program("promtool"), "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False
     )
     assert not done.returncode, done.stdout + done.stderr
 
