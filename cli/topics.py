@@ -3,7 +3,7 @@
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -113,18 +113,24 @@ def _of_project(line: dict[str, Any], project: str) -> bool:
 async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, project: str | None) -> int:
     """Print the current records of the topic; returns the number of invalid ones."""
     bad = 0
+    async for record in records_since(settings, topic, since):
+        bad += not _print(topic, record, project)
+    return bad
+
+
+async def records_since(
+    settings: KafkaSettings, topic: Topic, since: int | None, wanted: Callable[[int], Iterable[int]] = range
+) -> AsyncIterator[Record]:
+    """The records from a time on, or all, up to the end; `wanted` are the partitions, given their number. Raises KafkaError."""
     async with reading(settings) as consumer:
         name = name_of(settings, topic)
-        partitions = [
-            TopicPartition(name, p)
-            for p in sorted(consumer.partitions_for_topic(name) or await _fetch_partitions(consumer, name))
-        ]
+        known = consumer.partitions_for_topic(name) or await _fetch_partitions(consumer, name)
+        partitions = [TopicPartition(name, partition) for partition in wanted(len(known))]
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
         await _seek(consumer, partitions, since)
         async for record in records_before(consumer, ends):
-            bad += not _print(topic, record, project)
-    return bad
+            yield record
 
 
 async def _fetch_partitions(consumer: Consumer, name: str) -> set[int]:

@@ -54,6 +54,8 @@ def imported(file: str) -> set[str]:
             modules = {file_of(f"{node.module}.{name.name}") for name in node.names}
             there = {path for path in modules if path.endswith(".py")}
             files |= there or {file_of(node.module)}
+        elif isinstance(node, ast.Import):
+            files |= {file_of(name.name) for name in node.names if name.name.partition(".")[0] in PRODUCT}
     return files
 
 

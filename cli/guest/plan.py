@@ -61,7 +61,7 @@ def plan(
             "svc": list(writer_rights(database)),
             "svc_reader": list(reader_rights(database)),
         },
-        flows=list(_flows(edge, processors)),
+        flows=list(_flows(edge, processors, writer)),
         settings={
             name: value
             for name, value in changed.items()
@@ -72,13 +72,15 @@ def plan(
     )
 
 
-def _flows(edge: EdgeSettings, processors: ProcessorsSettings) -> Iterator[Flow]:
+def _flows(edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSettings) -> Iterator[Flow]:
+    # The struct of the dashboard needs its password, which nobody has yet.
+    dashboard = variables()["SVC_DASHBOARD_PORT"].default
     brokers = sorted({address.rpartition(":")[2] for address in edge.kafka_bootstrap.split(",") if address})
     kafka = ", ".join(brokers) or "9092"
     url = urlsplit(processors.clickhouse_url)
     clickhouse = str(url.port or (8443 if url.scheme == "https" else 8123))
     yield Flow("applications", "edge", str(edge.ingest_port), "events, over HTTP; TLS ends at your proxy")
-    yield Flow("browsers", "dashboard", "8081", "pages and the read API, behind your proxy")
+    yield Flow("browsers", "dashboard", f"{dashboard}", "pages and the read API, behind your proxy")
     for process in ("edge", "processors", "writer", "dashboard", "operator"):
         yield Flow(process, "Kafka", kafka, edge.kafka_security_protocol)
     for process in ("processors", "writer", "dashboard", "operator"):
@@ -100,7 +102,7 @@ def _flows(edge: EdgeSettings, processors: ProcessorsSettings) -> Iterator[Flow]
     yield Flow(
         "Prometheus",
         "edge, dashboard, processors, writer",
-        f"{edge.ingest_port}, 8081, 8082, 8083",
+        f"{edge.ingest_port}, {dashboard}, {processors.processors_health_port}, {writer.writer_health_port}",
         "`/metrics`",
     )
 

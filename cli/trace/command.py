@@ -11,7 +11,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
-from broker.client import administering, committed_offsets, name_of, reading, records_before
+from broker.client import administering, committed_offsets, name_of
 from broker.types import Record, TopicPartition
 from cli.console import (
     clickhouse_failure,
@@ -22,7 +22,7 @@ from cli.console import (
     print_json,
     settings_of,
 )
-from cli.topics import start_ms
+from cli.topics import records_since, start_ms
 from cli.trace.steps import Copy, Step, copies, decision, letter
 from cli.workspace import Workspace
 from schemas.ids import event_partition, hex64, issue_id
@@ -164,22 +164,14 @@ async def _records(
     settings: ProcessorsSettings, topic: Topic, project: int, event_id: bytes, begin: int
 ) -> AsyncIterator[Record]:
     """The records of an hour in which the event may be."""
-    async with reading(settings, topic) as consumer:
-        name = name_of(settings, topic)
-        partitions = consumer.partitions_for_topic(name) or {0}
-        partition = event_partition(project, event_id, len(partitions)) if topic.spread else 0
-        consumer.unsubscribe()
-        position = TopicPartition(name, partition)
-        consumer.assign([position])
-        offsets = await consumer.offsets_for_times({position: begin})
-        first = offsets[position]
-        if first is None:
+
+    def wanted(partitions: int) -> list[int]:
+        return [event_partition(project, event_id, partitions) if topic.spread else 0]
+
+    async for record in records_since(settings, topic, begin, wanted):
+        if record.timestamp > begin + _BEFORE_MS + _SPAN_MS:
             return
-        consumer.seek(position, first.offset)
-        async for record in records_before(consumer, await consumer.end_offsets([position])):
-            if record.timestamp > begin + _BEFORE_MS + _SPAN_MS:
-                return
-            yield record
+        yield record
 
 
 def _print(steps: list[Step]) -> None:
