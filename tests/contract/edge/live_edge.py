@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from io import BytesIO
@@ -34,6 +35,7 @@ from schemas.ids import new_token
 from schemas.payload import decompress
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import Topic
+from tests.eventually import eventually
 from tests.unit.edge.delivery.memory_sink import MemorySink
 
 LARGE = 1 << 20
@@ -70,6 +72,8 @@ class LiveEdge:
         self.lenient = self.add_project("2", lenient_sdks=("react-native/*",))
         self.port = 0
         self.session: aiohttp.ClientSession
+        self._sockets: list[socket.socket] = []
+        self._writers: list[asyncio.StreamWriter] = []
 
     def ingest(self, publisher: EventPublisher) -> Ingest:
         return Ingest(
@@ -128,7 +132,28 @@ class LiveEdge:
         return (await self.post(b"", "/metrics", headers={}, method="GET")).body
 
     async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self.port)
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        self._writers.append(writer)
+        return reader, writer
+
+    def connector(self) -> aiohttp.TCPConnector:
+        """For `session`."""
+
+        def new_socket(address: tuple[Any, ...]) -> socket.socket:
+            self._sockets.append(socket.socket(*address[:3]))
+            return self._sockets[-1]
+
+        return aiohttp.TCPConnector(socket_factory=new_socket)
+
+    def hang_up(self) -> None:
+        """End what a test left open."""
+        for writer in self._writers:
+            writer.transport.abort()
+
+    def are_clients_gone(self) -> bool:
+        """Whether each client's socket is closed: one that still had something to send lives on for a moment."""
+        sockets = [*self._sockets, *(writer.get_extra_info("socket") for writer in self._writers)]
+        return all(one.fileno() < 0 for one in sockets)
 
     async def post_event(self, **fields: Any) -> "Answer":
         from tests.edge_events import encoded
@@ -182,10 +207,12 @@ async def live_edge(folder: Path, loaded: bool = True, **options: Any) -> AsyncI
     await site.start()
     edge.port = edge.runner.addresses[0][1]
     try:
-        async with aiohttp.ClientSession(auto_decompress=False) as edge.session:
+        async with aiohttp.ClientSession(connector=edge.connector(), auto_decompress=False) as edge.session:
             yield edge
     finally:
+        edge.hang_up()
         await edge.runner.cleanup()
+        await eventually(edge.are_clients_gone)
         await edge.chunker.stop()
         await edge.spool.stop()
         await edge.limiter.close()

@@ -28,6 +28,7 @@ async def test_every_copy_decision_and_dead_letter_of_an_event_is_told(
         "SVC_TOPIC_PREFIX": prefix,
         "SVC_CLICKHOUSE_URL": clickhouse_database_url,
         "SVC_PROCESSORS_APP": f"{prefix}processors",
+        "COLUMNS": "200",
     }
 
     async def run(*words: str) -> Result:
