@@ -1,1 +1,0 @@
-"""`svc erase`: removes one user's events, or a whole project, from all storage."""
