@@ -150,7 +150,7 @@ class LiveEdge:
         for writer in self._writers:
             writer.transport.abort()
 
-    def are_clients_gone(self) -> bool:
+    def are_clients_closed(self) -> bool:
         """Whether each client's socket is closed: one that still had something to send lives on for a moment."""
         sockets = [*self._sockets, *(writer.get_extra_info("socket") for writer in self._writers)]
         return all(one.fileno() < 0 for one in sockets)
@@ -212,7 +212,7 @@ async def live_edge(folder: Path, loaded: bool = True, **options: Any) -> AsyncI
     finally:
         edge.hang_up()
         await edge.runner.cleanup()
-        await eventually(edge.are_clients_gone)
+        await eventually(edge.are_clients_closed)
         await edge.chunker.stop()
         await edge.spool.stop()
         await edge.limiter.close()

@@ -12,7 +12,7 @@ import svc
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
-    *("broker", "cli", "control", "dashboard", "edge", "grouping"),
+    *("broker", "cli", "control", "dashboard", "edge", "grouping", "rebuild"),
     *("local", "processors", "query", "schemas", "storage"),
 }
 
