@@ -28,13 +28,13 @@ COMMANDS = {
     "fingerprint": "cli.fingerprint:fingerprint",
     "dead-letters": "cli.dead_letters:dead_letters",
     "spool": "cli.spool:spool",
-    "rebuild": "cli.rebuild.command:rebuild",
+    "rebuild": "cli.rebuild:rebuild",
     "reconcile": "cli.reconcile:reconcile",
     "topics": "cli.topics:topics",
     "trace": "cli.trace.command:trace",
     "issues": "cli.issues:issues",
     "analysts": "cli.analysts:analysts",
-    "erase": "cli.erase.command:erase",
+    "erase": "cli.erase:erase",
     "dictionary": "cli.dictionary:dictionary",
 }
 

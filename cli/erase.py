@@ -21,19 +21,17 @@ from cli.console import (
     print_json,
     settings_of,
 )
-from cli.erase.beside_tables import (
-    EraseRefused,
+from cli.workspace import Workspace
+from control.erasure import (
     EraseTools,
     Left,
-    NotSettled,
     Report,
     erase_project,
     erase_user,
     find,
     left,
 )
-from cli.workspace import Workspace
-from schemas.errors import ChangesUnavailable, ProjectsUnavailable
+from schemas.errors import ChangesUnavailable, EraseRefused, NotSettled, ProjectsUnavailable
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from storage.client import ClickHouseError, open_client
 from storage.erase.user import UserReport

@@ -1,133 +1,17 @@
-"""`svc rebuild`: recreates a table of the processors, from the logs if they are complete, else from ClickHouse.
-
-From the logs: the table is emptied, and the processors recreate it at their next start, `seen` from `events`, `issues` from
-`issue-deltas` with the commands in it. Records forwarded again carry their source position and are dropped downstream.
-From ClickHouse: see `cli.rebuild.from_clickhouse`.
-"""
+"""`svc rebuild`: recreates a table of the processors, from the logs if they are complete, else from ClickHouse."""
 
 import asyncio
-import time
-from collections.abc import Collection
-from typing import Final
 
 import click
 
-from broker.client import administering, name_of, reading
-from broker.errors import KafkaError, TopicMissing
-from broker.topics import empty_topic
-from broker.types import Admin
+from broker.errors import KafkaError
 from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
-from cli.rebuild.from_clickhouse import (
-    Need,
-    folded,
-    issues,
-    no_issues,
-    none_interrupted,
-    position_records,
-    seen,
-    write,
-)
 from cli.workspace import Workspace
+from rebuild.from_clickhouse import Need
+from rebuild.tables import LOGS, run_rebuild
+from schemas.errors import RebuildRefused
 from schemas.settings import ProcessorsSettings, WriterSettings
-from schemas.topics import Topic
 from storage.client import ClickHouseError
-
-SESSIONS: Final = 1.5
-"""Sessions after which an ended worker is no longer a member of its group."""
-LOGS: Final = {"issues": Topic.ISSUE_DELTAS, "seen": Topic.EVENTS}
-
-
-async def count_members(admin: Admin, group: str) -> int:
-    """The number of running workers."""
-    [response] = await admin.describe_consumer_groups([group])
-    return sum(len(description["members"]) for description in response.to_object()["groups"])
-
-
-async def _wait_until_empty(admin: Admin, group: str, seconds: float) -> None:
-    """Wait until the sessions of ended workers have expired."""
-    end = time.monotonic() + seconds
-    while members := await count_members(admin, group):
-        if time.monotonic() > end:
-            raise click.ClickException(
-                f"processors are running (members of their group: {members}): stop them first"
-            )
-        await asyncio.sleep(0.5)
-
-
-async def none_working(settings: ProcessorsSettings) -> None:
-    """Raises ClickException while workers run: they would write their state back."""
-    async with administering(settings) as admin:
-        await _wait_until_empty(admin, settings.processors_app, SESSIONS * settings.kafka_session_seconds)
-
-
-async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
-    """Delete all records of a compacted topic; returns their maximum number. Raises ClickException while workers run."""
-    await none_working(settings)
-    try:
-        return await empty_topic(settings, name_of(settings, topic))
-    except TopicMissing as error:
-        raise click.ClickException(str(error)) from None
-
-
-async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
-    """Whether no record of a log has expired."""
-    async with reading(settings, topic) as consumer:
-        return not any((await consumer.beginning_offsets(consumer.assignment())).values())
-
-
-async def _is_emptied(settings: ProcessorsSettings, topic: Topic) -> bool:
-    """Whether a log has a partition of which every record has expired."""
-    async with reading(settings, topic) as consumer:
-        begins = await consumer.beginning_offsets(consumer.assignment())
-        ends = await consumer.end_offsets(consumer.assignment())
-    return any(begins[tp] == ends[tp] > 0 for tp in ends)
-
-
-async def _from_clickhouse(settings: ProcessorsSettings, table: str) -> bool:
-    """Whether the topics are not enough. For `seen`, `grouped` must say how the last events were decided."""
-    if not await _is_whole(settings, LOGS[table]):
-        return True
-    return table == "seen" and await _is_emptied(settings, Topic.GROUPED)
-
-
-async def run_rebuild(need: Need, tables: Collection[str], source: str | None) -> None:
-    """Rebuild these tables from the source; None is Kafka while it has everything, else ClickHouse."""
-    stored = source == "clickhouse"
-    if source is None:
-        stored = any([await _from_clickhouse(need.processors, table) for table in tables])
-    if stored and not need.writer.clickhouse_url:
-        raise click.ClickException(
-            "older records of the log have expired: set SVC_CLICKHOUSE_URL, or use --from topics to ignore them"
-        )
-    await none_working(need.processors)
-    if stored and "issues" not in tables:
-        await none_interrupted(need)
-    for table in tables:
-        await none_working(need.processors)
-        deleted, written = await (_issues if table == "issues" else _seen)(need, stored=stored)
-        result = (
-            f", {written} written from ClickHouse" if stored else "; the processors rebuild it at their start"
-        )
-        click.echo(f"{table}: {deleted} records removed{result}")
-
-
-async def _issues(need: Need, *, stored: bool) -> tuple[int, int]:
-    """Records removed and written. Positions are written last: before, the processors detect the incomplete table."""
-    new = await (issues(need) if stored else no_issues(need.processors))
-    deleted = await empty(need.processors, Topic.ISSUES)
-    written = await write(need.processors, Topic.ISSUES, new.records)
-    await write(need.processors, Topic.ISSUE_DELTAS, new.signals)
-    await write(need.processors, Topic.SEEN, new.positions)
-    return deleted, written
-
-
-async def _seen(need: Need, *, stored: bool) -> tuple[int, int]:
-    """Records removed and written. The positions in `issue-deltas`, which are no ids, are preserved."""
-    entries = await seen(need) if stored else []
-    positions = position_records(await folded(need.processors))
-    deleted = await empty(need.processors, Topic.SEEN)
-    await write(need.processors, Topic.SEEN, positions)
-    return deleted, await write(need.processors, Topic.SEEN, entries)
 
 
 @click.command()
@@ -149,7 +33,9 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     need_kafka(need.processors.kafka_bootstrap)
     try:
-        asyncio.run(run_rebuild(need, LOGS if table == "all" else [table], source))
+        asyncio.run(run_rebuild(need, LOGS if table == "all" else [table], source, click.echo))
+    except RebuildRefused as refusal:
+        raise click.ClickException(str(refusal)) from None
     except KafkaError as error:
         raise click.ClickException(kafka_failure(need.processors, error)) from None
     except ClickHouseError as error:

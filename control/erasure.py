@@ -1,4 +1,4 @@
-"""The part of `svc erase` outside the tables: finds the project, waits for the pipeline, removes the project's record."""
+"""Erases a user or a project: `storage.erase` for the tables, here what is beside them: the pipeline, the issues' texts, the project's record."""
 
 import asyncio
 import time
@@ -13,6 +13,7 @@ from control.issue_commands import Commands
 from control.project_edits import revoke_token
 from control.project_store import ProjectStore
 from schemas.changes import RedactData
+from schemas.errors import EraseRefused, NotSettled
 from schemas.issues import Command
 from schemas.projects import Project
 from schemas.settings import KafkaSettings
@@ -32,14 +33,6 @@ Agree = Callable[[Report, str], bool]
 _SEND_SECONDS: Final = 60.0
 _LOGS: Final = (Topic.EVENTS, Topic.GROUPED, Topic.GROUPED_EVENTS, Topic.ISSUE_DELTAS, Topic.DEAD_LETTERS)
 _LOGS_OF_PROJECTS: Final = (*_LOGS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES)
-
-
-class EraseRefused(Exception):
-    """Nothing was changed: there is no such project or user, or another erasure is in progress."""
-
-
-class NotSettled(Exception):
-    """Earlier events are still in the pipeline; the erasure can be resumed."""
 
 
 class Left(Struct, frozen=True):

@@ -1,1 +1,1 @@
-"""`svc rebuild`: recreates the processors' tables from the logs or from ClickHouse."""
+"""The tables of the processors, made anew from the logs or from ClickHouse, while the processors are stopped."""

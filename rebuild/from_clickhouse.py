@@ -9,21 +9,20 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-import click
 import msgspec
 from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, reading, records_before, writing
 from broker.consumer_lag import lags, readers
 from broker.types import Consumer, TopicPartition
-from cli.rebuild.dedup_log import IdKeys, entries
-from cli.rebuild.issues import Covered, Sources, rebuilt
-from cli.rebuild.merges import news
 from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
 from processors.grouper.event_outline import decode_event, grouping_event
+from rebuild.dedup_log import IdKeys, entries
+from rebuild.issues import Covered, Sources, rebuilt
+from rebuild.merges import news
 from schemas.chunks import SOURCE_HEADER
-from schemas.errors import BadPayload
+from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
 from schemas.payload import decompress
@@ -58,7 +57,7 @@ class Issues(NamedTuple):
 
 
 async def issues(need: Need) -> Issues:
-    """The issues. Raises ClickException if ClickHouse is incomplete, KafkaError and ClickHouseError."""
+    """The issues. Raises RebuildRefused if ClickHouse is incomplete, KafkaError and ClickHouseError."""
     covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
     covered = covered._replace(
         unread=await _unread(need.processors, covered.deltas),
@@ -149,13 +148,13 @@ async def seen(need: Need) -> list[Message]:
 
 
 async def none_interrupted(need: Need) -> None:
-    """Raise ClickException if the processors ended in the middle of a batch: its events are stored, its counts may be missing."""
+    """Raise RebuildRefused if the processors ended in the middle of a batch: its events are stored, its counts may be missing."""
     tps = await _partitions(need.processors, name_of(need.processors, Topic.EVENTS))
     committed = await _commits(need.processors, need.processors.processors_app, tps)
     async with reading(need.processors) as consumer:
         stored = await source_ends(need, consumer)
     if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
-        raise click.ClickException(
+        raise RebuildRefused(
             "the processors have ended in the middle of a batch, whose counts may be missing: "
             "start them once and stop them with SIGTERM, or, where they can't start, rebuild `all`"
         )
@@ -177,12 +176,12 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
 
 
 async def _covered(need: Need, *topics: Topic) -> Covered:
-    """The positions up to which ClickHouse has the logs. Raises ClickException if the writer is behind on one of these topics."""
+    """The positions up to which ClickHouse has the logs. Raises RebuildRefused if the writer is behind on one of these topics."""
     groups = readers(need.processors.processors_app, need.writer.writer_group)
     del groups[need.processors.processors_app]
     wanted = {group: [topic for topic in read if topic in topics] for group, read in groups.items()}
     for lag in await lags(need.writer, wanted):
-        raise click.ClickException(
+        raise RebuildRefused(
             f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` reports no lag"
         )
     async with reading(need.processors) as consumer:
@@ -210,7 +209,7 @@ async def source_ends(need: Need, consumer: Consumer) -> dict[int, int]:
 async def _last_source(consumer: Consumer, tp: TopicPartition, end: int) -> int:
     begin = (await consumer.beginning_offsets([tp]))[tp]
     if begin >= end:
-        raise click.ClickException(
+        raise RebuildRefused(
             f"the written position of {tp.topic}/{tp.partition} is unknown: its records and the writer's position are lost"
         )
     consumer.assign([tp])
@@ -259,7 +258,7 @@ async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPar
         descriptions = await admin.describe_topics([topic])
     tps = [TopicPartition(topic, p["partition"]) for p in descriptions[0]["partitions"]]
     if not tps:
-        raise click.ClickException(f"there is no topic {topic}: run `svc migrate`")
+        raise RebuildRefused(f"there is no topic {topic}: run `svc migrate`")
     return sorted(tps)
 
 

@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from cli.rebuild.merges import Merges
 from processors.aggregator.lifecycle import fix_in
 from processors.aggregator.totals import Users, recent, whole
+from rebuild.merges import Merges
 from schemas.ids import hex64, id_text, issue_id, parse_hex64, user_hash
 from schemas.issues import DeltaRecord, IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life

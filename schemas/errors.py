@@ -142,3 +142,15 @@ class ProjectsUnavailable(Exception):
 
 class CannotRun(RuntimeError):
     """A process, or a server that it needs, can't start or continue; the text says why and what to do."""
+
+
+class EraseRefused(Exception):
+    """Nothing was erased: there is no such project or user, or another erasure is in progress."""
+
+
+class NotSettled(Exception):
+    """Earlier events are still in the pipeline; the erasure can be resumed."""
+
+
+class RebuildRefused(Exception):
+    """The tables can't be rebuilt now; the text says why and what to do."""

@@ -22,11 +22,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processors": {"schemas", "broker", "grouping", "query"},
     "storage": {"schemas", "broker", "query"},
     "control": {"schemas", "broker", "query", "storage"},
+    "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage"},
     "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control"},
     "local": {"schemas", "broker", "storage"},
     "cli": {
         *("schemas", "broker", "query", "grouping", "edge", "processors"),
-        *("storage", "control", "dashboard", "local", "svc"),
+        *("storage", "control", "rebuild", "dashboard", "local", "svc"),
     },
     "svc": set(),
 }

@@ -11,7 +11,18 @@ from msgspec import Struct
 from tests.syntax import nodes
 
 ROOT = Path(__file__).parent.parent
-PRODUCT = {"broker", "cli", "control", "dashboard", "edge", "grouping", "local", "processors", "query"} | {
+PRODUCT = {
+    "broker",
+    "cli",
+    "control",
+    "dashboard",
+    "edge",
+    "grouping",
+    "local",
+    "processors",
+    "query",
+    "rebuild",
+} | {
     "schemas",
     "storage",
 }

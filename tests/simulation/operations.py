@@ -10,18 +10,17 @@ from random import Random
 from typing import Any, Final
 
 import msgspec
-from click import ClickException
 from msgspec.structs import replace
 
 from broker.consumer_lag import readers
 from cli import dead_letters, reconcile
-from cli.erase.beside_tables import EraseRefused, EraseTools, erase_user, find
-from cli.rebuild import command as rebuilding
-from cli.rebuild.from_clickhouse import Need
+from control.erasure import EraseTools, erase_user, find
 from control.issue_commands import Commands, is_made
+from rebuild.from_clickhouse import Need
+from rebuild.tables import LOGS, run_rebuild
 from schemas.changes import CommandKind
 from schemas.chunks import decode_chunk
-from schemas.errors import ChangesUnavailable
+from schemas.errors import ChangesUnavailable, EraseRefused, RebuildRefused
 from schemas.issues import Command, IssueRecord, decode_issue
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from schemas.settings import ProcessorsSettings, WriterSettings
@@ -316,11 +315,11 @@ async def rebuild(tables: Sequence[str], source: str | None) -> None:
     """`svc rebuild` of tables of the processors, which are stopped; of all tables where the command asks for it."""
     need = Need(PROCESSORS, WRITER)
     try:
-        await rebuilding.run_rebuild(need, tables, source)
-    except ClickException as error:
-        if "rebuild `all`" not in error.message:
+        await run_rebuild(need, tables, source, lambda _: None)
+    except RebuildRefused as error:
+        if "rebuild `all`" not in str(error):
             raise
-        await rebuilding.run_rebuild(need, rebuilding.LOGS, "clickhouse")
+        await run_rebuild(need, LOGS, "clickhouse", lambda _: None)
 
 
 async def replay_dead_letters() -> None:

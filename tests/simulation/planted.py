@@ -148,11 +148,9 @@ FAULTS: Final = {
     "a repair that sends nothing": Fault({"cli.reconcile.send_missing": _send_nothing}, seed=13),
     "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=4),
     "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=547),
-    "an erasure that does not redact": Fault(
-        {"cli.erase.beside_tables.send_redactions": lambda *_: None}, seed=4
-    ),
+    "an erasure that does not redact": Fault({"control.erasure.send_redactions": lambda *_: None}, seed=4),
     "a rebuild that takes ClickHouse for complete": Fault(
-        {"cli.rebuild.from_clickhouse.source_ends": _all_sources}, seed=94
+        {"rebuild.from_clickhouse.source_ends": _all_sources}, seed=94
     ),
     "erased ids that may come again": Fault(
         {"tests.simulation.erasing.Erasing._among": _among_none}, seed=853

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from cli.rebuild import from_clickhouse
+from rebuild import from_clickhouse
 from schemas.ids import is_uuid7, uuid7_ms
 from storage.repair import rebuild_queries, replay
 from tests.simulation.clickhouse_tables import Event

@@ -87,7 +87,7 @@ _GUARD: Final = "storage.writer.insert_guard.InsertGuard"
 _TOKENS: Final = "storage.writer.tokens"
 _MISSING: Final = "storage.writer.missing_rows"
 _USER: Final = "storage.erase.user"
-_REBUILD: Final = "cli.rebuild.issues"
+_REBUILD: Final = "rebuild.issues"
 
 SLIPS: Final = {
     # The edge and its spool.

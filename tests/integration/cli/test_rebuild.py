@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.rebuild.command import rebuild
+from cli.rebuild import rebuild
 from cli.workspace import Workspace
 from processors.aggregator.position import deltas_key
 from tests.integration.conftest import PARTITIONS, Start

@@ -13,7 +13,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from click.testing import CliRunner, Result
 
 from broker.consumer_lag import lags, readers
-from cli.rebuild.command import rebuild
+from cli.rebuild import rebuild
 from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.ids import uuid7

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from broker.client import administering, name_of, reading, records_before, writing
 from broker.topics import empty_topic
-from cli.rebuild.command import count_members
+from rebuild.tables import count_members
 from schemas.topics import Topic
 from storage.writer.plan import NoBlock
 from storage.writer.source import GroupedSource, Listener

@@ -5,8 +5,8 @@ import pytest
 from click.testing import CliRunner
 
 from cli.__main__ import svc
-from cli.erase.beside_tables import left
-from cli.erase.command import EraseConsole, show
+from cli.erase import EraseConsole, show
+from control.erasure import left
 from schemas.settings import KafkaSettings
 from storage.erase.project import ProjectReport
 from storage.erase.sizes import TableReport

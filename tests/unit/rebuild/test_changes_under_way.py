@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker.message import Message
-from cli.rebuild.from_clickhouse import delta_positions
-from cli.rebuild.issues import Covered, Sources, rebuilt
-from cli.rebuild.merges import news
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
+from rebuild.from_clickhouse import delta_positions
+from rebuild.issues import Covered, Sources, rebuilt
+from rebuild.merges import news
 from schemas.ids import hex64
 from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cli.rebuild.issues import Covered, Sources, rebuilt
 from processors.aggregator.fold import Fold
 from processors.aggregator.totals import Users
+from rebuild.issues import Covered, Sources, rebuilt
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
 from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
