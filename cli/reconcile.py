@@ -4,15 +4,13 @@ import asyncio
 import sys
 import time
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
-from datetime import UTC, date, datetime
 
 import click
 import msgspec
 from rich.box import SIMPLE
 from rich.table import Table
 
-from broker.consumer_lag import ConsumerLag, lags, passed, readers
+from broker.consumer_lag import ConsumerLag, lags, readers
 from broker.errors import KafkaError
 from cli.console import (
     clickhouse_failure,
@@ -28,11 +26,9 @@ from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.audit.damage import broken_parts
-from storage.client import ClickHouseError, Client, open_client
-from storage.repair.duplicates import remove_duplicates
+from storage.client import ClickHouseError, open_client
 from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
-from storage.repair.replay import replay_issues, replay_records, send_missing
-from storage.writer.repair_rollups import repair_rollups
+from storage.repair.repair import repair_differences, today
 
 _DIFFERENT = 1
 _UNSETTLED = 3
@@ -117,44 +113,6 @@ async def _drain(
         if not behind or time.monotonic() > until:
             return behind
         await asyncio.sleep(0.5)
-
-
-def repair_differences(
-    settings: WriterSettings,
-    client: Client,
-    result: Reconciliation,
-    broken: AbstractSet[str],
-    wait: float,
-) -> tuple[dict[str, int], ConsumerLag | None]:
-    """Repair duplicate and missing rows, then sums, then issues; `broken` are tables with lost parts.
-
-    Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within `wait` seconds.
-    """
-    done: dict[str, int] = {}
-    late = None
-    days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
-    for table, difference in TWICE.items():
-        if result.differs(difference):
-            done[difference], changed = remove_duplicates(client, table)
-            days |= changed
-    # Doubles hide as many missing rows of their day.
-    if done or result.differs("stored", "payloads", "issue_day"):
-        sent = asyncio.run(send_missing(settings, client, today()))
-        done |= sent
-        if sent:
-            late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
-    done |= {table: rows for table, rows in repair_rollups(client, days).items() if rows}
-    for name in ("outcomes", "issue_activity"):
-        if name in broken or (name == "outcomes" and result.differs("stored")):
-            done[name] = asyncio.run(replay_records(settings, client, name))
-    if "issues" in broken or result.differs("issues", "events without issue"):
-        done["issues"] = asyncio.run(replay_issues(settings, client))
-    return done, late
-
-
-def today() -> date:
-    """The last day that is compared, by UTC as in ClickHouse."""
-    return datetime.now(UTC).date()
 
 
 def show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from broker.consumer_lag import readers
-from cli import dead_letters, reconcile
+from broker.dead_letters import put_back
 from control.erasure import EraseTools, erase_user, find
 from control.issue_commands import Commands, is_made
 from rebuild.from_clickhouse import Need
@@ -26,6 +26,7 @@ from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_proj
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.client import open_client
+from storage.repair import repair as repairing
 from storage.repair.reconcile import compare
 from tests.simulation.clickhouse import Server
 from tests.simulation.kafka import Broker, NewRecord
@@ -305,8 +306,8 @@ class Erasures:
 def repair() -> None:
     """`svc reconcile --repair`, after parts were lost."""
     client = open_client(WRITER.clickhouse_url)
-    found = compare(client, reconcile.today())
-    reconcile.repair_differences(
+    found = compare(client, repairing.today())
+    repairing.repair_differences(
         WRITER, client, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
     )
 
@@ -324,4 +325,4 @@ async def rebuild(tables: Sequence[str], source: str | None) -> None:
 
 async def replay_dead_letters() -> None:
     """`svc dead-letters replay`."""
-    await dead_letters.put_back(WRITER, None)
+    await put_back(WRITER, None)

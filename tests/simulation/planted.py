@@ -136,7 +136,7 @@ FAULTS: Final = {
         seed=251,
     ),
     "a repair that reads to the end of the log": Fault(
-        {"cli.reconcile.send_missing": _complete_all},
+        {"storage.repair.repair.send_missing": _complete_all},
         seed=126,
     ),
     "an offset skipped after a recovery": Fault(
@@ -145,7 +145,7 @@ FAULTS: Final = {
     "a segment removed although a record is torn": Fault(
         {"edge.delivery.drain.open_segment": _open_until_damage}, seed=166
     ),
-    "a repair that sends nothing": Fault({"cli.reconcile.send_missing": _send_nothing}, seed=13),
+    "a repair that sends nothing": Fault({"storage.repair.repair.send_missing": _send_nothing}, seed=13),
     "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=4),
     "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=547),
     "an erasure that does not redact": Fault({"control.erasure.send_redactions": lambda *_: None}, seed=4),

@@ -95,7 +95,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "click.echo": lambda *_, **__: None,
         # The hash of a user's id is slow on purpose.
         "storage.erase.ledger.COST": {"n": 2, "r": 1, "p": 1},
-        "cli.reconcile.today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
+        "storage.repair.repair.today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
     }
     if schedule.shape.low:
         replacements |= {

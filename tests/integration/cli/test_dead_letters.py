@@ -56,10 +56,10 @@ async def test_what_was_put_back_is_known_when_the_offset_of_the_group_has_expir
         for _ in range(3):
             await producer.send_and_wait(prefix + "dead-letters", b"\xc1", headers=origin.headers())
     assert "2 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "2")).output
-    monkeypatch.setattr("cli.dead_letters.DEAD_LETTERS_GROUP", "one-without-offsets")
+    monkeypatch.setattr("broker.dead_letters.DEAD_LETTERS_GROUP", "one-without-offsets")
     assert len((await run(kafka_bootstrap, prefix, tmp_path, "list")).output.splitlines()) == 1
     assert "1 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output
-    monkeypatch.setattr("cli.dead_letters.DEAD_LETTERS_GROUP", "one-more-without-offsets")
+    monkeypatch.setattr("broker.dead_letters.DEAD_LETTERS_GROUP", "one-more-without-offsets")
     assert "no dead letters" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
     shown = await run(kafka_bootstrap, prefix, tmp_path, "list", "--all", "--json")
     assert len(json.loads(shown.output)["deadLetters"]) == 3
