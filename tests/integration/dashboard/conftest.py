@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from control import issue_changes
 from storage.migrations.migrate import migrate
 from storage.reader.execute import Executor, Limits
 from storage.reader.reader import Reader
@@ -15,6 +16,12 @@ from tests.integration.dashboard.stored_site import StoredSite, stored_site
 from tests.servers import new_database
 from tests.unit.dashboard import sample
 from tests.unit.dashboard.site import NOW, running_site
+
+
+@pytest.fixture(autouse=True)
+def _patient_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that stalls for a second is no silent ClickHouse."""
+    monkeypatch.setattr(issue_changes, "LOOK_SECONDS", 60.0)
 
 
 @pytest.fixture(scope="session")
