@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Awaitable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,7 +29,7 @@ from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay import ReplayBoundary
-from processors.grouper.stage import GrouperStage
+from processors.grouper.stage import GrouperStage, IdsByPartition
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 from schemas.projects import ProjectRegistry
@@ -76,7 +76,7 @@ class Shares:
 class Nothing:
     """An empty topic `grouped`, and a ClickHouse that stores nothing."""
 
-    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:  # noqa: ARG002
+    async def among(self, ids: IdsByPartition) -> set[tuple[int, bytes]]:  # noqa: ARG002
         """No id is stored."""
         return set()
 

@@ -11,6 +11,7 @@ from aiokafka.errors import for_code
 from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, reading
+from broker.rights import record_groups
 from broker.types import Admin, Consumer, TopicPartition
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
@@ -26,12 +27,13 @@ class ConsumerLag(Struct, frozen=True, rename="camel"):
     records: int
 
 
-def readers(processors: str, writer: str) -> dict[str, list[Topic]]:
+def readers(processors: str, writer: str, shards: int = 1) -> dict[str, list[Topic]]:
     """The consumer groups of the pipeline by their configured names, and the topics of each."""
+    records = [Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES]
     return {
         processors: [Topic.EVENTS, Topic.ISSUE_DELTAS],
         writer: [Topic.GROUPED],
-        f"{writer}-records": [Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES],
+        **dict.fromkeys(record_groups(writer, shards), records),
     }
 
 

@@ -46,8 +46,19 @@ class RequiredRights(Struct, frozen=True):
         return replace(self, describes=(), describes_groups=())
 
 
+def record_groups(writer_group: str, shards: int) -> tuple[str, ...]:
+    """The consumer groups that write issues, activity and outcomes: each shard has all of these."""
+    group = f"{writer_group}-records"
+    return (group,) if shards == 1 else tuple(f"{group}-{number + 1}" for number in range(shards))
+
+
 def needs(
-    processors_app: str, writer_group: str, *, grouped_events: bool, prefix: str = "svc."
+    processors_app: str,
+    writer_group: str,
+    *,
+    grouped_events: bool,
+    prefix: str = "svc.",
+    shards: int = 1,
 ) -> dict[Process, RequiredRights]:
     """The rights that each process requires, given the names of the consumer groups."""
     results = (
@@ -69,7 +80,7 @@ def needs(
         "writer": RequiredRights(
             reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
-            groups=(writer_group, f"{writer_group}-records"),
+            groups=(writer_group, *record_groups(writer_group, shards)),
             sources=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
             describes=(Topic.EVENTS,),
             describes_groups=(processors_app,),
@@ -84,7 +95,7 @@ def needs(
                 *(Topic.PROJECTS, Topic.DEAD_LETTERS),
             ),
             groups=(f"{prefix}{DEAD_LETTERS_GROUP}",),
-            describes_groups=(processors_app, writer_group, f"{writer_group}-records"),
+            describes_groups=(processors_app, writer_group, *record_groups(writer_group, shards)),
             compares=tuple(Topic),
             empties=(Topic.ISSUES, Topic.SEEN),
         ),

@@ -17,7 +17,7 @@ from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.payload import use_dictionaries
-from schemas.settings import KafkaSettings
+from schemas.settings import ClickHouseSettings, KafkaSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -51,6 +51,12 @@ def need_kafka(bootstrap: str) -> None:
         fail(
             "no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP", BAD_SETTING_STATUS
         )
+
+
+def need_one_clickhouse(settings: ClickHouseSettings) -> None:
+    """Raises ClickException with several servers."""
+    if len(settings.shard_urls) > 1:
+        raise click.ClickException("this command doesn't know SVC_CLICKHOUSE_SHARDS yet")
 
 
 def need_clickhouse(url: str) -> None:

@@ -23,6 +23,7 @@ from schemas.settings import DashboardSettings
 from storage.client import parse_url
 from storage.reader.reader import Reader
 from storage.rights import ClickHouseRights, reader_rights
+from storage.shards import reader_urls
 
 _CHANGE_SECONDS = 2.0
 """A user waits: a project change that is not confirmed by then is answered with 503, as for issues."""
@@ -40,9 +41,10 @@ def command(context: click.Context) -> None:
 
 def _check(settings: DashboardSettings) -> None:
     parse_networks(settings.dashboard_trusted_proxies)
-    if not settings.reader_url:
+    if not (urls := reader_urls(settings)):
         raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")
-    parse_url(settings.reader_url)
+    for url in urls:
+        parse_url(url)
 
 
 async def serve(settings: DashboardSettings) -> None:
@@ -52,7 +54,7 @@ async def serve(settings: DashboardSettings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
-    reader = Reader.open(settings.reader_url)
+    reader = Reader.open(reader_urls(settings))
     app = build_app(
         settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings)))
     )
@@ -68,7 +70,7 @@ async def serve(settings: DashboardSettings) -> None:
                 f"can't listen on {host}:{port} ({reason}): set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT"
             ) from None
         projects.start()
-        stored_rights = ClickHouseRights(settings.reader_url, reader_rights)
+        stored_rights = ClickHouseRights(reader_urls(settings), reader_rights)
         await until(
             stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
         )

@@ -15,6 +15,7 @@ from schemas.payload_dictionaries import FIRST_OWN, Dictionaries, add_dictionary
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, open_client
 from storage.reader.payload_samples import PayloadSample, samples
+from storage.shards import reader_urls
 
 _MIN_EVENTS = 500
 _MAX_SIZE_RATIO = 0.95
@@ -40,7 +41,8 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
     """
     settings = settings_of(workspace, MigrateSettings)
     folder = Path(settings.payload_dictionaries or dictionaries_folder(workspace.data_dir))
-    sampled = _samples(settings.reader_url, days, events)
+    need_clickhouse(settings.clickhouse_url)
+    sampled = _samples(reader_urls(settings)[0], days, events)
     if len(sampled) < _MIN_EVENTS:
         fail(f"{len(sampled)} events of the last {days} days are too few: at least {_MIN_EVENTS} are needed")
     existing = Dictionaries(folder if folder.is_dir() else None)
@@ -78,7 +80,6 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
 
 
 def _samples(url: str, days: int, events: int) -> list[PayloadSample]:
-    need_clickhouse(url)
     try:
         client = open_client(url)
         try:

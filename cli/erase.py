@@ -18,6 +18,7 @@ from cli.console import (
     kafka_hint,
     need_clickhouse,
     need_kafka,
+    need_one_clickhouse,
     print_json,
     settings_of,
 )
@@ -77,6 +78,7 @@ def erase(
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
     need_clickhouse(settings.clickhouse_url)
+    need_one_clickhouse(settings)
     user_id = None if user is None else _user_id(user)
     terminal = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
     groups = readers(

@@ -40,6 +40,7 @@ from storage.reader.issue_calls import GetIssue, ListActivity
 from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
+from storage.shards import reader_urls
 
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
@@ -86,8 +87,9 @@ class IssueTools:
 
     def __init__(self, settings: MigrateSettings) -> None:
         self.settings = settings
-        self.reader = Reader.open(settings.reader_url)
-        self._quick_reader = Reader.open(settings.reader_url, CHANGE_LIMITS)
+        urls = reader_urls(settings)
+        self.reader = Reader.open(urls)
+        self._quick_reader = Reader.open(urls, CHANGE_LIMITS)
         self.changes = IssueChanges(self._quick_reader, Commands(settings, DEADLINE_SECONDS))
 
     async def close(self) -> None:

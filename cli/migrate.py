@@ -20,7 +20,9 @@ from cli.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError
 from storage.migrations import migrate as schema
+from storage.migrations.whole import make_whole
 from storage.server_identity import IDENTITY
+from storage.shards import ONLY, shards_of, whole_urls
 
 
 @click.command()
@@ -59,7 +61,7 @@ def printed(settings: MigrateSettings) -> str:
     last = schema.migrations()[-1]
     # From then on the writer refuses another server.
     sql.append(
-        f"INSERT INTO migrations (number, name, server) SELECT {last.number}, '{last.name}', ({IDENTITY.strip()});"
+        f"INSERT INTO migrations (number, name, server, shard) SELECT {last.number}, '{last.name}', ({IDENTITY.strip()}), '{ONLY}';"
     )
     block = "\n".join("  " + line if line else "" for line in "\n".join(sql).splitlines())
     return f"{topics}sql: |\n{block}"
@@ -76,9 +78,15 @@ def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
         out.print(f"{label}: {difference.message}", style="default" if difference.harmless else "yellow")
     for topic in report.unknown:
         out.print(f"not compared: {topic}", style="yellow")
-    done = schema.migrate(settings.clickhouse_url, moved=moved)
-    for migration in done:
-        out.print(f"applied {migration.number:04} {migration.name}: {migration.why}")
+    shards, done = shards_of(settings), list[schema.Migration]()
+    for shard in shards:
+        done = schema.migrate(shard.url, shard=str(shard), moved=moved)
+        where = f"shard {shard}: " if len(shards) > 1 else ""
+        for migration in done:
+            out.print(f"{where}applied {migration.number:04} {migration.name}: {migration.why}")
+    for shard, whole_url in zip(shards, whole_urls(settings), strict=True):
+        if len(shards) > 1:
+            make_whole(shard.url, whole_url, settings.clickhouse_cluster)
     if not report.created and not done:
         out.print(closing(report))
 

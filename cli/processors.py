@@ -14,6 +14,7 @@ from schemas.settings import ProcessorsSettings
 from storage.client import parse_url
 from storage.reader.stored_ids import StoredIds
 from storage.rights import ClickHouseRights, reader_rights
+from storage.shards import shards_of
 
 
 @click.command("processors")
@@ -25,8 +26,8 @@ def command(context: click.Context) -> None:
 
 
 def _check(settings: ProcessorsSettings) -> None:
-    if settings.clickhouse_url:
-        parse_url(settings.clickhouse_url)
+    for url in settings.shard_urls:
+        parse_url(url)
 
 
 async def _main(settings: ProcessorsSettings) -> None:
@@ -36,9 +37,9 @@ async def _main(settings: ProcessorsSettings) -> None:
         loop.add_signal_handler(number, stop.set)
     health, registry = Health(settings.instance), CollectorRegistry()
     host, port = settings.processors_health_host, settings.processors_health_port
-    url = settings.clickhouse_url
-    stored_ids = StoredIds(url, health) if url else None
-    stored_rights = ClickHouseRights(url, reader_rights) if url else None
+    shards = shards_of(settings)
+    stored_ids = StoredIds(shards, health) if shards else None
+    stored_rights = ClickHouseRights(settings.shard_urls, reader_rights) if shards else None
     async with serving_health(host, port, "SVC_PROCESSORS_HEALTH_PORT", health, registry):
         await run(settings, stop, health, registry, stored_ids, stored_rights)
 

@@ -19,6 +19,7 @@ from cli.console import (
     kafka_failure,
     need_clickhouse,
     need_kafka,
+    need_one_clickhouse,
     print_json,
     settings_of,
 )
@@ -57,6 +58,7 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
     writer = settings_of(workspace, WriterSettings)
     need_kafka(settings.kafka_bootstrap)
     need_clickhouse(settings.clickhouse_url)
+    need_one_clickhouse(settings)
     groups = readers(settings_of(workspace, ProcessorsSettings).processors_app, writer.writer_group)
     try:
         behind = asyncio.run(_drain(settings, groups, wait))

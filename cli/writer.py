@@ -27,7 +27,8 @@ def command(context: click.Context) -> None:
 
 
 def _check(settings: WriterSettings) -> None:
-    parse_url(settings.clickhouse_url)
+    for url in settings.shard_urls:
+        parse_url(url)
 
 
 async def _main(settings: WriterSettings) -> None:

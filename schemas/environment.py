@@ -56,9 +56,28 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
         raise BadSetting(f"{PREFIX}{missing.upper()} is required") from None
     if isinstance(settings, KafkaSettings):
         check_kafka(settings)
-    if isinstance(settings, ClickHouseSettings) and settings.clickhouse_ca_file:
-        settings = _with_ca(settings)
+    if isinstance(settings, ClickHouseSettings):
+        settings = _with_shards(settings)
+        if settings.clickhouse_ca_file:
+            settings = _with_ca(settings)
     return settings
+
+
+def _with_shards(settings: S) -> S:
+    """The settings with the first of several servers as the one address. Raises BadSetting."""
+    assert isinstance(settings, ClickHouseSettings)
+    if not settings.clickhouse_shards:
+        return settings
+    if settings.clickhouse_url:
+        raise BadSetting("SVC_CLICKHOUSE_URL and SVC_CLICKHOUSE_SHARDS are both set: unset one of them")
+    urls = settings.shard_urls
+    if len(set(urls)) != len(urls):
+        raise BadSetting("SVC_CLICKHOUSE_SHARDS names a server twice")
+    if len(urls) > 1 and not settings.clickhouse_cluster:
+        raise BadSetting(
+            "SVC_CLICKHOUSE_CLUSTER is required: the name under which these servers know each other"
+        )
+    return replace(settings, clickhouse_url=urls[0])
 
 
 def _with_ca(settings: S) -> S:
@@ -66,10 +85,16 @@ def _with_ca(settings: S) -> S:
     assert isinstance(settings, ClickHouseSettings)
     file = settings.clickhouse_ca_file
     _check_ca("SVC_CLICKHOUSE_CA_FILE", file)
-    urls = {name: getattr(settings, name) for name in ("clickhouse_url", "clickhouse_reader_url")}
     query = urlencode({"ca_file": file})
+
+    def named(url: str) -> str:
+        return f"{url}{'&' if '?' in url else '?'}{query}" if url else ""
+
     return replace(
-        settings, **{name: f"{url}{'&' if '?' in url else '?'}{query}" for name, url in urls.items() if url}
+        settings,
+        clickhouse_url=named(settings.clickhouse_url),
+        clickhouse_reader_url=named(settings.clickhouse_reader_url),
+        clickhouse_shards=",".join(map(named, settings.shard_urls)) if settings.clickhouse_shards else "",
     )
 
 

@@ -125,16 +125,37 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
             extra={"secret": True},
         ),
     ] = ""
+    clickhouse_shards: Annotated[
+        str,
+        Meta(
+            description="instead of SVC_CLICKHOUSE_URL: the addresses of several servers, separated by commas; partition p of the topics is stored on server p mod their number, so neither number nor order can change",
+            extra={"secret": True},
+        ),
+    ] = ""
+    clickhouse_cluster: Annotated[
+        str,
+        Meta(
+            pattern=r"^\w*$",
+            description="name under which these servers know each other, in the same order, as shards of `remote_servers`",
+        ),
+    ] = ""
     clickhouse_reader_url: Annotated[
         str,
         Meta(
-            description="ClickHouse user for reading, with its own limits; unset: SVC_CLICKHOUSE_URL",
+            description="ClickHouse user for reading, with its own limits; of several servers any; unset: SVC_CLICKHOUSE_URL",
             extra={"secret": True},
         ),
     ] = ""
     clickhouse_ca_file: Annotated[
         str, Meta(description="PEM file of the CA for https; unset: the system's CAs")
     ] = ""
+
+    @property
+    def shard_urls(self) -> tuple[str, ...]:
+        """The addresses of the servers in their order; one, if it is only one; empty if none is known."""
+        if not self.clickhouse_shards:
+            return (self.clickhouse_url,) if self.clickhouse_url else ()
+        return tuple(url for url in map(str.strip, self.clickhouse_shards.split(",")) if url)
 
     @property
     def reader_url(self) -> str:

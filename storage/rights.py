@@ -5,6 +5,7 @@ import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from msgspec import Struct
@@ -93,15 +94,18 @@ def as_grants(rights: Sequence[Right], user: str) -> str:
 
 
 class ClickHouseRights:
-    """Asks ClickHouse for the missing rights of the user in `url`: for `broker.rights_watch`."""
+    """Asks the servers for the missing rights of the users in `urls`: for `broker.rights_watch`."""
 
-    def __init__(self, url: str, rights: Callable[[str], Iterator[Right]]) -> None:
-        self._url = url
-        self._rights = list(rights(parse_url(url).database))
+    def __init__(self, urls: Sequence[str], rights: Callable[[str], Iterator[Right]]) -> None:
+        self._urls = urls
+        self._rights = rights
 
     async def __call__(self) -> list[str]:
         """The missing rights. Raises ServerRefused or OSError."""
         return list(map(str, await asyncio.to_thread(self._lacking)))
 
     def _lacking(self) -> list[Right]:
-        return lacking(self._rights, lambda sql: ask(self._url, sql))
+        return list(dict.fromkeys(chain.from_iterable(map(self._lacking_at, self._urls))))
+
+    def _lacking_at(self, url: str) -> list[Right]:
+        return lacking(list(self._rights(parse_url(url).database)), lambda sql: ask(url, sql))

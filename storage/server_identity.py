@@ -1,17 +1,20 @@
 """Which ClickHouse server has the data: recorded with the migrations, compared when a writer starts and by `svc doctor`.
 
-Behind a load balancer over several servers each would get a part of the rows, while each of them says that all is well.
+Behind a load balancer over several servers each would get a part of the rows, while each of them says that all is well. With several
+shards, each server's place among them is recorded too: in another place it would get other partitions.
 """
 
+from threading import Lock
 from typing import Final
 
 from storage.client import Client, open_client, scalar
 from storage.errors import AnotherServer
+from storage.shards import ONLY, Shard
 
 # Some engines have no id of their own. That of the database is made with it, and kept across restarts.
 IDENTITY: Final = """
     SELECT concat(toString(serverUUID()), '/', toString(uuid)) FROM system.databases WHERE name = currentDatabase()"""
-_RECORDED: Final = "SELECT argMax(server, applied) FROM migrations WHERE server != ''"
+_RECORDED: Final = "SELECT argMax((server, shard), applied) FROM migrations WHERE server != ''"
 _CONNECTIONS: Final = 4
 
 
@@ -25,28 +28,51 @@ def server_id(url: str) -> str:
     return found.pop()
 
 
-def recorded_id(client: Client) -> str:
-    """The id of the server that was migrated last; empty before the first migration that recorded one."""
-    return str(scalar(client, _RECORDED))
+def recorded(client: Client) -> tuple[str, str]:
+    """The id of the server that was migrated last, and its place among the shards; empty before the first migration that recorded one."""
+    server, shard = scalar(client, _RECORDED)
+    return str(server), str(shard)
 
 
-def check_recorded(client: Client, server: str) -> None:
-    """Raises AnotherServer if the data was recorded to be on another server."""
-    if recorded_id(client) not in {"", server}:
+def check_recorded(client: Client, server: str, shard: str) -> None:
+    """Raises AnotherServer if the data was recorded to be on another server, or at another place."""
+    known, known_shard = recorded(client)
+    if known_shard not in {"", shard}:
+        raise AnotherServer(
+            f"this server was prepared as shard {known_shard}, and is named as {shard}: the servers and their order can't change; "
+            "correct SVC_CLICKHOUSE_SHARDS, or name other databases and another SVC_TOPIC_PREFIX"
+        )
+    if known not in {"", server}:
         raise AnotherServer(
             "this is not the ClickHouse server, or not the database, that `svc migrate` prepared: correct SVC_CLICKHOUSE_URL,"
             " or, if the data was moved or restored here, run `svc migrate --moved`"
         )
 
 
-def check_server(url: str) -> None:
-    """Raises AnotherServer unless every connection leads to the recorded server."""
+def check_server(url: str, shard: str = ONLY) -> None:
+    """Raises AnotherServer unless every connection leads to the recorded server, at its place."""
     server = server_id(url)
     client = open_client(url)
     try:
-        check_recorded(client, server)
+        check_recorded(client, server, shard)
     finally:
         client.close()
+
+
+class ServerCheck:
+    """`check_server` before the first statement of whoever shares it; thread-safe."""
+
+    def __init__(self, shard: Shard) -> None:
+        self._shard = shard
+        self._lock = Lock()
+        self._is_checked = False
+
+    def __call__(self) -> None:
+        """Raises AnotherServer, ClickHouseError."""
+        with self._lock:
+            if not self._is_checked:
+                check_server(self._shard.url, str(self._shard))
+                self._is_checked = True
 
 
 def _id_of(url: str) -> str:

@@ -6,6 +6,8 @@ import urllib.error
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 
+from msgspec.structs import replace
+
 from cli.doctor.checks import Finding
 from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
@@ -22,6 +24,7 @@ from storage.rights import (
     writer_rights,
 )
 from storage.server_identity import check_server
+from storage.shards import ONLY
 
 NAME = "clickhouse"
 MIN_VERSION = (25, 8)
@@ -71,9 +74,9 @@ def _schema(url: str) -> Finding:
     return Finding("schema", True, "every migration is applied")
 
 
-def _server(url: str) -> Finding:
+def _server(url: str, shard: str) -> Finding:
     try:
-        check_server(url)
+        check_server(url, shard)
     except AnotherServer as error:
         detail, _, fix = str(error).partition(": ")
         return Finding("server", False, detail, fix)
@@ -135,8 +138,8 @@ ROLES: Mapping[str, Callable[[str], Iterator[Right]]] = {
 """The rights that each of those needs whose user is in SVC_CLICKHOUSE_URL."""
 
 
-def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES)) -> list[Finding]:
-    """Check the server, the rights of the processes and the schema behind SVC_CLICKHOUSE_URL."""
+def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard: str = ONLY) -> list[Finding]:
+    """Check the server, the rights of the processes and the schema behind SVC_CLICKHOUSE_URL, or one of SVC_CLICKHOUSE_SHARDS."""
     if not url:
         fix = f"start `svc up` on this data directory, or set {WRITER}"
         return [Finding(NAME, False, "no address is known", fix)]
@@ -149,9 +152,10 @@ def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES)) -> lis
         schema = _schema(url)
         yield schema
         if schema.ok:
-            yield _server(url)
+            yield _server(url, shard)
 
-    return _check(NAME, WRITER, url, further)
+    findings = _check(NAME, WRITER, url, further)
+    return findings if shard == ONLY else [replace(f, name=f"{f.name} {shard}") for f in findings]
 
 
 def check_reader(reader_url: str, url: str) -> list[Finding]:

@@ -17,6 +17,7 @@ from cli.doctor.kafka import check_kafka
 from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings
+from storage.shards import only, shards_of
 
 
 def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
@@ -36,17 +37,19 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
         writer.writer_group,
         grouped_events=processors.grouped_events,
         prefix=settings.topic_prefix,
+        shards=max(1, len(settings.shard_urls)),
     )
     results += check_kafka(settings, {process: needed[process] for process in processes})
     if stores:
-        results += check_clickhouse(settings.clickhouse_url, processes)
+        for shard in shards_of(settings) or only(""):
+            results += check_clickhouse(shard.url, processes, str(shard))
     if "dashboard" in processes:
         results += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
     if {"writer", "operator"} & set(processes):
-        results += check_damage(settings, readers(processors.processors_app, writer.writer_group))
-    results.append(
-        check_dictionaries(settings.payload_dictionaries, settings.clickhouse_url if stores else "")
-    )
+        results += check_damage(
+            settings, readers(processors.processors_app, writer.writer_group, len(settings.shard_urls))
+        )
+    results.append(check_dictionaries(settings.payload_dictionaries, settings.shard_urls if stores else ()))
     if "edge" in processes:
         results += check_rate_limit_store(load(EdgeSettings, environ))
     return results

@@ -12,6 +12,7 @@ from schemas.settings import MigrateSettings
 from schemas.topics import Topic
 from storage.audit.damage import BrokenPart, broken_parts, without_issue
 from storage.client import ClickHouseError, open_client
+from storage.shards import whole_urls
 
 NAME: Final = "stored rows"
 REPAIR: Final = "run `svc reconcile --repair`"
@@ -28,9 +29,10 @@ def check_damage(
     when it was looked for; for that they get so many seconds.
     """
     try:
-        client = open_client(settings.clickhouse_url)
+        broken = [part for url in settings.shard_urls for part in _broken_at(url)]
+        client = open_client(whole_urls(settings)[0])
         try:
-            broken, missing = broken_parts(client), without_issue(client)
+            missing = without_issue(client)
             if missing and not broken:
                 if behind := asyncio.run(passed(settings, groups, seconds)):
                     waits = f"no part is broken; {behind.group} is {behind.records:,} records of {behind.topic} behind"
@@ -41,6 +43,14 @@ def check_damage(
             client.close()
     except (BadSetting, ClickHouseError, KafkaError):
         return []
+
+
+def _broken_at(url: str) -> list[BrokenPart]:
+    client = open_client(url)
+    try:
+        return broken_parts(client)
+    finally:
+        client.close()
 
 
 def damage_finding(broken: Sequence[BrokenPart], lost_issues: int) -> Finding:

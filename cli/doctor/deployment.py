@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,12 +22,12 @@ _HEADS: Final = "SELECT any(substring(payload, 1, 18)) FROM payloads GROUP BY su
 _BOUNDS: Final = {"max_rows_to_read": 200_000, "read_overflow_mode": "break"}
 
 
-def check_dictionaries(folder: str, clickhouse_url: str) -> Finding:
+def check_dictionaries(folder: str, clickhouse_urls: Sequence[str]) -> Finding:
     """Check that our dictionaries are intact and that those of stored payloads are present."""
     own = Dictionaries(Path(folder) if folder else None)
     try:
         own.check()
-        for number in sorted(_stored(clickhouse_url)):
+        for number in sorted(set().union(*map(_stored, clickhouse_urls))):
             own.content(number)
     except (BadSetting, MissingDictionary) as error:
         fix = "put every dictionary that was ever used, with its sum, into the folder of SVC_PAYLOAD_DICTIONARIES"
@@ -36,8 +37,6 @@ def check_dictionaries(folder: str, clickhouse_url: str) -> Finding:
 
 def _stored(clickhouse_url: str) -> set[int]:
     """The dictionary numbers of stored payloads; none if the table is unreadable, which other checks report."""
-    if not clickhouse_url:
-        return set()
     try:
         client = open_client(clickhouse_url)
         try:

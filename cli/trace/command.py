@@ -74,7 +74,7 @@ def trace(workspace: Workspace, event: str, project: int, since: str | None, as_
             "must be an ISO 8601 time with an offset, or an age such as 15m, 2h", param_hint="--from"
         ) from None
     try:
-        stored = _stored(settings.clickhouse_url, event_id, project)
+        stored = [row for url in settings.shard_urls for row in _stored(url, event_id, project)]
     except ClickHouseError as error:
         raise click.ClickException(clickhouse_failure(settings.clickhouse_url, error)) from None
     if not project and not stored:

@@ -1,8 +1,8 @@
 """The ClickHouse server process: `python child.py DIRECTORY` runs until SIGTERM or SIGINT.
 
 The extension module of chdb-core runs the `clickhouse local` program with the `config.xml` in its working directory. The
-query starts the HTTP listener and then reads a FIFO that this process holds open; closing the FIFO ends the query and
-shuts the engine down cleanly.
+query starts the listeners of the configured ports and then reads a FIFO that this process holds open; closing the FIFO ends the
+query and shuts the engine down cleanly.
 """
 
 import contextlib
@@ -44,7 +44,9 @@ class Engine(threading.Thread):
         self.chdb, self.directory = chdb, directory
         # `users.xml` limits this user's query to this length.
         lines = f"SELECT 1 FROM file('{fifo}', 'LineAsString')"  # noqa: S608 - a name of ours
-        self.query = f"SYSTEM START LISTEN HTTP; {lines}"
+        ports = (directory / "config.xml").read_text()
+        tcp = "SYSTEM START LISTEN TCP; " if "<tcp_port>" in ports else ""
+        self.query = f"SYSTEM START LISTEN HTTP; {tcp}{lines}"
         self.end = ""
 
     def run(self) -> None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from broker.errors import PartitionsLost
-from processors.grouper.stage import IdLookUp
+from processors.grouper.stage import IdLookUp, IdsByPartition
 
 
 class Interrupted(Exception):
@@ -66,7 +66,7 @@ class InterruptibleLookUp:
         self._stored_ids = stored_ids
         self._fence = fence
 
-    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+    async def among(self, ids: IdsByPartition) -> set[tuple[int, bytes]]:
         """As `IdLookUp.among`. Raises Interrupted."""
         async with self._fence.interruptible():
             return await self._stored_ids.among(ids)

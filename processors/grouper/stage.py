@@ -68,11 +68,15 @@ PAUSE_SECONDS: Final = 0.05
 """Longest work on a batch without letting others run, but for a single event."""
 
 
+IdsByPartition = Mapping[int, Collection[tuple[int, bytes]]]
+"""Projects and ids by the partition of `events`."""
+
+
 class IdLookUp(Protocol):
     """Looks up ids where events are stored."""
 
-    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
-        """Those of these projects and ids whose event is or was stored; returns only once it is known."""
+    async def among(self, ids: IdsByPartition) -> set[tuple[int, bytes]]:
+        """Those of these ids whose event is or was stored; returns only once it is known."""
         ...
 
 
@@ -190,14 +194,17 @@ class GrouperStage(PartitionStage[PartitionState]):
         """The keys of old ids that are duplicates. Nothing has changed yet: the batch can still be dropped."""
         stored: set[bytes] = set()
         unknown: dict[bytes, tuple[int, bytes]] = {}
+        by_partition: dict[int, Collection[tuple[int, bytes]]] = {}
         for state, batch in batches:
             old = old_ids(state, batch)
             stored |= old.known
             unknown |= old.unknown
+            if old.unknown:
+                by_partition[state.partition] = old.unknown.values()
         if unknown and self._stored_ids is not None:
             started, self.looking_up = time.perf_counter(), True
             try:
-                found = await self._stored_ids.among(unknown.values())
+                found = await self._stored_ids.among(by_partition)
             finally:
                 self.looking_up = False
             self._metrics.looked_up.inc(len(unknown))

@@ -13,7 +13,8 @@ from msgspec import Struct
 from storage.analyst_views import create, own_views
 from storage.client import Client, open_client, parse_url, scalar, version
 from storage.errors import UnreadableSchema
-from storage.server_identity import check_recorded, recorded_id, server_id
+from storage.server_identity import check_recorded, recorded, server_id
+from storage.shards import ONLY
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 _CONDITION: Final = re.compile(r"^-- (from|below) (\d+)\.(\d+)$")
@@ -23,12 +24,13 @@ CREATE TABLE IF NOT EXISTS migrations
     number UInt32,
     name String,
     applied DateTime64(3, 'UTC') DEFAULT now64(3),
-    server String
+    server String,
+    shard String
 )
 ENGINE = ReplacingMergeTree
 ORDER BY number
 """
-"""The table of applied migrations, and of the server that was migrated."""
+"""The table of applied migrations, and of the server that was migrated: its id, and its place among the shards."""
 
 
 class Migration(Struct, frozen=True):
@@ -109,26 +111,26 @@ def pending(client: Client) -> list[Migration]:
     return [migration for migration in migrations() if migration.number not in done]
 
 
-def migrate(url: str, *, moved: bool = False) -> list[Migration]:
+def migrate(url: str, *, shard: str = ONLY, moved: bool = False) -> list[Migration]:
     """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer, UnreadableSchema.
 
-    `moved` says that the data was moved to this server: it is the recorded one from now on.
+    `shard` is the server's place. `moved` says that the data was moved to this server: it is the recorded one from now on.
     """
     create_database(url)
     client = open_client(url)
     try:
         client.command(TABLE)
         server, todo = server_id(url), pending(client)
-        if not moved:
-            check_recorded(client, server)
+        known, known_shard = recorded(client)
+        check_recorded(client, known if moved else server, shard)
         for migration in todo:
             for statement in statements(migration.sql, version(client)):
                 create(client, statement)
             client.command(migration.record)
-        if recorded_id(client) != server:
+        if (known, known_shard) != (server, shard):
             last = migrations()[-1]
-            row = [last.number, last.name, server]
-            client.insert("migrations", [row], column_names=["number", "name", "server"])
+            row = [last.number, last.name, server, shard]
+            client.insert("migrations", [row], column_names=["number", "name", "server", "shard"])
         own_views(client)
         return todo
     finally:

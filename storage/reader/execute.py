@@ -53,6 +53,7 @@ _EXPENSIVE: Final = {
 _BUSY: Final = "ClickHouse is busy: try again in a moment"
 _UNAVAILABLE: Final[dict[int | None, str]] = {
     **dict.fromkeys((None, 209, 210, 236), "ClickHouse doesn't answer"),
+    279: "a shard of ClickHouse doesn't answer",
     **dict.fromkeys((159, 160), "ClickHouse took too long: try again in a moment, or with a shorter range"),
     **dict.fromkeys((173, 202, 203, 243, 394, 439, 745), _BUSY),
     **dict.fromkeys((194, 516), "ClickHouse refuses the reading user or its password"),
@@ -66,9 +67,10 @@ _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
 class Executor:
     """Runs statements on a small pool of clients; each is used by one thread at a time."""
 
-    def __init__(self, url: str, limits: Limits) -> None:
-        self._url = url
+    def __init__(self, urls: Sequence[str], limits: Limits) -> None:
+        self._urls = urls
         self._limits = limits
+        self._entry = 0
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._threads = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="read")
         self._idle: LifoQueue[Client] = LifoQueue()
@@ -103,30 +105,54 @@ class Executor:
         try:
             client = self._idle.get_nowait()
         except Empty:
-            client = open_client(
-                self._url,
-                send_receive_timeout=self._limits.seconds + self._limits.grace_seconds,
-                query_retries=1,
-                form_encode_query_params=True,
-            )
+            client = self._open()
         try:
-            settings = {
-                name: value
-                for name, value in self._settings().items()
-                if name not in _OPTIONAL_SETTINGS or name in client.server_settings
-            }
-            answer = client.query(
-                sql.text,
-                parameters=sql.values,
-                settings=settings,
-                column_formats=dict.fromkeys(sql.raw, "bytes"),
-            )
-            return cast(Rows, answer.result_rows)
+            return self._ask(client, sql)
+        except ClickHouseError as error:
+            if len(self._urls) < 2 or getattr(error, "code", None) is not None:
+                raise
+            # This server doesn't answer; another one may.
+            client.close()
+            client = self._open()
+            return self._ask(client, sql)
         finally:
             self._idle.put(client)
 
-    def _settings(self) -> dict[str, int]:
+    def _ask(self, client: Client, sql: Sql) -> Rows:
+        settings = {
+            name: value
+            for name, value in self._settings().items()
+            if name not in _OPTIONAL_SETTINGS or name in client.server_settings
+        }
+        answer = client.query(
+            sql.text,
+            parameters=sql.values,
+            settings=settings,
+            column_formats=dict.fromkeys(sql.raw, "bytes"),
+        )
+        return cast(Rows, answer.result_rows)
+
+    def _open(self) -> Client:
+        """A client of the server that answered last, else of the next that answers."""
+        for _ in self._urls[1:]:
+            try:
+                return self._client_of(self._urls[self._entry])
+            except ClickHouseError:
+                self._entry = (self._entry + 1) % len(self._urls)
+        return self._client_of(self._urls[self._entry])
+
+    def _client_of(self, url: str) -> Client:
+        return open_client(
+            url,
+            send_receive_timeout=self._limits.seconds + self._limits.grace_seconds,
+            query_retries=1,
+            form_encode_query_params=True,
+        )
+
+    def _settings(self) -> dict[str, int | str]:
         return {
+            # Of several servers each has a part of what a subquery reads.
+            **({"distributed_product_mode": "global"} if len(self._urls) > 1 else {}),
             "max_execution_time": self._limits.seconds,
             "max_memory_usage": self._limits.memory_bytes,
             "max_rows_to_read": self._limits.rows,

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -13,6 +14,7 @@ from schemas.health import Health
 from storage.client import ClickHouseError, Client, open_client
 from storage.diagnosis import diagnose
 from storage.erased import ERASED_AMONG
+from storage.shards import Shard
 
 log = logging.getLogger(__name__)
 Key = tuple[int, bytes]
@@ -49,17 +51,31 @@ def stored(client: Client, ids: Sequence[Key]) -> set[Key]:
 
 
 class StoredIds:
-    """Looks ids up in a thread of its own, and waits while ClickHouse is away: an answer must not be guessed."""
+    """Looks ids up in threads of its own, and waits while ClickHouse is away: an answer must not be guessed."""
 
-    def __init__(self, url: str, health: Health) -> None:
-        self._url = url
+    def __init__(self, shards: Sequence[Shard], health: Health) -> None:
+        self._shards = [_ShardIds(shard, health) for shard in shards]
+
+    async def among(self, ids: Mapping[int, Collection[Key]]) -> set[Key]:
+        """As `stored`, of ids by the partition of their record: each server is asked for those that it would have. May be cancelled."""
+        wanted: dict[int, list[Key]] = defaultdict(list)
+        for partition, some in ids.items():
+            wanted[partition % len(self._shards)] += some
+        answers = await asyncio.gather(*(self._shards[number].among(some) for number, some in wanted.items()))
+        return set().union(*answers)
+
+
+class _ShardIds:
+    def __init__(self, shard: Shard, health: Health) -> None:
+        self._url = shard.url
+        self._part = shard.named(PART)
         self._health = health
         self._client: Client | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="stored-ids")
-        health.set(PART, ok=True)
+        health.set(self._part, ok=True)
 
     async def among(self, ids: Collection[Key]) -> set[Key]:
-        """As `stored`, in statements of `AT_ONCE` ids at most. May be cancelled."""
+        """In statements of `AT_ONCE` ids at most."""
         wanted, found = list(dict.fromkeys(ids)), set[Key]()
         size, tries = AT_ONCE, 0
         try:
@@ -77,11 +93,11 @@ class StoredIds:
                     del wanted[: len(batch)]
                     tries = 0
         finally:
-            self._health.set(PART, ok=True)
+            self._health.set(self._part, ok=True)
         return found
 
     async def _wait(self, count: int, sentence: str, tries: int) -> None:
-        self._health.set(PART, ok=False, detail=f"{count} wait to be looked up: {sentence}")
+        self._health.set(self._part, ok=False, detail=f"{count} wait to be looked up: {sentence}")
         log.warning("%d old ids wait to be looked up: %s", count, sentence, extra={"tries": tries + 1})
         await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 

@@ -12,12 +12,14 @@ from typing import Final, Literal, TypeVar
 
 from broker.consumer_lag import passed
 from broker.errors import KafkaError
+from broker.rights import record_groups
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.audit.audit_reading import WINDOW_HOURS, AuditTables, erased_since, expiring
 from storage.audit.damage import without_issue
 from storage.audit.differences import HOUR, AuditDifference, AuditReading, ConfirmedDifferences, judge
 from storage.client import ClickHouseError, Client, open_client
+from storage.shards import whole_urls
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -79,14 +81,15 @@ class Auditor:
 
     def _groups(self) -> dict[str, list[Topic]]:
         # In this order: what a group has read is in the next one's topic.
+        records = record_groups(self._settings.writer_group, len(self._settings.shard_urls))
         return {
             self._settings.processors_app: [Topic.EVENTS],
             self._settings.writer_group: [Topic.GROUPED],
-            f"{self._settings.writer_group}-records": [Topic.OUTCOMES, Topic.ISSUES],
+            **{group: [Topic.OUTCOMES, Topic.ISSUES] for group in records},
         }
 
     def _with_client(self, read: Callable[[Client], T]) -> T:
-        client = open_client(self._settings.clickhouse_url)
+        client = open_client(whole_urls(self._settings)[0])
         try:
             return read(client)
         finally:

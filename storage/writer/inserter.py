@@ -37,10 +37,18 @@ class Inserted(Struct, frozen=True):
 
 
 class Inserter:
-    """Runs statements one at a time in its own thread; `part` names it in health and log."""
+    """Runs statements one at a time in its own thread; `part` names it in health and log, `check` precedes each connection."""
 
-    def __init__(self, url: str, part: str, health: Health, metrics: WriterMetrics) -> None:
+    def __init__(
+        self,
+        url: str,
+        part: str,
+        health: Health,
+        metrics: WriterMetrics,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
         self._url = url
+        self._check = check
         self._part = part
         self._health = health
         self._metrics = metrics
@@ -114,9 +122,10 @@ class Inserter:
         self._health.set(self._part, ok=True)
 
     def _with_client(self, work: Callable[[Client], T]) -> T:
-        if self._client is None:
-            self._client = open_client(self._url)
         try:
+            if self._client is None:
+                self._check()
+                self._client = open_client(self._url)
             return work(self._client)
         except ClickHouseError:
             self._drop()

@@ -14,7 +14,8 @@ from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import WriterSettings
 from storage.rights import ClickHouseRights, writer_rights
-from storage.server_identity import check_server
+from storage.server_identity import ServerCheck
+from storage.shards import Shard, shards_of
 from storage.writer.audit import run_audit
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
@@ -28,6 +29,22 @@ from storage.writer.stage import EventsStage
 
 _BLOCK_BYTES: Final = 64 * 1024 * 1024
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
+
+
+class ShardInserters:
+    """What inserts into one server: a connection for each kind of work."""
+
+    def __init__(self, shard: Shard, health: Health, metrics: WriterMetrics) -> None:
+        self.shard = shard
+        check = ServerCheck(shard)
+        self.events, self.issues, self.projects, self.retention = (
+            Inserter(shard.url, shard.named(part), health, metrics, check)
+            for part in ("events", "issues", "projects", "retention")
+        )
+
+    def close(self) -> None:
+        for inserter in (self.events, self.issues, self.projects, self.retention):
+            inserter.close()
 
 
 async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
@@ -44,15 +61,16 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         quiet_seconds=settings.writer_quiet_seconds,
         wait_seconds=settings.writer_wait_seconds,
     )
-    inserters = [
-        Inserter(settings.clickhouse_url, part, health, metrics)
-        for part in ("events", "issues", "projects", "retention")
-    ]
     dead_letters = DeadLetterWriter(settings, metrics)
     source = GroupedSource(settings)
-    block_inserter = BlockInserter(inserters[0], dead_letters, source.topic, metrics)
-    events = EventsStage(source, block_inserter, policy, health, metrics)
-    records = RecordsStage(settings, inserters[1], dead_letters, policy, health, metrics)
+    shards = [ShardInserters(shard, health, metrics) for shard in shards_of(settings)]
+    block_inserters = [
+        (one.shard, BlockInserter(one.events, dead_letters, source.topic, metrics)) for one in shards
+    ]
+    events = EventsStage(source, block_inserters, policy, health, metrics)
+    records = [
+        RecordsStage(settings, one.shard, one.issues, dead_letters, policy, health, metrics) for one in shards
+    ]
     follower = follow_projects(settings, registry)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -60,27 +78,31 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         loop.add_signal_handler(number, stopping.set)
     health.probe("kafka", follower.answering)
     health.probe("name", source.name.part)
-    required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["writer"]
-    stored_rights = ClickHouseRights(settings.clickhouse_url, writer_rights)
+    required = needs(
+        settings.processors_app,
+        settings.writer_group,
+        grouped_events=False,
+        shards=len(settings.shard_urls),
+    )["writer"]
+    stored_rights = ClickHouseRights(settings.shard_urls, writer_rights)
     watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry, stored_rights))
     try:
         await until(stopping, until_allowed(settings, required))
-        await until(stopping, inserters[0].run(lambda _client: check_server(settings.clickhouse_url)))
         if stopping.is_set():
             return
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(follower.run())
             await until(stopping, follower.loaded.wait())
             health.set("registry", ok=True)
-            background = [
-                tasks.create_task(write_projects(registry, inserters[2])),
-                tasks.create_task(run_housekeeping(inserters[3], metrics)),
-                tasks.create_task(run_audit(settings, metrics, lambda: events.writes(0))),
-            ]
-            writing = [tasks.create_task(events.run()), tasks.create_task(records.run())]
+            background = [tasks.create_task(run_audit(settings, metrics, lambda: events.writes(0)))]
+            for one in shards:
+                background.append(tasks.create_task(write_projects(registry, one.projects)))
+                background.append(tasks.create_task(run_housekeeping(one.retention, metrics)))
+            stages: list[EventsStage | RecordsStage] = [events, *records]
+            writing = [tasks.create_task(stage.run()) for stage in stages]
             await stopping.wait()
-            events.stop()
-            records.stop()
+            for stage in stages:
+                stage.stop()
             await asyncio.wait(writing)
             for task in (*background, following):
                 task.cancel()
@@ -88,5 +110,5 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         watching.cancel()
         await asyncio.wait([watching])
         await dead_letters.close()
-        for inserter in inserters:
-            inserter.close()
+        for one in shards:
+            one.close()

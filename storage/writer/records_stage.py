@@ -21,7 +21,7 @@ from msgspec import Struct
 from broker.client import name_of, new_consumer
 from broker.commit import commit, leave
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
-from broker.rights import RequiredRights
+from broker.rights import RequiredRights, record_groups
 from broker.rights_watch import until_granted
 from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Consumer, Record, TopicPartition
@@ -30,6 +30,7 @@ from schemas.issues import decode_activity, decode_issue, decode_outcomes
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import Client
+from storage.shards import Shard
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.flush_policy import FlushPolicy, LastFlush
 from storage.writer.inserter import Inserter, RefusedData
@@ -89,11 +90,12 @@ KINDS: Final = (
 
 
 class RecordsStage:
-    """Reads the topics of `KINDS` in a consumer group of their own."""
+    """Reads the topics of `KINDS` in a consumer group of their own; for each shard, as each has all of these rows."""
 
     def __init__(
         self,
         settings: WriterSettings,
+        shard: Shard,
         inserter: Inserter,
         dead_letters: DeadLetterWriter,
         policy: FlushPolicy,
@@ -107,8 +109,10 @@ class RecordsStage:
         self._health = health
         self._metrics = metrics
         self._kinds = {name_of(settings, kind.topic): kind for kind in KINDS}
+        self._group = record_groups(settings.writer_group, shard.count)[shard.number]
+        self._part = shard.named("records")
         self._need = RequiredRights(
-            reads=tuple(kind.topic for kind in KINDS), writes=(), groups=(f"{settings.writer_group}-records",)
+            reads=tuple(kind.topic for kind in KINDS), writes=(), groups=(self._group,)
         )
         self._stopping = False
 
@@ -117,7 +121,7 @@ class RecordsStage:
         self._stopping = True
 
     async def run(self) -> None:
-        self._health.set("records", ok=False, detail="joining the group")
+        self._health.set(self._part, ok=False, detail="joining the group")
         while not self._stopping:
             consumer, refused = self._consumer(), False
             try:
@@ -127,7 +131,7 @@ class RecordsStage:
             except (CommitFailedError, IllegalStateError):
                 log.info("the records' group has changed")
             except (KafkaError, OSError) as error:
-                self._health.set("records", ok=False, detail=f"Kafka: {error}")
+                self._health.set(self._part, ok=False, detail=f"Kafka: {error}")
                 log.warning("the records' session has ended: %s", error)
                 refused = kind_of(error) is SendErrorKind.DENIED
                 await asyncio.sleep(_RESTART_SECONDS)
@@ -137,11 +141,10 @@ class RecordsStage:
                 await until_granted(self._settings, self._need, lambda: self._stopping)
 
     def _consumer(self) -> Consumer:
-        group = f"{self._settings.writer_group}-records"
         return new_consumer(
             self._settings,
-            group_id=group,
-            group_instance_id=f"{group}-{self._settings.writer_worker}",
+            group_id=self._group,
+            group_instance_id=f"{self._group}-{self._settings.writer_worker}",
             max_poll_interval_ms=_POLL_INTERVAL_MS,
             fetch_max_wait_ms=200,
         )
@@ -173,7 +176,7 @@ class RecordsStage:
                 break
             timeout = min(remaining, _READ_SECONDS) if batch else _READ_SECONDS
             more = await consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=_READ_RECORDS)
-            self._health.set("records", ok=True)
+            self._health.set(self._part, ok=True)
             if more and not batch:
                 since = time.monotonic()
                 last = self._policy.recent(last, since)

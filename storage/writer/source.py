@@ -1,6 +1,6 @@
 """The topic `grouped`, read as a member of the writer's group: records, commits that carry a plan, and ranges read again."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
@@ -103,9 +103,13 @@ class GroupedSource:
         assert self._started is not None
         return self._started
 
-    async def read(self, timeout: float, limit: int) -> Records:
-        """The next records by partition, at most `limit`; none after `timeout` seconds."""
-        batches = await self._consumer.getmany(timeout_ms=max(1, int(timeout * 1000)), max_records=limit)
+    async def read(self, partitions: Iterable[int], timeout: float, limit: int) -> Records:
+        """The next records of these partitions, at most `limit`; none after `timeout` seconds."""
+        batches = await self._consumer.getmany(
+            *(TopicPartition(self.topic, partition) for partition in partitions),
+            timeout_ms=max(1, int(timeout * 1000)),
+            max_records=limit,
+        )
         return {tp.partition: records for tp, records in batches.items()}
 
     def seek(self, partition: int, offset: int) -> None:

@@ -17,13 +17,14 @@ A crash, or a rebalance, is repaired by the next owner of any of the partitions 
 - after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also after a restart;
 - with the group's offsets lost: records up to the partition's end at that moment (`by_id_until`) are completed by ids.
 
-A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
+A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced. Each shard of ClickHouse has
+its own part of a session, which reads and inserts its own partitions: a server that is away holds up no other.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final
@@ -33,6 +34,7 @@ from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from schemas.health import Health
 from schemas.payload import MissingDictionary
+from storage.shards import Shard
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.blocks import Block
 from storage.writer.flush_policy import FlushPolicy, LastFlush
@@ -55,6 +57,9 @@ _LAG_SECONDS: Final = 5.0
 _LAG_ANSWER_SECONDS: Final = 10.0
 
 
+ShardInserter = tuple[Shard, BlockInserter]
+
+
 class StalePlan(Exception):
     """The plan may no longer be ours: it must be read again from the group."""
 
@@ -65,13 +70,13 @@ class EventsStage:
     def __init__(
         self,
         source: GroupedSource,
-        inserter: BlockInserter,
+        inserters: Sequence[ShardInserter],
         policy: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
     ) -> None:
         self._source = source
-        self._inserter = inserter
+        self._inserters = inserters
         self._policy = policy
         self._health = health
         self._metrics = metrics
@@ -92,7 +97,7 @@ class EventsStage:
         try:
             while not self._stopping.is_set():
                 if await self._wait_for_partitions():
-                    self._session = asyncio.create_task(self._write())
+                    self._session = asyncio.create_task(self._write_shards())
                     await self._end_of(self._session)
         finally:
             lag.cancel()
@@ -110,8 +115,24 @@ class EventsStage:
 
     # One session.
 
-    async def _write(self) -> None:
-        await self._restore()
+    async def _write_shards(self) -> None:
+        """Write to each shard until one of them has an error, which is raised."""
+        parts = [
+            asyncio.create_task(self._write(inserter, partitions))
+            for shard, inserter in self._inserters
+            if (partitions := shard.those_of(self._partitions))
+        ]
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_EXCEPTION)
+            for part in done:
+                part.result()
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.wait(parts)
+
+    async def _write(self, inserter: BlockInserter, partitions: set[int]) -> None:
+        await self._restore(inserter, partitions)
         self._health.set("grouped", ok=True)
         blocks = _OpenBlocks()
         flush: asyncio.Task[None] | None = None
@@ -120,17 +141,17 @@ class EventsStage:
             while not self._stopping.is_set():
                 if flush is not None and flush.done():
                     flush.result()
-                    flush, last = None, self._inserter.last
+                    flush, last = None, inserter.last
                 if blocks.is_empty and flush is None:
                     last = self._policy.recent(last, time.monotonic())
                 remaining = blocks.remaining(self._policy, last)
                 if remaining <= 0 and flush is None:
-                    flush = asyncio.create_task(self._flush(blocks.all()))
+                    flush = asyncio.create_task(self._flush(inserter, blocks.all()))
                     blocks = _OpenBlocks()
                 elif blocks.full(self._policy) and flush is not None:
                     await asyncio.wait([flush])
                 else:
-                    await self._read(blocks, min(remaining, _READ_SECONDS) or _READ_SECONDS)
+                    await self._read(partitions, blocks, min(remaining, _READ_SECONDS) or _READ_SECONDS)
             if flush is not None:
                 await asyncio.wait([flush], timeout=_STOP_SECONDS)
         finally:
@@ -139,16 +160,15 @@ class EventsStage:
                 with suppress(asyncio.CancelledError, Exception):
                     await flush
 
-    async def _restore(self) -> None:
+    async def _restore(self, inserter: BlockInserter, partitions: set[int]) -> None:
         """Replay the planned blocks, and seek each partition to its next offset."""
-        partitions = set(self._partitions)
         committed = await self._source.committed(partitions)
         for plan in {state.state for state in committed.values() if isinstance(state.state, BlockPlan)}:
             block = await self._read_plan(plan)
             self._metrics.repeated_blocks.inc()
             log.info("replaying a planned block of %d rows", len(block), extra={"token": plan.token("")})
             ours = {p: at.offset for p, at in committed.items() if at.state == plan}
-            await self._inserter.replay(block, self._renewer(plan, ours))
+            await inserter.replay(block, self._renewer(plan, ours))
             ends = plan.ends(block.source_offsets)
             await self._source.commit({p: ends[p] for p in ours})
         committed = await self._source.committed(partitions)
@@ -163,7 +183,7 @@ class EventsStage:
                     "%s/%d ends before the next offset: it was recreated", self._source.topic, partition
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
-            if state == NoBlock() and await self._inserter.has_rows():
+            if state == NoBlock() and await inserter.has_rows():
                 # The group's offsets were reset or have expired: records of the topic may be stored already.
                 state = NoBlock(state.source_offset, by_id_until=end)
                 log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, end)
@@ -181,8 +201,8 @@ class EventsStage:
             block.feed(record, source_offset, spans[record.partition].by_id_until)
         return block
 
-    async def _read(self, blocks: "_OpenBlocks", timeout: float) -> None:
-        for partition, records in (await self._source.read(timeout, _READ_RECORDS)).items():
+    async def _read(self, partitions: set[int], blocks: "_OpenBlocks", timeout: float) -> None:
+        for partition, records in (await self._source.read(partitions, timeout, _READ_RECORDS)).items():
             block = blocks.of(partition)
             source_offset, repeats = self._source_offsets[partition], block.repeats
             for record in records:
@@ -190,15 +210,15 @@ class EventsStage:
             self._source_offsets[partition] = source_offset
             self._metrics.repeats.inc(block.repeats - repeats)
 
-    async def _flush(self, blocks: Iterable[Block]) -> None:
+    async def _flush(self, inserter: BlockInserter, blocks: Iterable[Block]) -> None:
         """Record the plan, insert, commit: block by block."""
         for block in blocks:
-            plan = block.plan(await self._inserter.mark())
+            plan = block.plan(await inserter.mark())
             ends = plan.ends(block.source_offsets)
             if len(block) or block.rejected or block.put_back:
                 renew = self._renewer(plan, {r.partition: r.first for r in plan.ranges})
                 await renew()
-                await self._inserter.deliver(block, renew)
+                await inserter.deliver(block, renew)
             await self._source.commit(ends)
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 

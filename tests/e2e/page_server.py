@@ -34,7 +34,7 @@ def _parts(store: Store) -> Dependencies:
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     store.fill(now_ms())
-    reader = Reader.open(store.url)
+    reader = Reader.open([store.url])
     return Dependencies(
         reader, MemoryProjects(full, empty), now_ms, IssueChanges(reader, AppliedCommands(store), now_ms)
     )

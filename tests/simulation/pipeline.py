@@ -17,6 +17,7 @@ from edge.delivery.spool import Spool
 from schemas.health import Health
 from schemas.projects import Project
 from schemas.settings import EdgeSettings, WriterSettings
+from storage.shards import only
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.flush_policy import FlushPolicy
@@ -124,8 +125,12 @@ class Writer:
         dead_letters = DeadLetterWriter(settings, metrics)
         source = GroupedSource(settings)
         block_inserter = BlockInserter(inserters[0], dead_letters, source.topic, metrics)
-        events = EventsStage(source, block_inserter, policy, health, metrics)
-        records = RecordsStage(settings, inserters[1], dead_letters, policy, health, metrics)
+        events = EventsStage(
+            source, [(only(settings.clickhouse_url)[0], block_inserter)], policy, health, metrics
+        )
+        records = RecordsStage(
+            settings, only(settings.clickhouse_url)[0], inserters[1], dead_letters, policy, health, metrics
+        )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(events.run())
             tasks.create_task(records.run())

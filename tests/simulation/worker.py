@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from broker.batch_producer import BatchProducer
@@ -18,12 +18,13 @@ from processors.faust_app.fence import InterruptibleLookUp, Lease, RebalanceFenc
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.stage import GrouperStage
+from processors.grouper.stage import GrouperStage, IdsByPartition
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic
 from storage.reader.stored_ids import StoredIds
+from storage.shards import only
 from tests.simulation.pipeline import METRICS
 from tests.simulation.world import World
 
@@ -107,7 +108,7 @@ class _CountedLookUp:
         self._look_up = look_up
         self._reached = reached
 
-    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:
+    async def among(self, ids: IdsByPartition) -> set[tuple[int, bytes]]:
         """As `IdLookUp`."""
         found = await self._look_up.among(ids)
         self._reached["old id found stored"] += len(found)
@@ -180,7 +181,8 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             grouped_events=False,
             bad_limit=0,
             stored_ids=_CountedLookUp(
-                InterruptibleLookUp(StoredIds(settings.clickhouse_url, Health()), self._fence), self._reached
+                InterruptibleLookUp(StoredIds(only(settings.clickhouse_url), Health()), self._fence),
+                self._reached,
             ),
         )
         self._seen.follow(self._grouper.read_ahead)

@@ -84,7 +84,7 @@ def test_error_with_the_readers_url_names_its_variable(migrated: GrantedClickHou
 
 def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: GrantedClickHouse) -> None:
     address = migrated.address("operator")
-    assert check_dictionaries("", address).ok
+    assert check_dictionaries("", [address]).ok
     frame = compressor(
         train([msgspec.json.encode(event) for event in load_samples()], 1000, 16_384), 3
     ).compress(b'{"id":1}' * 50)
@@ -92,6 +92,6 @@ def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: Granted
         f"INSERT INTO svc.payloads (project_id, id, ts, payload) VALUES (1, 1, now(), unhex('{frame.hex()}'))"
     )
     run_sql(address, insert)
-    finding = check_dictionaries("", address)
+    finding = check_dictionaries("", [address])
     assert not finding.ok
     assert "payload dictionary 1000 is missing" in finding.message

@@ -149,7 +149,7 @@ async def living(stage: Stage, tmp_path: Path) -> AsyncIterator[Living]:
     async with AsyncExitStack() as stack:
         stack.enter_context(ended(stage.writer()))
         worker = stack.enter_context(working(stage, tmp_path))
-        reader = Reader.open(stage.url)
+        reader = Reader.open([stage.url])
         stack.push_async_callback(reader.close)
         await eventually(worker.ready, timeout=60)
         yield Living(stage, worker, reader)
@@ -296,7 +296,7 @@ async def test_every_change_is_made_while_clickhouse_is_frozen(living: Living) -
     one, two, three = map(issue_of, (1, 2, 3))
     part = hex64(fingerprint_of(2))
     with frozen_server() as url:
-        reader = Reader.open(url, CHANGE_LIMITS)
+        reader = Reader.open([url], CHANGE_LIMITS)
         blind = IssueChanges(reader, Commands(living.stage.settings, 30), answer_seconds=0.3)
         assert (await blind.update(one, Update(resolved_in="next"), by="ann")).status == "resolved"
         await blind.comment(two, "look", by="ann")
@@ -318,7 +318,7 @@ async def test_every_change_is_made_while_clickhouse_is_frozen(living: Living) -
 async def test_an_issue_whose_row_is_late_can_be_changed(living: Living, empty_database: str) -> None:
     await living.send(1, "shop@1.0.0+1")
     await living.counted(1, 1)
-    reader = Reader.open(empty_database)
+    reader = Reader.open([empty_database])
     late = IssueChanges(reader, Commands(living.stage.settings, 30), answer_seconds=0.1)
     assert (await late.update(issue_of(1), Update(assignee="bob"), by="ann")).assignee == "bob"
     with pytest.raises(NotFound):

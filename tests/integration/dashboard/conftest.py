@@ -50,7 +50,7 @@ def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
 
 @pytest.fixture
 async def api(filled_url: str, history: History) -> AsyncIterator[Api]:
-    reader = Reader(Executor(filled_url, Limits()), lambda: NOW_MS)
+    reader = Reader(Executor([filled_url], Limits()), lambda: NOW_MS)
     async with running_site(reader, number=history.project, now_ms=NOW_MS) as site:
         yield Api(site.client, history)
 

@@ -203,7 +203,7 @@ class WatchedReader(Reader):
     """A reader that counts its calls, and raises what `failing` has for calls of a type."""
 
     def __init__(self, url: str, now_ms: int) -> None:
-        super().__init__(Executor(url, Limits()), lambda: now_ms)
+        super().__init__(Executor([url], Limits()), lambda: now_ms)
         self.calls: Counter[type[ReadCall[Any]]] = Counter()
         self.failing: dict[type[ReadCall[Any]], Exception] = {}
 

@@ -77,7 +77,7 @@ async def test_lists_and_rule_tests_go_past_a_damaged_event(site: StoredSite) ->
 )
 async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) -> None:
     runner = build_runner(
-        build_app(SETTINGS, Dependencies(Reader.open(NOWHERE), MemoryProjects(), lambda: NOW))
+        build_app(SETTINGS, Dependencies(Reader.open([NOWHERE]), MemoryProjects(), lambda: NOW))
     )
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -32,7 +32,7 @@ async def test_a_damaged_event_is_left_out_of_the_sample(api: Api) -> None:
 
 
 async def test_a_sample_is_bounded_in_bytes(filled_url: str, api: Api) -> None:
-    reader = Reader(Executor(filled_url, Limits()), lambda: NOW_MS)
+    reader = Reader(Executor([filled_url], Limits()), lambda: NOW_MS)
     whole = await reader.read(SampleEvents(api.history.project, limit=160))
     sizes = [len(bytes(one.event)) for one in whole]
     bounded = SampleEvents(api.history.project, limit=160, max_bytes=sum(sizes[:7]) + 1)

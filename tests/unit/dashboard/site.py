@@ -62,7 +62,7 @@ async def running_site(
 ) -> AsyncIterator[Site]:
     """A dashboard with one project; without a reader, one whose database is nowhere."""
     project = msgspec.structs.replace(create("shop", now_ms=now_ms), id=str(number))
-    projects, reader = MemoryProjects(project), reader or Reader.open(NOWHERE)
+    projects, reader = MemoryProjects(project), reader or Reader.open([NOWHERE])
     app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes))
     async with TestClient(TestServer(app)) as client:
         yield Site(client, projects, project)

@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from schemas import environment, settings
 from schemas.errors import BadSetting
 from schemas.service_variables import service_variables
+from storage.shards import reader_urls, shards_of, whole_urls
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -121,6 +123,45 @@ def test_ca_file_that_cannot_be_used_is_named_where_it_would_be(tmp_path: Path) 
         with pytest.raises(BadSetting, match=f"^SVC_KAFKA_CA_FILE: can't use {path}: ."):
             environment.load(settings.EdgeSettings, environ)
         environment.load(settings.EdgeSettings, environ | {"SVC_KAFKA_SECURITY_PROTOCOL": "PLAINTEXT"})
+
+
+ONE, TWO = "http://u:a@h1:8123/svc", "http://u:b@h2:8123/svc"
+
+
+def test_several_servers_are_an_ordered_list_and_the_first_is_the_one_address() -> None:
+    given = {"SVC_CLICKHOUSE_SHARDS": f"{ONE}, {TWO},", "SVC_CLICKHOUSE_CLUSTER": "events"}
+    loaded = environment.load(settings.DashboardSettings, given | {"SVC_ADMIN_PASSWORD": "x"})
+    assert (loaded.shard_urls, loaded.clickhouse_url) == ((ONE, TWO), ONE)
+    assert [(str(shard), shard.those_of(range(5))) for shard in shards_of(loaded)] == [
+        ("1/2", {0, 2, 4}),
+        ("2/2", {1, 3}),
+    ]
+    assert reader_urls(loaded) == (f"{ONE}_all", f"{TWO}_all")
+    assert reader_urls(replace(loaded, clickhouse_reader_url="http://r:c@any:1/svc")) == (
+        "http://r:c@h1:8123/svc_all",
+        "http://r:c@h2:8123/svc_all",
+    )
+
+
+def test_one_server_is_as_it_was() -> None:
+    loaded = environment.load(settings.WriterSettings, {"SVC_CLICKHOUSE_URL": "http://u:a,b@h/svc"})
+    assert loaded.shard_urls == whole_urls(loaded) == reader_urls(loaded) == ("http://u:a,b@h/svc",)
+    assert environment.load(settings.WriterSettings, {}).shard_urls == ()
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"SVC_CLICKHOUSE_URL": ONE}, "SVC_CLICKHOUSE_URL and SVC_CLICKHOUSE_SHARDS are both set"),
+        ({"SVC_CLICKHOUSE_SHARDS": f"{ONE},{ONE}"}, "SVC_CLICKHOUSE_SHARDS names a server twice"),
+        ({"SVC_CLICKHOUSE_CLUSTER": ""}, "SVC_CLICKHOUSE_CLUSTER is required"),
+        ({"SVC_CLICKHOUSE_CLUSTER": "a'b"}, "SVC_CLICKHOUSE_CLUSTER"),
+    ],
+)
+def test_a_list_of_servers_that_is_wrong_is_refused(more: dict[str, str], what: str) -> None:
+    given = {"SVC_CLICKHOUSE_SHARDS": f"{ONE},{TWO}", "SVC_CLICKHOUSE_CLUSTER": "events"}
+    with pytest.raises(BadSetting, match=f"^{what}"):
+        environment.load(settings.WriterSettings, given | more)
 
 
 def test_a_value_and_its_file_at_once_are_refused_with_both_names(tmp_path: Path) -> None:

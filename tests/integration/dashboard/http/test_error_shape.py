@@ -209,7 +209,7 @@ class Broken(Reader):
     """A reader whose every answer is an error."""
 
     def __init__(self, error: Exception) -> None:
-        super().__init__(Executor(NOWHERE, Limits()))
+        super().__init__(Executor([NOWHERE], Limits()))
         self._error = error
 
     async def read(self, call: ReadCall[A]) -> A:  # noqa: ARG002 - any

@@ -10,7 +10,7 @@ from cli.__main__ import svc
 from storage.client import open_client, version
 from storage.errors import UnreadableSchema
 from storage.migrations.migrate import TABLE, migrate, migrations, pending, statements
-from storage.server_identity import recorded_id, server_id
+from storage.server_identity import recorded, server_id
 from tests.servers import run_sql
 
 
@@ -86,7 +86,7 @@ def test_database_made_of_what_is_printed_counts_as_migrated(
         for statement in statements(yaml.safe_load(printed.output)["sql"], version(client)):
             client.command(statement)
         assert pending(client) == []
-        assert recorded_id(client) == server_id(clickhouse_database_url)
+        assert recorded(client)[0] == server_id(clickhouse_database_url)
     finally:
         client.close()
 

@@ -49,6 +49,6 @@ def world(database: Client) -> World:
 @pytest.fixture
 async def reader(database_url: str) -> AsyncIterator[Reader]:
     """A reader for which it is always the same moment."""
-    made = Reader(Executor(database_url, Limits()), now_ms=lambda: NOW_MS)
+    made = Reader(Executor([database_url], Limits()), now_ms=lambda: NOW_MS)
     yield made
     await made.close()

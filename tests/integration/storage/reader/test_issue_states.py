@@ -20,7 +20,7 @@ from tests.integration.storage.reader.world import Happened, insert_events
 
 @pytest.fixture
 async def reader(database_url: str) -> AsyncIterator[Reader]:
-    opened = Reader.open(database_url)
+    opened = Reader.open([database_url])
     yield opened
     await opened.close()
 

@@ -31,7 +31,7 @@ def reader_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @asynccontextmanager
 async def asking(url: str, limits: Limits) -> AsyncIterator[Executor]:
-    executor = Executor(url, limits)
+    executor = Executor([url], limits)
     try:
         yield executor
     finally:

@@ -240,7 +240,7 @@ async def test_the_longest_queries_are_answered_or_refused(reader: Reader, world
 
 
 async def test_a_question_beyond_its_limits_says_what_to_narrow(database_url: str, world: World) -> None:
-    reader = Reader.open(database_url, Limits(rows=10))
+    reader = Reader.open([database_url], Limits(rows=10))
     try:
         with pytest.raises(QueryTooExpensive, match="narrow"):
             await reader.read(ListIssues(world.project, "feature:cart", start=0))
@@ -249,7 +249,7 @@ async def test_a_question_beyond_its_limits_says_what_to_narrow(database_url: st
 
 
 async def test_a_server_that_is_unreachable_is_unavailable() -> None:
-    reader = Reader.open("http://svc:secret@127.0.0.1:9/svc")
+    reader = Reader.open(["http://svc:secret@127.0.0.1:9/svc"])
     try:
         with pytest.raises(StorageUnavailable):
             await reader.ping()

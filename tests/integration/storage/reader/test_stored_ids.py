@@ -14,6 +14,7 @@ from storage.client import Client, open_client
 from storage.migrations.migrate import migrate
 from storage.reader import stored_ids
 from storage.reader.stored_ids import PART, StoredIds, stored
+from storage.shards import only
 from tests.eventually import eventually
 
 DAY = 86_400_000
@@ -62,7 +63,7 @@ async def test_a_flood_of_old_ids_is_looked_up_in_bounded_statements(
     monkeypatch.setattr(stored_ids, "AT_ONCE", 100)
     ids = [uuid7(NOW - 40 * DAY).bytes for _ in range(1000)]
     insert(database, project, *ids[::3])
-    found = await StoredIds(database_url, Health()).among([(project, i) for i in ids])
+    found = await StoredIds(only(database_url), Health()).among({3: [(project, i) for i in ids]})
     assert found == {(project, i) for i in ids[::3]}
 
 
@@ -80,10 +81,10 @@ async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
         insert(client, *wanted)
         client.close()
         health = Health()
-        stored_ids = StoredIds(url, health)
-        assert await stored_ids.among([wanted]) == {wanted}
+        stored_ids = StoredIds(only(url), health)
+        assert await stored_ids.among({0: [wanted]}) == {wanted}
         await asyncio.to_thread(server.stop)
-        waiting = asyncio.create_task(stored_ids.among([wanted]))
+        waiting = asyncio.create_task(stored_ids.among({0: [wanted]}))
         await eventually(lambda: not health.parts()[PART].ok)
         assert "1 old ids wait to be looked up: ClickHouse doesn't answer" in caplog.text
         await asyncio.to_thread(server.start, 120)
@@ -95,8 +96,8 @@ async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
 
 async def test_a_look_up_can_be_cancelled_while_it_waits() -> None:
     health = Health()
-    unreachable = StoredIds(f"http://u:p@127.0.0.1:{free_port()}/svc", health)
-    waiting = asyncio.create_task(unreachable.among([(7, bytes(16))]))
+    unreachable = StoredIds(only(f"http://u:p@127.0.0.1:{free_port()}/svc"), health)
+    waiting = asyncio.create_task(unreachable.among({0: [(7, bytes(16))]}))
     await eventually(lambda: not health.parts()[PART].ok)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -66,7 +66,7 @@ async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_show
         columns.add(event, Grouping(1, "v1", "frames", ()), 90, 7)
     client.insert_arrow("ingest", columns.table())
     assert payload_bytes(client) > 200 * 1500
-    reader = Reader.open(clickhouse_database_url)
+    reader = Reader.open([clickhouse_database_url])
     try:
         before = await reader.read(GetProjectEvent(PROJECTS[0], ids[0]))
         assert before.event is not None

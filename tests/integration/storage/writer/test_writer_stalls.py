@@ -7,6 +7,7 @@ from aiokafka.errors import GroupAuthorizationFailedError
 from prometheus_client import CollectorRegistry
 
 from schemas.health import Health
+from storage.shards import only
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.flush_policy import FlushPolicy
@@ -64,7 +65,7 @@ async def _written(stage: Stage, source: Stalling | Failing) -> int:
     letters = DeadLetterWriter(stage.settings, metrics)
     inserter = Inserter(stage.settings.clickhouse_url, "events", health, metrics)
     delivery = BlockInserter(inserter, letters, source.topic, metrics)
-    writer = EventsStage(source, delivery, policy, health, metrics)
+    writer = EventsStage(source, [(only("")[0], delivery)], policy, health, metrics)
     running = asyncio.create_task(writer.run())
     await stage.produce(12)
     found = await whole(stage)

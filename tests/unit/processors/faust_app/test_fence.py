@@ -1,10 +1,10 @@
 import asyncio
-from collections.abc import Collection
 
 import pytest
 
 from broker.errors import PartitionsLost
 from processors.faust_app.fence import Interrupted, InterruptibleLookUp, Lease, RebalanceFence
+from processors.grouper.stage import IdsByPartition
 
 
 async def test_closing_waits_for_the_batch_in_progress() -> None:
@@ -34,7 +34,7 @@ async def test_a_batch_that_does_not_end_is_reported() -> None:
 class Endless:
     """ClickHouse is away."""
 
-    async def among(self, ids: Collection[tuple[int, bytes]]) -> set[tuple[int, bytes]]:  # noqa: ARG002
+    async def among(self, ids: IdsByPartition) -> set[tuple[int, bytes]]:  # noqa: ARG002
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -45,7 +45,7 @@ async def test_closing_interrupts_a_batch_that_waits_for_a_look_up() -> None:
 
     async def handle_batch() -> None:
         with fence.batch():
-            await InterruptibleLookUp(Endless(), fence).among([(1, bytes(16))])
+            await InterruptibleLookUp(Endless(), fence).among({0: [(1, bytes(16))]})
 
     handling = asyncio.create_task(handle_batch())
     await asyncio.sleep(0)

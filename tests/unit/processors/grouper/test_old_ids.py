@@ -1,6 +1,6 @@
 """An id is a duplicate for as long as its event is stored: from memory within the window, after it because it is looked up."""
 
-from collections.abc import Collection
+from itertools import chain
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +21,7 @@ from processors.grouper.dedupe import MAX_AHEAD_DAYS, Dedupe, Incoming
 from processors.grouper.id_index import id_keys
 from processors.grouper.log_clock import DAY_RECORDS, LogClock
 from processors.grouper.replay import replay_start
+from processors.grouper.stage import IdsByPartition
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
 from tests.unit.processors.made import DAY, START, carried, event_id
 
@@ -37,11 +38,12 @@ class Stored:
         self.lookups: list[list[Key]] = []
         self.interrupt = False
 
-    async def among(self, ids: Collection[Key]) -> set[Key]:
+    async def among(self, ids: IdsByPartition) -> set[Key]:
         if self.interrupt:
             raise Interrupted
-        self.lookups.append(list(ids))
-        return {(project, i) for project, i in ids if self._world.stored()[i] or i in self.erased}
+        wanted = [*chain.from_iterable(ids.values())]
+        self.lookups.append(wanted)
+        return {(project, i) for project, i in wanted if self._world.stored()[i] or i in self.erased}
 
 
 async def started() -> tuple[GrouperWorld, Stored]:

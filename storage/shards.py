@@ -1,0 +1,79 @@
+"""Several ClickHouse servers: what is in partition p of the topics is stored on server p mod their number.
+
+All copies of an id, and all that it adds to the counts, are on one server, so what is exact on one server is exact on several. Issues,
+activity, outcomes and projects are on each. A second database on each server, NAME_all, has the same tables over all servers: whoever
+reads, reads there (`storage/migrations/whole.py`).
+"""
+
+from collections.abc import Collection
+from typing import Final
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from schemas.settings import ClickHouseSettings
+
+ONLY: Final = "1/1"
+"""The place of a server that has no others beside it."""
+WHOLE: Final = "_all"
+"""What the database over all servers is called besides."""
+
+
+class Shard(Struct, frozen=True):
+    """One of `count` servers; `number` counts from 0."""
+
+    number: int
+    count: int
+    url: str
+
+    def holds(self, partition: int) -> bool:
+        return partition % self.count == self.number
+
+    def those_of(self, partitions: Collection[int]) -> set[int]:
+        return {partition for partition in partitions if self.holds(partition)}
+
+    def named(self, what: str) -> str:
+        """What it is called in health, log and groups: of one server alone just that."""
+        return what if self.count == 1 else f"{what}-{self.number + 1}"
+
+    def __str__(self) -> str:
+        return f"{self.number + 1}/{self.count}"
+
+
+def only(url: str) -> tuple[Shard, ...]:
+    """A server that has no others beside it."""
+    return (Shard(0, 1, url),)
+
+
+def shards_of(settings: ClickHouseSettings) -> tuple[Shard, ...]:
+    """The servers in their order."""
+    urls = settings.shard_urls
+    return tuple(Shard(number, len(urls), url) for number, url in enumerate(urls))
+
+
+def whole_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
+    """The addresses at which all servers' tables can be read, by the writing user."""
+    urls = settings.shard_urls
+    return urls if len(urls) < 2 else tuple(_whole(url) for url in urls)
+
+
+def reader_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
+    """The same for the reading user, if there is one of its own; empty if no address is known."""
+    own, urls = settings.clickhouse_reader_url, settings.shard_urls
+    if not own:
+        return whole_urls(settings)
+    if len(urls) < 2:
+        return (own,)
+    account = urlsplit(own).netloc.rpartition("@")[0]
+    return tuple(_whole(_of_account(url, account)) for url in urls)
+
+
+def _whole(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(path=parts.path.rstrip("/") + WHOLE).geturl()
+
+
+def _of_account(url: str, account: str) -> str:
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{account}@{host}" if account else host).geturl()

@@ -1,0 +1,108 @@
+"""Writers over three servers: each event once, on the server of its partition, also while servers and writers die."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+
+from broker.topics import ensure_topics
+from schemas.chunks import decode_chunk, decode_grouped
+from schemas.environment import load
+from schemas.settings import WriterSettings
+from storage.client import Client, open_client, scalar
+from storage.errors import AnotherServer
+from storage.migrations.migrate import migrate
+from storage.server_identity import check_server
+from storage.shards import WHOLE
+from tests.eventually import eventually
+from tests.integration.storage.grouped import Stage, Writer, ended, exactly, whole
+from tests.integration.storage.shards.conftest import COUNT
+from tests.shard_servers import CLUSTER, ShardServer
+
+PARTITIONS = 6
+
+
+class SpreadStage(Stage):
+    """Topics of six partitions, and the tables of three servers; what it counts is on all of them."""
+
+    def __init__(self, bootstrap: str, urls: list[str], prefix: str, folder: Path) -> None:
+        super().__init__(bootstrap, urls[0] + WHOLE, prefix, folder)
+        self.environ |= {
+            "SVC_CLICKHOUSE_SHARDS": ", ".join(urls),
+            "SVC_CLICKHOUSE_CLUSTER": CLUSTER,
+            "SVC_TOPIC_PARTITIONS": str(PARTITIONS),
+        }
+        del self.environ["SVC_CLICKHOUSE_URL"]
+        self.settings = load(WriterSettings, self.environ)
+        self._offsets = dict.fromkeys(range(PARTITIONS), 0)
+        self.on_shard = [0] * COUNT
+        """Events that were sent to the partitions of each server."""
+        self._values: set[bytes] = set()
+
+    async def prepare(self) -> "SpreadStage":
+        await ensure_topics(self.settings)
+        return self
+
+    async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
+        if value not in self._values:
+            self._values.add(value)
+            self.on_shard[partition % COUNT] += len(decode_chunk(decode_grouped(value).chunk))
+        await super().send(producer, partition, value)
+
+
+@pytest.fixture
+async def stage(kafka_bootstrap: str, urls: list[str], topic_prefix: str, tmp_path: Path) -> SpreadStage:
+    return await SpreadStage(kafka_bootstrap, urls, topic_prefix, tmp_path).prepare()
+
+
+@pytest.fixture
+def clients(urls: list[str]) -> Iterator[list[Client]]:
+    made = [open_client(url) for url in urls]
+    yield made
+    for client in made:
+        client.close()
+
+
+def stored(clients: list[Client]) -> list[int]:
+    return [int(scalar(client, "SELECT count() FROM events")) for client in clients]
+
+
+async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or_doubled(
+    stage: SpreadStage, clients: list[Client], servers: list[ShardServer]
+) -> None:
+    await stage.produce(30)
+    first, second = stage.writer("0"), stage.writer("1")
+    with ended(first, second):
+        assert await whole(stage) == exactly(stage.total)
+        before = stored(clients)
+        assert before == stage.on_shard
+        assert min(before) > 0
+
+        servers[1].kill()
+        await stage.produce(30)
+        alive = [clients[0], clients[2]]
+        expected = [stage.on_shard[number] for number in (0, 2)]
+        await eventually(lambda: stored(alive) == expected, 120)
+        waiting = [writer for writer in (first, second) if _waits(writer, "events-2")]
+        assert waiting
+        for writer in waiting:
+            assert _waits(writer, "events-1") is False
+            writer.kill()
+            writer.restart()
+        servers[1].start(120)
+        assert await whole(stage, 120) == exactly(stage.total)
+        assert stored(clients) == stage.on_shard
+
+
+def _waits(writer: Writer, part: str) -> bool:
+    return writer.health(part).get("ok") is False
+
+
+def test_a_server_at_another_place_is_refused(urls: list[str]) -> None:
+    check_server(urls[1], f"2/{COUNT}")
+    for shard in (f"1/{COUNT}", "2/4", "1/1"):
+        with pytest.raises(AnotherServer, match=f"prepared as shard 2/{COUNT}"):
+            migrate(urls[1], shard=shard)
+        with pytest.raises(AnotherServer, match="can't change"):
+            check_server(urls[1], shard)

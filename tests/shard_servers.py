@@ -1,0 +1,56 @@
+"""Three ClickHouse servers that know each other as the shards of a cluster."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from local.clickhouse.server import LocalClickHouse
+from local.ports import free_port
+
+CLUSTER = "shards"
+_SHARD = """<shard><internal_replication>true</internal_replication>
+      <replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"""
+_CLUSTER = "<remote_servers><{name}><secret>{secret}</secret>{shards}</{name}></remote_servers>"
+_GRANTS = """<query>GRANT TABLE ENGINE ON Distributed, TABLE ENGINE ON Merge, REMOTE ON *.*</query>
+        <query>GRANT SET DEFINER ON analyst_views</query>"""
+
+
+class ShardServer(LocalClickHouse):
+    """One server of a cluster; `ports` are those of all for their native protocol, `number` says which is its own."""
+
+    def __init__(self, directory: Path, number: int, ports: Sequence[int]) -> None:
+        super().__init__(directory, memory=1 << 30)
+        self._number = number
+        self._ports = ports
+
+    def prepare(self) -> list[str]:
+        command = super().prepare()
+        shards = "".join(_SHARD.format(port=port) for port in self._ports)
+        more = f"<tcp_port>{self._ports[self._number]}</tcp_port>" + _CLUSTER.format(
+            name=CLUSTER, secret="of the tests", shards=shards
+        )
+        self._edit("config.xml", r"</clickhouse>\s*$", more + "</clickhouse>")
+        self._edit("users.xml", "<queries>2</queries>", "<queries>3</queries>")
+        self._edit("users.xml", r"<query>GRANT SET DEFINER ON analyst_views</query>", _GRANTS)
+        return command
+
+    def _edit(self, name: str, old: str, new: str) -> None:
+        file = self.directory / name
+        text, times = re.subn(old, new, file.read_text())
+        assert times == 1
+        file.write_text(text)
+
+
+@contextmanager
+def shard_servers(folder: Path, count: int) -> Iterator[list[ShardServer]]:
+    """Running servers, in the order of their shards."""
+    ports = [free_port() for _ in range(count)]
+    with ExitStack() as stack:
+        servers = []
+        for number in range(count):
+            (folder / f"shard{number}").mkdir(parents=True)
+            server = ShardServer(folder / f"shard{number}", number, ports)
+            servers.append(server.start(120))
+            stack.callback(server.stop)
+        yield servers
