@@ -41,7 +41,7 @@ def train_(workspace: Workspace, days: int, events: int, force: bool, as_json: b
     """
     settings = settings_of(workspace, MigrateSettings)
     folder = Path(settings.payload_dictionaries or dictionaries_folder(workspace.data_dir))
-    need_clickhouse(settings.clickhouse_url)
+    need_clickhouse(settings.reader_url)
     sampled = _samples(reader_urls(settings)[0], days, events)
     if len(sampled) < _MIN_EVENTS:
         fail(f"{len(sampled)} events of the last {days} days are too few: at least {_MIN_EVENTS} are needed")

@@ -23,11 +23,13 @@ _PASS_SECONDS: Final = 15.0
 def check_damage(
     settings: MigrateSettings, groups: Mapping[str, list[Topic]], seconds: float = _PASS_SECONDS
 ) -> list[Finding]:
-    """One finding about the stored rows; none if ClickHouse or Kafka doesn't answer, which another check reports.
+    """One finding about the stored rows; none if ClickHouse or Kafka isn't known or doesn't answer, which another check reports.
 
     `groups` are the readers of the pipeline. An issue is lost if it is missing once they have read what they had to read
     when it was looked for; for that they get so many seconds.
     """
+    if not settings.shard_urls:
+        return []
     try:
         broken = [part for url in settings.shard_urls for part in _broken_at(url)]
         client = open_client(whole_urls(settings)[0])
