@@ -90,7 +90,7 @@ NOT_GZIP = {
     "head": GOOD[:20],
     "zero after": GOOD + b"\x00",
     "garbage after": GOOD + b"garbage",
-    "checksum": GOOD[:-5] + b"\x00" + GOOD[-4:],
+    "checksum": GOOD[:-5] + bytes([GOOD[-5] ^ 1]) + GOOD[-4:],
     "zlib": zlib.compress(encoded()),
     "damaged": GOOD[:30] + b"\xff" * 20 + GOOD[50:],
     "many members": gzip.compress(b"") * 65,
