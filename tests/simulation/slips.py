@@ -255,9 +255,9 @@ SLIPS: Final = {
     ),
     # The writer.
     "writer: a block is committed before its insert": Slip(
-        f"{_STAGE}._flush", "                await self._inserter.deliver(", "                await self._source.commit(ends); await self._inserter.deliver("
+        f"{_STAGE}._flush", "                await inserter.deliver(", "                await self._source.commit(ends); await inserter.deliver("
     ),
-    "writer: a plan is not replayed": Slip(f"{_STAGE}._restore", "await self._inserter.replay(block, self._renewer(plan, ours))", "pass"),
+    "writer: a plan is not replayed": Slip(f"{_STAGE}._restore", "await inserter.replay(block, self._renewer(plan, ours))", "pass"),
     "writer: a replay reads one record less": Slip(f"{_STAGE}._read_plan", "span.first, span.last)", "span.first, max(span.first, span.last - 1))"),
     "writer: a commit without an answer is sent again": Slip("broker.commit.commit_once", "consumer._client.send = sent", "pass"),
     "writer: repeated positions are stored": Slip(f"{_BLOCKS}.Block._feed", "chunk.offset <= source_offset", "chunk.offset < source_offset"),
