@@ -56,7 +56,9 @@ def need_kafka(bootstrap: str) -> None:
 def need_one_clickhouse(settings: ClickHouseSettings) -> None:
     """Raises ClickException with several servers."""
     if len(settings.shard_urls) > 1:
-        raise click.ClickException("this command doesn't know SVC_CLICKHOUSE_SHARDS yet")
+        raise click.ClickException(
+            "this command works with one ClickHouse server only, and SVC_CLICKHOUSE_SHARDS names several"
+        )
 
 
 def need_clickhouse(url: str) -> None:

@@ -5,7 +5,7 @@ activity, outcomes and projects are on each. A second database on each server, N
 reads, reads there (`storage/migrations/whole.py`).
 """
 
-from collections.abc import Collection
+from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -26,14 +26,12 @@ class Shard(Struct, frozen=True):
     count: int
     url: str
 
-    def holds(self, partition: int) -> bool:
-        return partition % self.count == self.number
-
-    def those_of(self, partitions: Collection[int]) -> set[int]:
-        return {partition for partition in partitions if self.holds(partition)}
+    def those_of(self, partitions: Iterable[int]) -> set[int]:
+        """The partitions that are stored on it."""
+        return {partition for partition in partitions if partition % self.count == self.number}
 
     def named(self, what: str) -> str:
-        """What it is called in health, log and groups: of one server alone just that."""
+        """What it is called in health and log: of one server alone just that."""
         return what if self.count == 1 else f"{what}-{self.number + 1}"
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from storage.migrations.migrate import create_database, migrations, statements
 
 SPREAD: Final = (
     *("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day"),
-    *("erased_counts", "erased_events"),
+    *("erasures", "erased_counts", "erased_events"),
 )
 """Tables of which each server has a part."""
 COPIED: Final = ("issues", "issue_activity", "outcomes", "projects", "retentions")

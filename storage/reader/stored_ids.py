@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
@@ -54,14 +53,15 @@ class StoredIds:
     """Looks ids up in threads of its own, and waits while ClickHouse is away: an answer must not be guessed."""
 
     def __init__(self, shards: Sequence[Shard], health: Health) -> None:
-        self._shards = [_ShardIds(shard, health) for shard in shards]
+        self._shards = [(shard, _ShardIds(shard, health)) for shard in shards]
 
     async def among(self, ids: Mapping[int, Collection[Key]]) -> set[Key]:
         """As `stored`, of ids by the partition of their record: each server is asked for those that it would have. May be cancelled."""
-        wanted: dict[int, list[Key]] = defaultdict(list)
-        for partition, some in ids.items():
-            wanted[partition % len(self._shards)] += some
-        answers = await asyncio.gather(*(self._shards[number].among(some) for number, some in wanted.items()))
+        wanted = [
+            (look_up, [key for partition in shard.those_of(ids) for key in ids[partition]])
+            for shard, look_up in self._shards
+        ]
+        answers = await asyncio.gather(*(look_up.among(keys) for look_up, keys in wanted if keys))
         return set().union(*answers)
 
 

@@ -57,9 +57,6 @@ _LAG_SECONDS: Final = 5.0
 _LAG_ANSWER_SECONDS: Final = 10.0
 
 
-ShardInserter = tuple[Shard, BlockInserter]
-
-
 class StalePlan(Exception):
     """The plan may no longer be ours: it must be read again from the group."""
 
@@ -70,7 +67,7 @@ class EventsStage:
     def __init__(
         self,
         source: GroupedSource,
-        inserters: Sequence[ShardInserter],
+        inserters: Sequence[tuple[Shard, BlockInserter]],
         policy: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,

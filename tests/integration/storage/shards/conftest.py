@@ -7,13 +7,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from storage.client import Client, open_client
+from storage.client import open_client
 from storage.migrations.migrate import migrate
 from storage.migrations.whole import SPREAD, make_whole
 from storage.reader.execute import Executor, Limits
 from storage.reader.reader import Reader
 from storage.shards import WHOLE
-from tests.integration.storage.reader.world import NOW_MS, World, insert, make
+from tests.integration.storage.reader.conftest import project, world  # noqa: F401 - fixtures
+from tests.integration.storage.reader.world import NOW_MS
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
 COUNT = 3
@@ -69,20 +70,6 @@ def database(urls: list[str]) -> Iterator[SpreadClient]:
     client = SpreadClient(urls)
     yield client
     client.close()
-
-
-@pytest.fixture
-def project() -> int:
-    """A project that no other test uses."""
-    return secrets.randbelow(1 << 31) + 1
-
-
-@pytest.fixture(scope="module")
-def world(database: Client) -> World:
-    """A project of events, issues and changes, in the database."""
-    made = make(secrets.randbelow(1 << 31) + 1)
-    insert(database, made)
-    return made
 
 
 @pytest.fixture

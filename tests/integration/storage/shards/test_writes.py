@@ -5,16 +5,20 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from prometheus_client import CollectorRegistry
 
 from broker.topics import ensure_topics
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.environment import load
 from schemas.settings import WriterSettings
+from storage.analyst_views import VIEWS
 from storage.client import Client, open_client, scalar
 from storage.errors import AnotherServer
 from storage.migrations.migrate import migrate
 from storage.server_identity import check_server
 from storage.shards import WHOLE
+from storage.writer.audit import Auditor
+from storage.writer.metrics import WriterMetrics
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, Writer, ended, exactly, whole
 from tests.integration.storage.shards.conftest import COUNT
@@ -93,6 +97,23 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
         servers[1].start(120)
         assert await whole(stage, 120) == exactly(stage.total)
         assert stored(clients) == stage.on_shard
+
+
+async def test_the_audit_and_the_views_for_analysts_read_all_servers(
+    stage: SpreadStage, clients: list[Client], urls: list[str]
+) -> None:
+    before = sum(stored(clients))
+    await stage.produce(10)
+    writer = stage.writer()
+    with ended(writer):
+        await eventually(lambda: sum(stored(clients)) == before + stage.total, 120)
+        assert await Auditor(stage.settings, WriterMetrics(CollectorRegistry())).audit() != "failed"
+    reading = open_client(urls[-1] + WHOLE)
+    settings = {"distributed_product_mode": "global"}
+    for view in VIEWS:
+        reading.command(f"SELECT * FROM {view} LIMIT 1 FORMAT Null", settings=settings)
+    assert scalar(reading, "SELECT count() FROM analyst_events", settings=settings) == before + stage.total
+    reading.close()
 
 
 def _waits(writer: Writer, part: str) -> bool:
