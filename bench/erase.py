@@ -19,6 +19,7 @@ from schemas.ids import user_hash
 from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
 from storage.migrations.migrate import migrate
+from storage.shards import alone
 
 PROJECT, USER = 7, "erased"
 _BLOCK: Final = 160_000
@@ -76,7 +77,7 @@ def main(events: int, share: float) -> None:
             click.echo(f"floor: {floor(client):.1f} s")
             since, began = int(time.time()), time.monotonic()
             report = erase_user(
-                client,
+                alone(client),
                 PROJECT,
                 USER,
                 "bench",

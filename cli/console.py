@@ -17,7 +17,7 @@ from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.payload import use_dictionaries
-from schemas.settings import ClickHouseSettings, KafkaSettings
+from schemas.settings import KafkaSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -50,14 +50,6 @@ def need_kafka(bootstrap: str) -> None:
     if not bootstrap:
         fail(
             "no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP", BAD_SETTING_STATUS
-        )
-
-
-def need_one_clickhouse(settings: ClickHouseSettings) -> None:
-    """Raises ClickException with several servers."""
-    if len(settings.shard_urls) > 1:
-        raise click.ClickException(
-            "this command works with one ClickHouse server only, and SVC_CLICKHOUSE_SHARDS names several"
         )
 
 

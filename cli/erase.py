@@ -18,7 +18,6 @@ from cli.console import (
     kafka_hint,
     need_clickhouse,
     need_kafka,
-    need_one_clickhouse,
     print_json,
     settings_of,
 )
@@ -34,8 +33,9 @@ from control.erasure import (
 )
 from schemas.errors import ChangesUnavailable, EraseRefused, NotSettled, ProjectsUnavailable
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
-from storage.client import ClickHouseError, open_client
+from storage.client import ClickHouseError
 from storage.erase.user import UserReport
+from storage.shards import open_servers
 
 REFUSED: Final = 2
 _ANSWER_SECONDS: Final = 3600
@@ -78,24 +78,21 @@ def erase(
     settings = settings_of(workspace, MigrateSettings)
     need_kafka(settings.kafka_bootstrap)
     need_clickhouse(settings.clickhouse_url)
-    need_one_clickhouse(settings)
     user_id = None if user is None else _user_id(user)
     terminal = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
     groups = readers(
         settings_of(workspace, ProcessorsSettings).processors_app,
         settings_of(workspace, WriterSettings).writer_group,
+        len(settings.shard_urls),
     )
     try:
-        client = open_client(settings.clickhouse_url, send_receive_timeout=_ANSWER_SECONDS)
-        try:
-            tools = EraseTools(settings, groups, client, wait, by, terminal.say)
+        with open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers:
+            tools = EraseTools(settings, groups, servers, wait, by, terminal.say)
             number, record = find(tools, project)
             if user_id is None:
                 report: Report = erase_project(tools, number, record, terminal.agree)
             else:
                 report = erase_user(tools, number, user_id, terminal.agree)
-        finally:
-            client.close()
     except EraseRefused as refusal:
         fail(str(refusal), REFUSED)
     except NotSettled as error:

@@ -1,6 +1,7 @@
 """`svc migrate`: creates or prints the topics and the ClickHouse schema."""
 
 import asyncio
+from textwrap import indent
 
 import click
 import yaml
@@ -18,9 +19,9 @@ from cli.console import (
 )
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings
-from storage.client import ClickHouseError
+from storage.client import ClickHouseError, parse_url
 from storage.migrations import migrate as schema
-from storage.migrations.whole import make_whole
+from storage.migrations.whole import make_whole, whole_statements
 from storage.server_identity import IDENTITY
 from storage.shards import ONLY, shards_of, whole_urls
 
@@ -52,8 +53,19 @@ def migrate(workspace: Workspace, only_print: bool, moved: bool) -> None:
 
 
 def printed(settings: MigrateSettings) -> str:
-    """One YAML document: the topics, and the SQL of all migrations in a block."""
+    """One YAML document: the topics, and the SQL of all migrations in a block; of several servers one for each."""
     topics = yaml.safe_dump({"topics": as_builtins(specs_of(settings))}, sort_keys=False)
+    shards = shards_of(settings)
+    if len(shards) < 2:
+        return f"{topics}sql: |\n{indent(_sql(ONLY), '  ')}"
+    database = parse_url(settings.clickhouse_url).database
+    # For `clickhouse-client`: a session that has begun in the server's own database.
+    whole = [f"{statement};" for statement in whole_statements(database, settings.clickhouse_cluster)]
+    blocks = [f"  {shard}: |\n" + indent("\n".join([_sql(str(shard)), *whole]), "    ") for shard in shards]
+    return f"{topics}sql:\n" + "\n".join(blocks)
+
+
+def _sql(shard: str) -> str:
     sql = [f"{schema.TABLE.strip()};"]
     for migration in schema.migrations():
         sql.append(f"-- {migration.number:04} {migration.name}: {migration.why}")
@@ -61,10 +73,9 @@ def printed(settings: MigrateSettings) -> str:
     last = schema.migrations()[-1]
     # From then on the writer refuses another server.
     sql.append(
-        f"INSERT INTO migrations (number, name, server, shard) SELECT {last.number}, '{last.name}', ({IDENTITY.strip()}), '{ONLY}';"
+        f"INSERT INTO migrations (number, name, server, shard) SELECT {last.number}, '{last.name}', ({IDENTITY.strip()}), '{shard}';"
     )
-    block = "\n".join("  " + line if line else "" for line in "\n".join(sql).splitlines())
-    return f"{topics}sql: |\n{block}"
+    return "\n".join(sql)
 
 
 def apply(settings: MigrateSettings, *, moved: bool = False) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import click
 
 from broker.errors import KafkaError
-from cli.console import clickhouse_failure, kafka_failure, need_kafka, need_one_clickhouse, settings_of
+from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
 from cli.workspace import Workspace
 from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
@@ -32,7 +32,6 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     """
     need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     need_kafka(need.processors.kafka_bootstrap)
-    need_one_clickhouse(need.writer)
     try:
         asyncio.run(run_rebuild(need, LOGS if table == "all" else [table], source, click.echo))
     except RebuildRefused as refusal:

@@ -19,7 +19,6 @@ from cli.console import (
     kafka_failure,
     need_clickhouse,
     need_kafka,
-    need_one_clickhouse,
     print_json,
     settings_of,
 )
@@ -27,9 +26,10 @@ from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.audit.damage import broken_parts
-from storage.client import ClickHouseError, open_client
+from storage.client import ClickHouseError
 from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
 from storage.repair.repair import repair_differences, today
+from storage.shards import open_servers
 
 _DIFFERENT = 1
 _UNSETTLED = 3
@@ -58,26 +58,26 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
     writer = settings_of(workspace, WriterSettings)
     need_kafka(settings.kafka_bootstrap)
     need_clickhouse(settings.clickhouse_url)
-    need_one_clickhouse(settings)
-    groups = readers(settings_of(workspace, ProcessorsSettings).processors_app, writer.writer_group)
+    groups = readers(
+        settings_of(workspace, ProcessorsSettings).processors_app,
+        writer.writer_group,
+        len(settings.shard_urls),
+    )
     try:
         behind = asyncio.run(_drain(settings, groups, wait))
-        client = open_client(settings.clickhouse_url)
-        try:
-            result = compare(client, today())
-            broken = {part.table for part in broken_parts(client)} if repair else set[str]()
+        with open_servers(settings) as servers:
+            result = compare(servers, today())
+            broken = {part.table for server in servers if repair for part in broken_parts(server.own)}
             repaired, late = (
-                repair_differences(writer, client, result, broken, wait)
+                repair_differences(writer, servers, result, broken, wait)
                 if broken or (repair and result.differences)
                 else ({}, None)
             )
             if repaired:
-                result = compare(client, today())
+                result = compare(servers, today())
             if result.differences and not behind:
                 # Under load, events arrived during the comparison.
                 behind = asyncio.run(lags(settings, groups))
-        finally:
-            client.close()
     except KafkaError as error:
         fail(kafka_failure(settings, error))
     except ClickHouseError as error:

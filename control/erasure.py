@@ -19,13 +19,13 @@ from schemas.projects import Project
 from schemas.settings import KafkaSettings
 from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
-from storage.client import Client
 from storage.erase import project as of_project
 from storage.erase import user as of_user
 from storage.erase.issues import IssueDescription
 from storage.erase.project import ProjectReport
 from storage.erase.user import UserReport
 from storage.errors import UnknownUser
+from storage.shards import Servers
 
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]
@@ -47,7 +47,7 @@ class EraseTools(Struct, frozen=True):
 
     settings: KafkaSettings
     groups: dict[str, list[Topic]]
-    client: Client
+    servers: Servers
     wait: float
     by: str
     say: Callable[[str], None]
@@ -74,12 +74,12 @@ def find(tools: EraseTools, wanted: str) -> tuple[int, Project | None]:
 
 def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> UserReport:
     """Erase a user's events from the tables. Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
-    if of_project.begun(tools.client, project):
+    if of_project.begun(tools.servers, project):
         raise EraseRefused(
             f"project {project} is being erased as a whole: `svc erase --project {project}` finishes it"
         )
     try:
-        report = of_user.preview(tools.client, project, user)
+        report = of_user.preview(tools.servers, project, user)
         question = f"Erase {report.events:,} events of this user from project {project}?"
         if not report.events:
             question = f"Finish an interrupted erasure of this user in project {project}?"
@@ -88,7 +88,7 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
         _settle(tools, _only(tools.groups, Topic.EVENTS, Topic.GROUPED))
         writer = _only(tools.groups, Topic.GROUPED)
         return of_user.erase_user(
-            tools.client,
+            tools.servers,
             project,
             user,
             tools.by,
@@ -102,8 +102,8 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
 
 def erase_project(tools: EraseTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
     """Erase a project from the tables and the topic `projects`. Raises as `erase_user`, and ProjectsUnavailable."""
-    report = of_project.preview(tools.client, project)
-    if record is None and not report.rows and not of_project.begun(tools.client, project):
+    report = of_project.preview(tools.servers, project)
+    if record is None and not report.rows and not of_project.begun(tools.servers, project):
         raise EraseRefused(f"there is no project {project}")
     name = f"{record.name} ({project})" if record else str(project)
     if not agree(report, f"Erase project {name} with everything that belongs to it, for good?"):
@@ -112,7 +112,7 @@ def erase_project(tools: EraseTools, project: int, record: Project | None, agree
         tools.say("revoking its tokens")
         asyncio.run(_revoke(tools.settings, project))
     _settle(tools, tools.groups)
-    issues = of_project.issues(tools.client, project)
+    issues = of_project.issues(tools.servers, project)
     if issues:
         tools.say("redacting its issues")
         redaction = RedactData(wholly=True)
@@ -123,7 +123,7 @@ def erase_project(tools: EraseTools, project: int, record: Project | None, agree
         if record is not None:
             asyncio.run(_remove(tools.settings, project))
 
-    return of_project.erase_project(tools.client, project, tools.by, remove_record, tools.say)
+    return of_project.erase_project(tools.servers, project, tools.by, remove_record, tools.say)
 
 
 def left(report: Report, settings: KafkaSettings) -> list[Left]:

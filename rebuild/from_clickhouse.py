@@ -29,8 +29,9 @@ from schemas.payload import decompress
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS
 from schemas.topics import Topic
-from storage.client import Client, open_client
+from storage.client import Client
 from storage.repair import rebuild_queries
+from storage.shards import open_servers
 from storage.writer.plan import NoBlock, decode_plan
 
 Message = tuple[int, bytes | None, bytes]
@@ -63,8 +64,8 @@ async def issues(need: Need) -> Issues:
         unread=await _unread(need.processors, covered.deltas),
         versions={p: position.versions for p, position in (await folded(need.processors)).items()},
     )
-    client = open_client(need.writer.clickhouse_url)
-    try:
+    with open_servers(need.writer) as servers:
+        client = servers[0].whole
         sources = Sources(
             lambda project, fingerprints, at_ms: rebuild_queries.since(client, project, fingerprints, at_ms),
             lambda project, at_ms: rebuild_queries.releases_until(client, project, at_ms),
@@ -77,8 +78,6 @@ async def issues(need: Need) -> Issues:
             covered,
             sources,
         )
-    finally:
-        client.close()
     partitions = len(covered.events)
     records: list[Message] = [
         (int(issue.id, 16) % partitions, issue.id.encode(), encode_json(issue)) for issue in rebuilt_issues
@@ -131,15 +130,13 @@ async def seen(need: Need) -> list[Message]:
     """The entries of the topic `seen`. Raises like `issues`."""
     # Only events are read; `svc rebuild all` has just written issues that the writer need not have read.
     covered = await _covered(need, Topic.GROUPED)
-    client = open_client(need.writer.clickhouse_url)
-    try:
+    with open_servers(need.writer) as servers:
+        client = servers[0].whole
         days = need.processors.dedupe_days
         # One more day than the window: the newest may come from an edge with a wrong clock.
         received = rebuild_queries.received_days(client, days + 2) or [0]
         known = IdKeys(len(covered.events), received, days)
         known.add(rebuild_queries.ids(client, received[-1] * DAY_MS))
-    finally:
-        client.close()
     return [
         (partition, key, value)
         for partition, last in covered.events.items()
@@ -177,7 +174,8 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
 
 async def _covered(need: Need, *topics: Topic) -> Covered:
     """The positions up to which ClickHouse has the logs. Raises RebuildRefused if the writer is behind on one of these topics."""
-    groups = readers(need.processors.processors_app, need.writer.writer_group)
+    shards = len(need.writer.shard_urls)
+    groups = readers(need.processors.processors_app, need.writer.writer_group, shards)
     del groups[need.processors.processors_app]
     wanted = {group: [topic for topic in read if topic in topics] for group, read in groups.items()}
     for lag in await lags(need.writer, wanted):

@@ -73,6 +73,10 @@ def _with_shards(settings: S) -> S:
     urls = settings.shard_urls
     if len(set(urls)) != len(urls):
         raise BadSetting("SVC_CLICKHOUSE_SHARDS names a server twice")
+    if len({urlsplit(url).path.rstrip("/") for url in urls}) != 1:
+        raise BadSetting(
+            "SVC_CLICKHOUSE_SHARDS names several databases: give it the same name on each server"
+        )
     if len(urls) > 1 and not settings.clickhouse_cluster:
         raise BadSetting(
             "SVC_CLICKHOUSE_CLUSTER is required: the name under which these servers know each other"

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from storage.client import parse_url
 from storage.errors import ServerRefused
+from storage.shards import WHOLE
 
 WRITER_ON_DATABASE: Final = ("SELECT", "INSERT", "ALTER DELETE")
 WRITER_ON_SYSTEM: Final = ("databases", "detached_parts", "parts", "processes", "tables")
@@ -20,7 +21,9 @@ OPERATOR_ON_DATABASE: Final = (
     *("DROP TABLE", "DROP VIEW", "TRUNCATE", "OPTIMIZE"),
 )
 OPERATOR_ON_SYSTEM: Final = (*WRITER_ON_SYSTEM, "columns", "mutations")
+OPERATOR_ON_WHOLE: Final = ("SELECT", "CREATE TABLE", "DROP TABLE")
 ENGINES: Final = ("MergeTree", "AggregatingMergeTree", "ReplacingMergeTree", "Null")
+WHOLE_ENGINES: Final = ("Distributed", "Merge")
 _SECONDS: Final = 5.0
 
 
@@ -34,22 +37,33 @@ class Right(Struct, frozen=True):
         return f"{self.privilege} ON {self.on}"
 
 
-def operator_rights(database: str) -> Iterator[Right]:
+Rights = Callable[[str, bool], Iterator[Right]]
+"""The rights of a user on a server's database, and whether it is one of several servers."""
+
+
+def operator_rights(database: str, spread: bool = False) -> Iterator[Right]:
     """The rights of the user who migrates, repairs and erases."""
     yield from (Right(privilege, f"{database}.*") for privilege in OPERATOR_ON_DATABASE)
     yield from (Right("SELECT", f"system.{table}") for table in OPERATOR_ON_SYSTEM)
     yield from (Right("TABLE ENGINE", engine) for engine in ENGINES)
+    if spread:
+        yield from (Right(privilege, f"{database}{WHOLE}.*") for privilege in OPERATOR_ON_WHOLE)
+        yield from (Right("TABLE ENGINE", engine) for engine in WHOLE_ENGINES)
 
 
-def writer_rights(database: str) -> Iterator[Right]:
+def writer_rights(database: str, spread: bool = False) -> Iterator[Right]:
     """The rights of the writer's user."""
     yield from (Right(privilege, f"{database}.*") for privilege in WRITER_ON_DATABASE)
     yield from (Right("SELECT", f"system.{table}") for table in WRITER_ON_SYSTEM)
+    if spread:
+        yield Right("SELECT", f"{database}{WHOLE}.*")
 
 
-def reader_rights(database: str) -> Iterator[Right]:
+def reader_rights(database: str, spread: bool = False) -> Iterator[Right]:
     """The rights of a user who only reads: the dashboard's and the processors'."""
     yield Right("SELECT", f"{database}.*")
+    if spread:
+        yield Right("SELECT", f"{database}{WHOLE}.*")
 
 
 def ask(url: str, sql: str) -> str:
@@ -96,7 +110,7 @@ def as_grants(rights: Sequence[Right], user: str) -> str:
 class ClickHouseRights:
     """Asks the servers for the missing rights of the users in `urls`: for `broker.rights_watch`."""
 
-    def __init__(self, urls: Sequence[str], rights: Callable[[str], Iterator[Right]]) -> None:
+    def __init__(self, urls: Sequence[str], rights: Rights) -> None:
         self._urls = urls
         self._rights = rights
 
@@ -108,4 +122,7 @@ class ClickHouseRights:
         return list(dict.fromkeys(chain.from_iterable(map(self._lacking_at, self._urls))))
 
     def _lacking_at(self, url: str) -> list[Right]:
-        return lacking(list(self._rights(parse_url(url).database)), lambda sql: ask(url, sql))
+        spread = len(self._urls) > 1
+        database = parse_url(url).database
+        own = database.removesuffix(WHOLE) if spread else database
+        return lacking(list(self._rights(own, spread)), lambda sql: ask(url, sql))

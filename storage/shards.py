@@ -5,18 +5,22 @@ activity, outcomes and projects are on each. A second database on each server, N
 reads, reads there (`storage/migrations/whole.py`).
 """
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from schemas.settings import ClickHouseSettings
+from storage.client import Client, open_client
 
 ONLY: Final = "1/1"
 """The place of a server that has no others beside it."""
 WHOLE: Final = "_all"
 """What the database over all servers is called besides."""
+WHOLE_SETTINGS: Final = {"distributed_product_mode": "global"}
+"""For queries over several servers: each of them has a part of what a subquery reads."""
 
 
 class Shard(Struct, frozen=True):
@@ -36,6 +40,18 @@ class Shard(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.number + 1}/{self.count}"
+
+
+class OpenServer(Struct, frozen=True):
+    """Open clients of one of the servers: of its own database, and of its database over all; the same where it is the only one."""
+
+    shard: Shard
+    own: Client
+    whole: Client
+
+
+Servers = Sequence[OpenServer]
+"""All servers, in their order."""
 
 
 def only(url: str) -> tuple[Shard, ...]:
@@ -64,6 +80,31 @@ def reader_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
         return (own,)
     account = urlsplit(own).netloc.rpartition("@")[0]
     return tuple(_whole(_of_account(url, account)) for url in urls)
+
+
+def alone(client: Client) -> Servers:
+    """The client of a server that has no others beside it."""
+    return (OpenServer(Shard(0, 1, ""), client, client),)
+
+
+@contextmanager
+def open_servers(settings: ClickHouseSettings, **options: Any) -> Iterator[Servers]:
+    """Clients of all servers; `options` are those of `open_client`. Raises ClickHouseError if one doesn't answer."""
+    with ExitStack() as clients:
+
+        def opened(url: str, **more: Any) -> Client:
+            client = open_client(url, **options, **more)
+            clients.callback(client.close)
+            return client
+
+        shards = shards_of(settings)
+        if len(shards) == 1:
+            yield alone(opened(shards[0].url))
+            return
+        yield [
+            OpenServer(shard, opened(shard.url), opened(url, settings=WHOLE_SETTINGS))
+            for shard, url in zip(shards, whole_urls(settings), strict=True)
+        ]
 
 
 def _whole(url: str) -> str:

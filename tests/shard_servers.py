@@ -12,15 +12,19 @@ CLUSTER = "shards"
 _SHARD = """<shard><internal_replication>true</internal_replication>
       <replica><host>127.0.0.1</host><port>{port}</port></replica></shard>"""
 _CLUSTER = "<remote_servers><{name}><secret>{secret}</secret>{shards}</{name}></remote_servers>"
-_GRANTS = """<query>GRANT TABLE ENGINE ON Distributed, TABLE ENGINE ON Merge, REMOTE ON *.*</query>
+_GRANTS = """<query>GRANT TABLE ENGINE ON Distributed, TABLE ENGINE ON Merge</query>
         <query>GRANT SET DEFINER ON analyst_views</query>"""
 
 
 class ShardServer(LocalClickHouse):
-    """One server of a cluster; `ports` are those of all for their native protocol, `number` says which is its own."""
+    """One server of a cluster; `ports` are those of all for their native protocol, `number` says which is its own.
 
-    def __init__(self, directory: Path, number: int, ports: Sequence[int]) -> None:
+    `users` are further ones of `users.xml`.
+    """
+
+    def __init__(self, directory: Path, number: int, ports: Sequence[int], users: str = "") -> None:
         super().__init__(directory, memory=1 << 30)
+        self._users = users
         self._number = number
         self._ports = ports
 
@@ -33,6 +37,7 @@ class ShardServer(LocalClickHouse):
         self._edit("config.xml", r"</clickhouse>\s*$", more + "</clickhouse>")
         self._edit("users.xml", "<queries>2</queries>", "<queries>3</queries>")
         self._edit("users.xml", r"<query>GRANT SET DEFINER ON analyst_views</query>", _GRANTS)
+        self._edit("users.xml", "</users>", self._users + "</users>")
         return command
 
     def _edit(self, name: str, old: str, new: str) -> None:
@@ -43,14 +48,14 @@ class ShardServer(LocalClickHouse):
 
 
 @contextmanager
-def shard_servers(folder: Path, count: int) -> Iterator[list[ShardServer]]:
+def shard_servers(folder: Path, count: int, users: str = "") -> Iterator[list[ShardServer]]:
     """Running servers, in the order of their shards."""
     ports = [free_port() for _ in range(count)]
     with ExitStack() as stack:
         servers = []
         for number in range(count):
             (folder / f"shard{number}").mkdir(parents=True)
-            server = ShardServer(folder / f"shard{number}", number, ports)
+            server = ShardServer(folder / f"shard{number}", number, ports, users)
             servers.append(server.start(120))
             stack.callback(server.stop)
         yield servers

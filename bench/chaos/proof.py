@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from storage.erased import ERASED
 from storage.repair.reconcile import BOUNDED, compare
+from storage.shards import alone
 from storage.writer.rollups import ROLLUPS, Rollup
 
 _OF_EVENTS = {
@@ -46,7 +47,7 @@ class Store:
 
     def reconciled(self) -> int:
         """The number of differences that `svc reconcile` finds."""
-        return len(compare(self._client, datetime.now(UTC).date()).differences)
+        return len(compare(alone(self._client), datetime.now(UTC).date()).differences)
 
     def comments(self) -> list[str]:
         """The text of every comment on an issue."""

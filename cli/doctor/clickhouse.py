@@ -3,7 +3,7 @@
 import socket
 import ssl
 import urllib.error
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from storage.errors import AnotherServer, ServerRefused, UnreadableSchema
 from storage.migrations.migrate import pending
 from storage.rights import (
     Right,
+    Rights,
     as_grants,
     ask,
     lacking,
@@ -84,20 +85,18 @@ def _server(url: str, shard: str) -> Finding:
 
 
 def _role(
-    role: str, required: Callable[[str], Iterator[Right]], address: Address, run: Callable[[str], str]
+    role: str, required: Rights, address: Address, run: Callable[[str], str], *, spread: bool
 ) -> Finding:
     if required is not reader_rights and read_only(run):
         detail = f"the user {address.user} is read-only (its setting `readonly`)"
         fix = f"set {WRITER} to a user who may write; this one is for {READER}"
         return Finding(f"clickhouse rights: {role}", False, detail, fix)
-    return _rights(role, required, address, run)
+    return _rights(role, list(required(address.database, spread)), address, run)
 
 
-def _rights(
-    role: str, required: Callable[[str], Iterator[Right]], address: Address, run: Callable[[str], str]
-) -> Finding:
+def _rights(role: str, required: Sequence[Right], address: Address, run: Callable[[str], str]) -> Finding:
     name = f"clickhouse rights: {role}"
-    missing = lacking(list(required(address.database)), run)
+    missing = lacking(required, run)
     if missing:
         detail = "missing: " + ", ".join(map(str, missing))
         return Finding(name, False, detail, as_grants(missing, address.user))
@@ -130,7 +129,7 @@ def why_refused(url: str, variable: str = WRITER) -> Finding | None:
     return next((finding for finding in findings if not finding.ok), None)
 
 
-ROLES: Mapping[str, Callable[[str], Iterator[Right]]] = {
+ROLES: Mapping[str, Rights] = {
     "processors": reader_rights,
     "writer": writer_rights,
     "operator": operator_rights,
@@ -148,7 +147,7 @@ def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard:
         address, run = parse_url(url), partial(ask, url)
         for role, required in ROLES.items():
             if role in processes:
-                yield _role(role, required, address, run)
+                yield _role(role, required, address, run, spread=shard != ONLY)
         schema = _schema(url)
         yield schema
         if schema.ok:
@@ -158,8 +157,11 @@ def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard:
     return findings if shard == ONLY else [replace(f, name=f"{f.name} {shard}") for f in findings]
 
 
-def check_reader(reader_url: str, url: str) -> list[Finding]:
-    """Check the dashboard's user, who may be read-only: that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL."""
+def check_reader(reader_url: str, url: str, *, spread: bool = False) -> list[Finding]:
+    """Check the dashboard's user, who may be read-only: that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL.
+
+    With `spread` there are several servers.
+    """
     own_url, variable = (reader_url, READER) if reader_url else (url, WRITER)
     if not own_url:
         return []
@@ -169,6 +171,7 @@ def check_reader(reader_url: str, url: str) -> list[Finding]:
         if other and own != other:
             detail = f"{READER} names the database {own}, {WRITER} the database {other}"
             yield Finding("reader database", False, detail, "name the same database in both")
-        yield _rights("dashboard", reader_rights, parse_url(own_url), partial(ask, own_url))
+        rights = list(reader_rights(own, spread))
+        yield _rights("dashboard", rights, parse_url(own_url), partial(ask, own_url))
 
     return _check("clickhouse reader", variable, own_url, further)

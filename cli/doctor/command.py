@@ -44,7 +44,9 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
         for shard in shards_of(settings) or only(""):
             results += check_clickhouse(shard.url, processes, str(shard))
     if "dashboard" in processes:
-        results += check_reader(settings.clickhouse_reader_url, settings.clickhouse_url)
+        results += check_reader(
+            settings.clickhouse_reader_url, settings.clickhouse_url, spread=len(settings.shard_urls) > 1
+        )
     if {"writer", "operator"} & set(processes):
         results += check_damage(
             settings, readers(processors.processors_app, writer.writer_group, len(settings.shard_urls))

@@ -29,8 +29,8 @@ def user_of(process: Process) -> str:
 
 def clickhouse(plan: Plan) -> str:
     """SQL that an administrator runs once."""
-    database = plan.grants["svc_reader"][0].on.removesuffix(".*")
-    lines = [f"CREATE DATABASE {database};", _PROFILE]
+    databases = [right.on.removesuffix(".*") for right in plan.grants["svc_reader"]]
+    lines = [*(f"CREATE DATABASE {database};" for database in databases), _PROFILE]
     for user, rights in plan.grants.items():
         profile = " SETTINGS PROFILE svc_reader" if user == "svc_reader" else ""
         lines += [

@@ -47,7 +47,9 @@ def plan(
         writer.writer_group,
         grouped_events=processors.grouped_events,
         prefix=edge.topic_prefix,
+        shards=max(1, len(writer.shard_urls)),
     )
+    spread = len(writer.shard_urls) > 1
     shared = {name: value for name, value in asdict(processors).items() if name in SHARED}
     given = shared | {"processors_app": processors.processors_app, "writer_group": writer.writer_group}
     known = {PREFIX + name.upper(): value for name, value in given.items()}
@@ -57,9 +59,9 @@ def plan(
         topics=specs_of(edge),
         rights={process: rights_of(required[process], edge) for process in PROCESSES},
         grants={
-            "svc_operator": list(operator_rights(database)),
-            "svc": list(writer_rights(database)),
-            "svc_reader": list(reader_rights(database)),
+            "svc_operator": list(operator_rights(database, spread)),
+            "svc": list(writer_rights(database, spread)),
+            "svc_reader": list(reader_rights(database, spread)),
         },
         flows=list(_flows(edge, processors, writer)),
         settings={

@@ -13,19 +13,23 @@ from schemas.ids import hex64, issue_id
 from storage.client import Client
 from storage.erase.purge import purge
 from storage.erase.scope import Scope
+from storage.shards import OpenServer
 
 MAX_TEXT: Final = 1000
-_DESCRIBED: Final = "project_id = {project} AND last_event IN (SELECT id FROM {events})"
+_EVENTS_AT_ONCE: Final = 5_000
+_ROUNDS: Final = 20
+_DESCRIBED: Final = "project_id = {project} AND last_event GLOBAL IN (SELECT id FROM {events})"
 _ISSUES: Final = "SELECT {columns} FROM issues FINAL WHERE deleted = 0 AND {described}"
+_DESCRIBING: Final = "SELECT DISTINCT last_event FROM issues WHERE {described} ORDER BY last_event"
 _REDESCRIBE: Final = """
-    INSERT INTO issues
+    INSERT INTO {own}issues
     SELECT * EXCEPT (described, text, newest) REPLACE (substringUTF8(text, 1, {size}) AS message, newest AS last_event)
     FROM ({issues}) AS issues
     LEFT JOIN
     (
         SELECT issue_id AS described, argMax(message, (ts, id)) AS text, argMax(id, (ts, id)) AS newest
         FROM (SELECT fingerprint, ts, id, message FROM events
-              WHERE project_id = {project} AND fingerprint IN (SELECT arrayJoin(fingerprints) FROM ({issues}))) AS events
+              WHERE project_id = {project} AND fingerprint GLOBAL IN (SELECT arrayJoin(fingerprints) FROM ({issues}))) AS events
         INNER JOIN (SELECT issue_id, arrayJoin(fingerprints) AS fingerprint FROM ({issues})) AS of USING (fingerprint)
         GROUP BY issue_id
     ) AS left ON issues.issue_id = left.described"""
@@ -39,7 +43,7 @@ _NEWEST: Final = """
     LEFT JOIN
     (
         SELECT fingerprint, argMax(id, (ts, id)) AS newest, argMax(message, (ts, id)) AS text, max((ts, id)) AS at FROM events
-        WHERE project_id = {project} AND fingerprint IN (SELECT fingerprint FROM {events}) GROUP BY fingerprint
+        WHERE project_id = {project} AND fingerprint GLOBAL IN (SELECT fingerprint FROM {events}) GROUP BY fingerprint
     ) AS left ON erased.fingerprint = left.fingerprint
     WHERE erased.at > left.at"""
 
@@ -70,17 +74,24 @@ def described(client: Client, scope: Scope, external: ExternalData | None = None
     return sorted(int(row[0]) for row in rows)
 
 
-def redescribe(client: Client, scope: Scope, erasure: str) -> list[int]:
+def redescribe(server: OpenServer, scope: Scope, erasure: str) -> list[int]:
     """Describe the issues by their newest remaining event, or by none; returns them. Raises ClickHouseError and MutationFails.
 
-    The row keeps its version; of two rows with one version, FINAL returns the later.
+    The list and the events may be on other servers. The row keeps its version; of two rows with one version, FINAL returns the later.
     """
-    issues = described(client, scope)
+    issues = described(server.whole, scope)
     if issues:
-        sql = _REDESCRIBE.format(project=scope.project, size=MAX_TEXT, issues=_issues(scope, "*"))
-        client.command(sql)
-    # Superseded rows have the description too.
-    purge(client, {"issues": _described(scope)}, erasure)
+        own = f"{server.own.database}." if server.shard.count > 1 else ""
+        sql = _REDESCRIBE.format(own=own, project=scope.project, size=MAX_TEXT, issues=_issues(scope, "*"))
+        server.whole.command(sql)
+    # Superseded rows have the description too. A mutation has no user, so it can't read other servers.
+    for _ in range(_ROUNDS):
+        events = server.whole.query(_DESCRIBING.format(described=_described(scope))).result_rows
+        if not events:
+            break
+        for first in range(0, len(events), _EVENTS_AT_ONCE):
+            ids = ", ".join(f"'{event}'" for (event,) in events[first : first + _EVENTS_AT_ONCE])
+            purge(server.own, {"issues": f"project_id = {scope.project} AND last_event IN ({ids})"}, erasure)
     return issues
 
 

@@ -12,7 +12,8 @@ from schemas.ids import hex64
 from storage.client import Client
 from storage.erase import ledger
 from storage.erase.purge import purge
-from storage.erase.sizes import TableReport, compared, measure
+from storage.erase.sizes import Sizes, TableReport, added, compared, measure
+from storage.shards import Servers
 
 Say = Callable[[str], None]
 # Tables of later migrations are included by their column. The ledger stays, as the record of the erasure.
@@ -26,7 +27,10 @@ _AHEAD_MS: Final = 60_000
 
 
 class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """What was erased, or would be with `dry_run`; `before` is the time of an earlier erasure that left nothing."""
+    """What was erased, or would be with `dry_run`; `before` is the time of an earlier erasure that left nothing.
+
+    `erasure` is one id for each server, separated by spaces.
+    """
 
     project_id: str
     tables: list[TableReport]
@@ -39,51 +43,74 @@ class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
         return sum(table.rows_before for table in self.tables)
 
 
-def begun(client: Client, project: int) -> bool:
+def begun(servers: Servers, project: int) -> bool:
     """Whether an erasure of the project has begun. Raises ClickHouseError."""
-    return bool(_erasures(client, project))
+    return any(_erasures(server.own, project) for server in servers)
 
 
-def preview(client: Client, project: int) -> ProjectReport:
+def preview(servers: Servers, project: int) -> ProjectReport:
     """Count the rows of a project; changes nothing. Raises ClickHouseError."""
-    sizes = measure(client, _conditions(client, project))
-    known = _erasures(client, project)
-    report = ProjectReport(project_id=str(project), tables=compared(sizes.rows, sizes, sizes), dry_run=True)
-    if known and known[-1].stage == "done" and not report.rows:
-        return replace(report, erasure=known[-1].id, before=known[-1].ended.isoformat())
+    sizes = [measure(server.own, _conditions(server.own, project)) for server in servers]
+    tables = added([compared(size.rows, size, size) for size in sizes])
+    report = ProjectReport(project_id=str(project), tables=tables, dry_run=True)
+    last = [erasures[-1] for server in servers if (erasures := _erasures(server.own, project))]
+    if len(last) == len(servers) and all(one.stage == "done" for one in last) and not report.rows:
+        ended = max(one.ended for one in last).isoformat()
+        return replace(report, erasure=" ".join(one.id for one in last), before=ended)
     return report
 
 
-def issues(client: Client, project: int) -> list[str]:
+def issues(servers: Servers, project: int) -> list[str]:
     """The ids of a project's issues, including merged ones. Raises ClickHouseError."""
-    rows = client.query(_ISSUES, parameters={"project": project}).result_rows
-    return [hex64(int(row[0])) for row in rows]
+    found = {
+        hex64(int(issue))
+        for server in servers
+        for (issue,) in server.own.query(_ISSUES, parameters={"project": project}).result_rows
+    }
+    return sorted(found)
 
 
 def erase_project(
-    client: Client, project: int, by: str, finish: Callable[[], None], say: Say
+    servers: Servers, project: int, by: str, finish: Callable[[], None], say: Say
 ) -> ProjectReport:
     """Delete every row of a project; `finish` is called after the deletion, before its end is recorded, and may raise.
 
     Idempotent and resumable. Ingestion for the project must have stopped. Raises ClickHouseError and MutationFails.
     """
-    known = _erasures(client, project)
-    existing = preview(client, project)
+    existing = preview(servers, project)
     if existing.before is not None:
         finish()
         return replace(existing, dry_run=False)
-    erasure = next((erasure for erasure in known if erasure.stage != "done"), None)
-    if erasure is None:
-        erasure = ledger.begin(client, project, "project", by)
-    wheres = _conditions(client, project)
-    before = measure(client, wheres)
+    erasures = [_begin(server.own, project, by) for server in servers]
     say("deleting from the tables")
-    purge(client, wheres, erasure.id)
+    before = []
+    for server, erasure in zip(servers, erasures, strict=True):
+        wheres = _conditions(server.own, project)
+        before.append(measure(server.own, wheres))
+        purge(server.own, wheres, erasure.id)
     finish()
-    _mark_deleted(client, project, erasure.id)
-    after = measure(client, wheres)
+    reports = [
+        _end(server.own, erasure, sizes)
+        for server, erasure, sizes in zip(servers, erasures, before, strict=True)
+    ]
+    return ProjectReport(
+        project_id=str(project),
+        tables=added([report.tables for report in reports]),
+        erasure=" ".join(report.erasure for report in reports),
+    )
+
+
+def _begin(client: Client, project: int, by: str) -> ledger.Erasure:
+    unfinished = [erasure for erasure in _erasures(client, project) if erasure.stage != "done"]
+    return unfinished[0] if unfinished else ledger.begin(client, project, "project", by)
+
+
+def _end(client: Client, erasure: ledger.Erasure, before: Sizes) -> ProjectReport:
+    """Record the end of a server's erasure."""
+    _mark_deleted(client, erasure.project, erasure.id)
+    after = measure(client, _conditions(client, erasure.project))
     report = ProjectReport(
-        project_id=str(project), tables=compared(wheres, before, after), erasure=erasure.id
+        project_id=str(erasure.project), tables=compared(after.rows, before, after), erasure=erasure.id
     )
     ledger.advance(client, erasure, "done", msgspec.json.encode(report).decode())
     return report

@@ -1,6 +1,6 @@
 """Counts of an erasure: its rows, and the bytes of whole tables."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from clickhouse_connect.driver.external import ExternalData
@@ -59,4 +59,18 @@ def compared(tables: Iterable[str], before: Sizes, after: Sizes) -> list[TableRe
             bytes_after=after.bytes.get(table, 0),
         )
         for table in tables
+    ]
+
+
+def added(reports: Sequence[Sequence[TableReport]]) -> list[TableReport]:
+    """One report of several servers'."""
+    return [
+        TableReport(
+            table=tables[0].table,
+            rows_before=sum(table.rows_before for table in tables),
+            rows_after=sum(table.rows_after for table in tables),
+            bytes_before=sum(table.bytes_before for table in tables),
+            bytes_after=sum(table.bytes_after for table in tables),
+        )
+        for tables in zip(*reports, strict=True)
     ]

@@ -5,7 +5,7 @@ rollup rows that counted them. After a crash, the next run resumes with the list
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -21,8 +21,9 @@ from storage.erase.issues import IssueDescription, described, descriptions, rede
 from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scope
-from storage.erase.sizes import TableReport, compared, measure
+from storage.erase.sizes import TableReport, added, compared, measure
 from storage.errors import UnknownUser
+from storage.shards import OpenServer, Servers
 from storage.writer.consistent_read import read_in_pause
 from storage.writer.repair_rollups import repair_rollups, repair_where
 from storage.writer.rollups import ROLLUPS, Rollup, difference
@@ -64,7 +65,7 @@ Tell = Callable[[str, list[IssueDescription]], None]
 class UserReport(Struct, frozen=True, rename="camel", kw_only=True):
     """What was erased, or would be with `dry_run`. `issues` are the issues that the events described.
 
-    `before` is the time of the user's last erasure, if there are no events now.
+    `erasure` is one id for each server, separated by spaces. `before` is the time of the user's last erasure, if there are no events now.
     """
 
     project_id: str
@@ -76,63 +77,88 @@ class UserReport(Struct, frozen=True, rename="camel", kw_only=True):
     before: str | None = None
 
 
-def preview(client: Client, project: int, user: str) -> UserReport:
+def preview(servers: Servers, project: int, user: str) -> UserReport:
     """Count a user's events; changes nothing. Raises UnknownUser and ClickHouseError."""
+    report = _together([_preview(server.own, project, user) for server in servers])
+    if report.events:
+        return report
+    of_servers = [ledger.of_user(ledger.read(server.own, project), user) for server in servers]
+    erasures = [erasure for of_server in of_servers for erasure in of_server]
+    if not erasures:
+        raise UnknownUser
+    # An interrupted erasure may have left listed events in some table.
+    done = all(erasure.stage == "done" for erasure in erasures)
+    ended = max(erasure.ended for erasure in erasures).isoformat() if done else None
+    last = " ".join(of_server[-1].id for of_server in of_servers if of_server)
+    return replace(report, erasure=last, before=ended)
+
+
+def _preview(client: Client, project: int, user: str) -> UserReport:
     scope, external = stored_scope(project), _external(project, user)
     sizes = measure(client, _conditions(scope), external)
-    report = UserReport(
+    return UserReport(
         project_id=str(project),
         events=sizes.rows["events"],
         tables=compared(TABLES, sizes, sizes),
         issues=[hex64(issue) for issue in described(client, scope, external)],
         dry_run=True,
     )
-    if report.events:
-        return report
-    erasures = ledger.of_user(ledger.read(client, project), user)
-    if not erasures:
-        raise UnknownUser
-    # An interrupted erasure may have left listed events in some table.
-    done = all(erasure.stage == "done" for erasure in erasures)
-    ended = erasures[-1].ended.isoformat() if done else None
-    return replace(report, erasure=erasures[-1].id, before=ended)
+
+
+def _together(reports: Sequence[UserReport]) -> UserReport:
+    """One report of all servers'."""
+    return UserReport(
+        project_id=reports[0].project_id,
+        events=sum(report.events for report in reports),
+        tables=added([report.tables for report in reports]),
+        issues=sorted({issue for report in reports for issue in report.issues}),
+        erasure=" ".join(report.erasure for report in reports if report.erasure),
+        dry_run=reports[0].dry_run,
+    )
 
 
 def erase_user(
-    client: Client, project: int, user: str, by: str, settle: Callable[[], None], tell: Tell, say: Say
+    servers: Servers, project: int, user: str, by: str, settle: Callable[[], None], tell: Tell, say: Say
 ) -> UserReport:
     """Erase a user's events, after resuming unfinished erasures of the project. `by` is the operator.
 
     `settle` must return only after all blocks that are partly visible at its call are fully written; it may raise. `tell` gets the
-    erasure's id and the new descriptions of issues, possibly repeatedly. Later events of the user are new events.
+    id of a server's erasure and the new descriptions of issues, possibly repeatedly. Later events of the user are new events.
     Raises UnknownUser, and ClickHouseError with its subclasses NoConsistentRead and MutationFails.
     """
-    resumed = {report.erasure: report for report in resume(client, project, tell, say)}
-    existing = preview(client, project, user)
+    resumed = {report.erasure: report for report in resume(servers, project, tell, say)}
+    existing = preview(servers, project, user)
     if not existing.events:
-        return resumed.get(existing.erasure) or replace(existing, dry_run=False)
-    known = ledger.read(client, project)
-    salt = ledger.salt_of(known)
-    erasure = ledger.begin(client, project, "user", by, salt=salt, digest=ledger.digest(user, salt))
+        again = [resumed[erasure] for erasure in existing.erasure.split() if erasure in resumed]
+        return _together(again) if again else replace(existing, dry_run=False)
+    salt = ledger.salt_of(erasure for server in servers for erasure in ledger.read(server.own, project))
+    digest = ledger.digest(user, salt)
+    begun: list[tuple[OpenServer, Erasure]] = []
     say("listing the events")
     try:
-        _list(client, erasure, user)
+        for server in servers:
+            erasure = ledger.begin(server.own, project, "user", by, salt=salt, digest=digest)
+            begun.append((server, erasure))
+            _list(server.own, erasure, user)
         settle()
     except BaseException:
-        _drop_lists(client, erasure.id)
+        for server, erasure in begun:
+            _drop_lists(server.own, erasure.id)
         raise
-    return _erase(client, ledger.advance(client, erasure, "deleting"), tell, say)
+    listed = [(server, ledger.advance(server.own, erasure, "deleting")) for server, erasure in begun]
+    return _together([_erase(servers, server, erasure, tell, say) for server, erasure in listed])
 
 
-def resume(client: Client, project: int, tell: Tell, say: Say) -> list[UserReport]:
+def resume(servers: Servers, project: int, tell: Tell, say: Say) -> list[UserReport]:
     """Finish the unfinished erasures of users of a project. Raises as `erase_user`."""
-    for (unused,) in client.query(LISTS).result_rows:
-        _drop_lists(client, str(unused))
     reports = []
-    for erasure in ledger.read(client, project):
-        if (erasure.kind, erasure.stage) == ("user", "deleting"):
-            say(f"resuming the erasure {erasure.id}")
-            reports.append(_erase(client, erasure, tell, say))
+    for server in servers:
+        for (unused,) in server.own.query(LISTS).result_rows:
+            _drop_lists(server.own, str(unused))
+        for erasure in ledger.read(server.own, project):
+            if (erasure.kind, erasure.stage) == ("user", "deleting"):
+                say(f"resuming the erasure {erasure.id}")
+                reports.append(_erase(servers, server, erasure, tell, say))
     return reports
 
 
@@ -155,9 +181,9 @@ def _list(client: Client, erasure: Erasure, user: str) -> None:
         client.command(text, external_data=_external(erasure.project, user))
 
 
-def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport:
-    """Erase the listed events, from the start or after an interruption."""
-    whole = listed_scope(erasure.project, erasure.id)
+def _erase(servers: Servers, server: OpenServer, erasure: Erasure, tell: Tell, say: Say) -> UserReport:
+    """Erase the listed events of a server, from the start or after an interruption."""
+    client, whole = server.own, listed_scope(erasure.project, erasure.id)
     parameters = {"erasure": erasure.id}
     # Before the first deletion: records that are re-read meanwhile must not re-insert the events.
     client.command(NEVER_AGAIN, parameters=parameters)
@@ -169,15 +195,15 @@ def _erase(client: Client, erasure: Erasure, tell: Tell, say: Say) -> UserReport
         say(f"week of {week}")
         _erase_week(client, erasure, week, sorted(days))
     # Before the tables change: a resumed run tells the same again.
-    tell(erasure.id, descriptions(client, whole))
-    issues = redescribe(client, whole, erasure.id)
+    tell(erasure.id, descriptions(server.whole, whole))
+    issues = {issue for each in servers for issue in redescribe(each, whole, erasure.id)}
     client.command(COUNT, parameters=parameters)
     after = measure(client, _conditions(whole))
     report = UserReport(
         project_id=str(erasure.project),
         events=events,
         tables=compared(TABLES, before, after),
-        issues=[hex64(issue) for issue in issues],
+        issues=[hex64(issue) for issue in sorted(issues)],
         erasure=erasure.id,
     )
     # From here on, reconciliation uses the counts instead of the lists.
@@ -191,7 +217,7 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
     rows = {table: scope.rows(table) for table in EVENT_TABLES}
     purge(client, rows, erasure.id)
     # Nothing is deleted from the rollups unless a consistent read, which the recount needs, is possible now.
-    read_in_pause(client, TABLES, lambda _: None, _QUIET_SECONDS)
+    read_in_pause((client,), TABLES, lambda _: None, _QUIET_SECONDS)
     # A repetition of a block that was being inserted: a part that a deletion empties no longer has the block's token.
     purge(client, rows, erasure.id)
     # Recounted right after the deletion: in between, readers see too low counts.

@@ -9,10 +9,11 @@ from typing import Final
 from storage.analyst_views import create, own_views
 from storage.client import Client, open_client, parse_url, version
 from storage.migrations.migrate import create_database, migrations, statements
+from storage.shards import WHOLE
 
 SPREAD: Final = (
     *("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day"),
-    *("erasures", "erased_counts", "erased_events"),
+    *("erasures", "erased_counts", "erased_events", "erasing"),
 )
 """Tables of which each server has a part."""
 COPIED: Final = ("issues", "issue_activity", "outcomes", "projects", "retentions")
@@ -34,6 +35,14 @@ def make_whole(url: str, whole_url: str, cluster: str) -> None:
         own_views(client)
     finally:
         client.close()
+
+
+def whole_statements(own: str, cluster: str) -> list[str]:
+    """All statements, for who runs them by hand on the newest server."""
+    whole = own + WHOLE
+    views = [text for m in migrations() if m.name == VIEWS for text in statements(m.sql)]
+    created = f"CREATE DATABASE IF NOT EXISTS {whole} ENGINE = Atomic"
+    return [created, *whole_tables(own, whole, cluster), f"USE {whole}", *views]
 
 
 def whole_tables(own: str, whole: str, cluster: str) -> list[str]:

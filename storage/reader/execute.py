@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 
 from storage.client import ClickHouseError, Client, open_client
 from storage.errors import QueryTooExpensive, StorageUnavailable
+from storage.shards import WHOLE_SETTINGS
 
 log = logging.getLogger(__name__)
 
@@ -151,8 +152,7 @@ class Executor:
 
     def _settings(self) -> dict[str, int | str]:
         return {
-            # Of several servers each has a part of what a subquery reads.
-            **({"distributed_product_mode": "global"} if len(self._urls) > 1 else {}),
+            **(WHOLE_SETTINGS if len(self._urls) > 1 else {}),
             "max_execution_time": self._limits.seconds,
             "max_memory_usage": self._limits.memory_bytes,
             "max_rows_to_read": self._limits.rows,

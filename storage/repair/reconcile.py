@@ -8,9 +8,9 @@ from msgspec import Struct
 
 from schemas.times import OLDEST
 from storage.audit.retention_history import UNKNOWN, read_retention
-from storage.client import Client
 from storage.erased import ERASED, projects
 from storage.repair.duplicates import TABLES
+from storage.shards import Servers
 from storage.writer.consistent_read import NoConsistentRead, read_consistently, read_in_pause
 from storage.writer.rollups import ROLLUPS, difference
 
@@ -31,6 +31,12 @@ COUNT_TWICE: Final = """
 WEEKS: Final = """
     SELECT DISTINCT extract(partition, '[0-9]{4}-[0-9]{2}-[0-9]{2}') FROM system.parts
     WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)}"""
+_COPIES: Final = {
+    "issues": "SELECT project_id, sum(version) FROM issues FINAL GROUP BY project_id",
+    "issue_activity": "SELECT project_id, count() FROM issue_activity FINAL GROUP BY project_id",
+    "outcomes": "SELECT project_id, sum(count) FROM outcomes FINAL GROUP BY project_id",
+}
+"""A number by project that grows with the table, which is the same on each server."""
 BOUNDED: Final = {
     # Whole tables are compared; they spill to disk.
     "max_bytes_before_external_group_by": 256 << 20,
@@ -118,25 +124,34 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
         """Whether one of these numbers differs anywhere."""
         return any(difference.what in what for difference in self.differences)
 
+    def is_incomplete(self, table: str) -> bool:
+        """Whether one of several servers lacks rows of a table that is the same on each."""
+        return any(difference.what.startswith(_copy(table)) for difference in self.differences)
+
+
+def _copy(table: str, shard: object = "") -> str:
+    return f"{table} on shard {shard}"
+
 
 def compare(
-    client: Client, today: date, quiet_seconds: float = 1.0, pause_seconds: float = 60.0
+    servers: Servers, today: date, quiet_seconds: float = 1.0, pause_seconds: float = 60.0
 ) -> Reconciliation:
     """Compare everything. Raises ClickHouseError.
 
     Tables are compared by consistent reads. If none succeeds within `quiet_seconds`, the writers are asked to pause, for at most
     `pause_seconds`.
     """
-    reading = _Reading(client, today, quiet_seconds, pause_seconds)
+    reading = _Reading(servers, today, quiet_seconds, pause_seconds)
     differences = [
         *reading.endings(),
         *reading.twice(),
         *reading.payloads(),
         *reading.rollups(),
         *reading.issues(),
+        *reading.copies(),
     ]
     # Outcomes of erased projects are erased too, and some were still in the topic.
-    erased = projects(client)
+    erased = projects(servers[0].whole)
     return Reconciliation(
         projects=[reading.figures[project] for project in sorted(reading.figures.keys() - erased)],
         differences=sorted(
@@ -150,14 +165,16 @@ def compare(
 class _Reading:
     """One pass over the tables, which fills `figures`."""
 
-    def __init__(self, client: Client, today: date, quiet_seconds: float, pause_seconds: float) -> None:
+    def __init__(self, servers: Servers, today: date, quiet_seconds: float, pause_seconds: float) -> None:
         self.figures: dict[int, ProjectFigures] = {}
         self.quiet = True
-        self._client = client
+        self._client = servers[0].whole
+        self._servers = servers
+        self._own = [server.own for server in servers]
         self._today = today
         self._quiet_seconds = quiet_seconds
         self._pause_seconds = pause_seconds
-        self._retention = read_retention(client)
+        self._retention = read_retention(self._client)
 
     def _rows(self, sql: str, **parameters: Any) -> Sequence[Sequence[Any]]:
         return self._client.query(sql, parameters=parameters, settings=dict(BOUNDED)).result_rows
@@ -169,11 +186,11 @@ class _Reading:
             return [self._rows(sql) for sql in queries]
 
         try:
-            return read_consistently(self._client, tables, read, self._quiet_seconds)
+            return read_consistently(self._own, tables, read, self._quiet_seconds)
         except NoConsistentRead:
             pass
         try:
-            return read_in_pause(self._client, tables, read, self._pause_seconds)
+            return read_in_pause(self._own, tables, read, self._pause_seconds)
         except NoConsistentRead:
             self.quiet = False
             return read()
@@ -231,7 +248,13 @@ class _Reading:
     def rollups(self) -> Iterator[FigureDifference]:
         """Every key of every rollup, a week at a time."""
         tables = ["events", *(rollup.table for rollup in ROLLUPS)]
-        weeks = sorted(date.fromisoformat(row[0]) for row in self._rows(WEEKS, tables=tables))
+        weeks = sorted(
+            {
+                date.fromisoformat(row[0])
+                for client in self._own
+                for row in client.query(WEEKS, parameters={"tables": tables}).result_rows
+            }
+        )
         for rollup in ROLLUPS:
             sums = f"SELECT project_id, sum(n) FROM {rollup.table} GROUP BY project_id"  # noqa: S608 - our own names
             for project, total in self._rows(sums):
@@ -266,6 +289,26 @@ class _Reading:
                 yield FigureDifference(str(project), "issues", stored, counted, keys=keys)
         for project, events in ungrouped:
             yield FigureDifference(str(project), "events without issue", 0, int(events))
+
+    def copies(self) -> Iterator[FigureDifference]:
+        """Whether each server has all rows of the tables that are the same on each."""
+        if len(self._servers) == 1:
+            return
+        for table, sql in _COPIES.items():
+            numbers = {
+                server.shard: {
+                    int(project): int(number)
+                    for project, number in server.own.query(sql, settings=dict(BOUNDED)).result_rows
+                }
+                for server in self._servers
+            }
+            for project in set[int]().union(*numbers.values()):
+                expected = max(number.get(project, 0) for number in numbers.values())
+                for shard, number in numbers.items():
+                    if number.get(project, 0) != expected:
+                        yield FigureDifference(
+                            str(project), _copy(table, shard), expected, number.get(project, 0)
+                        )
 
 
 def _week_of(column: str, monday: date) -> str:

@@ -1,22 +1,23 @@
 """Repairs what a comparison has found, while everything runs: `svc reconcile --repair`."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Set
 from datetime import UTC, date, datetime
 
 from broker.consumer_lag import ConsumerLag, passed
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.client import Client
 from storage.repair.duplicates import remove_duplicates
 from storage.repair.reconcile import TWICE, Reconciliation
 from storage.repair.replay import replay_issues, replay_records, send_missing
+from storage.shards import Servers
 from storage.writer.repair_rollups import repair_rollups
 
 
 def repair_differences(
     settings: WriterSettings,
-    client: Client,
+    servers: Servers,
     result: Reconciliation,
     broken: Set[str],
     wait: float,
@@ -25,26 +26,34 @@ def repair_differences(
 
     Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within `wait` seconds.
     """
-    done: dict[str, int] = {}
+    done = Counter[str]()
     late = None
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
     for table, difference in TWICE.items():
         if result.differs(difference):
-            done[difference], changed = remove_duplicates(client, table)
-            days |= changed
+            for server in servers:
+                removed, changed = remove_duplicates(server.own, table)
+                done[difference] += removed
+                days |= changed
     # Doubles hide as many missing rows of their day.
     if done or result.differs("stored", "payloads", "issue_day"):
-        sent = asyncio.run(send_missing(settings, client, today()))
-        done |= sent
+        sent = asyncio.run(send_missing(settings, servers, today()))
+        done.update(sent)
         if sent:
             late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
-    done |= {table: rows for table, rows in repair_rollups(client, days).items() if rows}
+    for server in servers:
+        done.update(repair_rollups(server.own, days))
     for name in ("outcomes", "issue_activity"):
-        if name in broken or (name == "outcomes" and result.differs("stored")):
-            done[name] = asyncio.run(replay_records(settings, client, name))
-    if "issues" in broken or result.differs("issues", "events without issue"):
-        done["issues"] = asyncio.run(replay_issues(settings, client))
-    return done, late
+        if name in broken or result.is_incomplete(name) or (name == "outcomes" and result.differs("stored")):
+            done[name] = asyncio.run(replay_records(settings, [server.own for server in servers], name))
+    if (
+        "issues" in broken
+        or result.is_incomplete("issues")
+        or result.differs("issues", "events without issue")
+    ):
+        for server in servers:
+            done["issues"] = asyncio.run(replay_issues(settings, server.own))
+    return {name: rows for name, rows in done.items() if rows or name in TWICE.values()}, late
 
 
 def today() -> date:

@@ -6,7 +6,7 @@ committed are read, since it inserts its planned block and later records anyway.
 
 import uuid
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from datetime import date
 from typing import Final
@@ -14,14 +14,15 @@ from typing import Final
 import pyarrow as pa
 
 from broker.client import administering, committed_offsets, reading, records_before, writing
-from broker.types import Consumer, Record, TopicPartition
+from broker.types import Consumer, Producer, Record, TopicPartition
 from schemas.issues import decode_issue
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.erase.purge import purge
 from storage.erased import projects
-from storage.repair.dead_lettered import dead_lettered
+from storage.repair.dead_lettered import DeadLettered, dead_lettered
+from storage.shards import Servers
 from storage.writer.blocks import Block
 from storage.writer.missing_rows import missing
 from storage.writer.record_rows import ISSUES, Row, issue_row, newest_issues, table
@@ -34,7 +35,7 @@ REMOVED: Final = "SELECT issue_id FROM issues FINAL WHERE deleted = 1"
 """Issues that a tombstone of the topic hides."""
 
 
-async def send_missing(settings: WriterSettings, client: Client, today: date) -> dict[str, int]:
+async def send_missing(settings: WriterSettings, servers: Servers, today: date) -> dict[str, int]:
     """Send the events again that the writer has stored and a table lacks; returns how many, by table.
 
     The writer completes them by ids, so whatever it stores meanwhile, it stores once. Events older than the topic's retention can't be
@@ -45,38 +46,54 @@ async def send_missing(settings: WriterSettings, client: Client, today: date) ->
         reading(settings, Topic.GROUPED) as consumer,
         writing(settings) as producer,
     ):
-        block, seen, records = Block(), dict[int, int](), list[Record]()
-
-        async def send() -> None:
-            lacking = missing(client, block.columns.table(), today)
-            dead.put_back(block.put_back)
-            events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
-            sent.update(events=len(events), payloads=len(payloads))
-            wanted = events | payloads
-            for record in records:
-                if not wanted:
-                    break
-                value, headers, keys = sent_again(record, wanted)
-                if keys:
-                    await producer.send_and_wait(
-                        record.topic, value, partition=record.partition, headers=list(headers)
-                    )
-                wanted -= keys
-
         written = await _written(settings, consumer)
         # Read after the writer's commits: what it has refused before them is there.
         dead = await dead_lettered(settings)
-        async for record in records_before(consumer, written):
-            before = len(block)
-            seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
-            if len(block) > before:
-                records.append(record)
-            if len(block) >= _BLOCK_ROWS:
-                await send()
-                block, records = Block(), []
-        if len(block):
-            await send()
+        for server in servers:
+            own = server.shard.those_of(tp.partition for tp in written)
+            ends = {tp: end for tp, end in written.items() if tp.partition in own}
+            await _send_missing(server.own, consumer, producer, ends, dead, sent, today)
     return {table: count for table, count in sent.items() if count}
+
+
+async def _send_missing(
+    client: Client,
+    consumer: Consumer,
+    producer: Producer,
+    ends: Mapping[TopicPartition, int],
+    dead: DeadLettered,
+    sent: Counter[str],
+    today: date,
+) -> None:
+    """Send again what the server of these partitions lacks."""
+    block, seen, records = Block(), dict[int, int](), list[Record]()
+
+    async def send() -> None:
+        lacking = missing(client, block.columns.table(), today)
+        dead.put_back(block.put_back)
+        events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
+        sent.update(events=len(events), payloads=len(payloads))
+        wanted = events | payloads
+        for record in records:
+            if not wanted:
+                break
+            value, headers, keys = sent_again(record, wanted)
+            if keys:
+                await producer.send_and_wait(
+                    record.topic, value, partition=record.partition, headers=list(headers)
+                )
+            wanted -= keys
+
+    async for record in records_before(consumer, ends):
+        before = len(block)
+        seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
+        if len(block) > before:
+            records.append(record)
+        if len(block) >= _BLOCK_ROWS:
+            await send()
+            block, records = Block(), []
+    if len(block):
+        await send()
 
 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
@@ -100,7 +117,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
         # What the writer has inserted before the deletion, the topic has.
         rows, _ = await _issue_rows(settings, client)
     for first in range(0, len(rows), _BLOCK_ROWS):
-        _insert(client, "issues", table(ISSUES, rows[first : first + _BLOCK_ROWS]))
+        _insert((client,), "issues", table(ISSUES, rows[first : first + _BLOCK_ROWS]))
     return len(rows)
 
 
@@ -144,27 +161,28 @@ async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Ro
     return [row for rows in by_key.values() for row in rows if row[0] not in erased], removed
 
 
-async def replay_records(settings: WriterSettings, client: Client, name: str) -> int:
-    """Insert all records of `outcomes` or `issue_activity`, whose tables deduplicate rows; returns the number of rows.
+async def replay_records(settings: WriterSettings, clients: Sequence[Client], name: str) -> int:
+    """Insert all records of `outcomes` or `issue_activity` on each server; returns the number of rows. The tables deduplicate rows.
 
     Records of erased projects are skipped. Raises KafkaError and ClickHouseError.
     """
     [kind] = [kind for kind in KINDS if kind.table == name]
-    erased, rows, done = projects(client), list[Row](), 0
+    erased, rows, done = set[int]().union(*map(projects, clients)), list[Row](), 0
     async with reading(settings, kind.topic) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             with suppress(ValueError):  # dead-lettered by the writer
                 rows += [row for row in kind.rows(record.value or b"") if row[0] not in erased]
             if len(rows) >= _BLOCK_ROWS:
-                _insert(client, name, table(kind.schema, rows))
+                _insert(clients, name, table(kind.schema, rows))
                 done, rows = done + len(rows), []
     if rows:
-        _insert(client, name, table(kind.schema, rows))
+        _insert(clients, name, table(kind.schema, rows))
     return done + len(rows)
 
 
-def _insert(client: Client, name: str, rows: pa.Table) -> None:
-    client.insert_arrow(name, rows, settings=dict(INSERT_SETTINGS))
+def _insert(clients: Sequence[Client], name: str, rows: pa.Table) -> None:
+    for client in clients:
+        client.insert_arrow(name, rows, settings=dict(INSERT_SETTINGS))
 
 
 async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:

@@ -6,7 +6,7 @@ load; the check for overlaps is done regardless.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from storage.client import Client, scalar
@@ -40,26 +40,26 @@ class NoConsistentRead(RetryLater):
 
 
 def read_consistently(
-    client: Client,
+    clients: Sequence[Client],
     tables: Iterable[str],
     read: Callable[[int], T],
     seconds: float = 60.0,
     pause: Pause | None = None,
 ) -> T:
-    """The result of a `read` that no insert into `tables` or `ingest` overlapped; it gets a number that changes with each block.
+    """The result of a `read` that no insert into `tables` or `ingest` overlapped on any of the servers.
 
-    With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
+    `read` gets a number that changes with each block. With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
     """
     names = sorted(tables)
     deadline, pause_seconds, reads = time.monotonic() + seconds, MIN_PAUSE_SECONDS, 0
     while True:
         if pause is not None:
             pause.extend(pause_seconds)
-        before = _insert_state(client, names)
+        before = _insert_state(clients, names)
         if before is not None:
             began = time.monotonic()
             result = read(before)
-            if _insert_state(client, names) == before:
+            if _insert_state(clients, names) == before:
                 return result
             reads += 1
             pause_seconds = max(MIN_PAUSE_SECONDS, _PAUSE_FACTOR * (time.monotonic() - began))
@@ -69,16 +69,16 @@ def read_consistently(
 
 
 def read_in_pause(
-    client: Client, tables: Iterable[str], read: Callable[[int], T], seconds: float = 60.0
+    clients: Sequence[Client], tables: Iterable[str], read: Callable[[int], T], seconds: float = 60.0
 ) -> T:
     """As `read_consistently`, with a new pause."""
-    with paused(client) as pause:
-        return read_consistently(client, tables, read, seconds, pause)
+    with paused(*clients) as pause:
+        return read_consistently(clients, tables, read, seconds, pause)
 
 
-def _insert_state(client: Client, tables: list[str]) -> int | None:
+def _insert_state(clients: Sequence[Client], tables: list[str]) -> int | None:
     """A number that changes with each inserted block, or None during an insert."""
     # In this order: the second query sees an insert that ends between the two.
-    if scalar(client, RUNNING, {"targets": ["", "ingest", *tables]}):
+    if any(scalar(client, RUNNING, {"targets": ["", "ingest", *tables]}) for client in clients):
         return None
-    return int(scalar(client, BLOCKS, {"tables": tables}))
+    return sum(int(scalar(client, BLOCKS, {"tables": tables})) for client in clients)

@@ -20,10 +20,10 @@ IN_FORCE: Final = "SELECT id FROM insert_pauses FINAL WHERE until > now64(3, 'UT
 
 
 class Pause:
-    """A pause of one holder; active from the first `extend` on."""
+    """A pause of one holder on one server or several; active from the first `extend` on."""
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
+    def __init__(self, *clients: Client) -> None:
+        self._clients = clients
         self._id = uuid.uuid4()
         self._version = 0
         self._until = 0.0
@@ -33,24 +33,27 @@ class Pause:
         now = time.monotonic()
         if self._until - now > seconds / 2 > 0:
             return
-        self._set(seconds)
+        self._version += 1
+        for client in self._clients:
+            self._set(client, seconds)
         self._until = now + seconds
 
-    def _set(self, seconds: float) -> None:
-        self._version += 1
+    def _set(self, client: Client, seconds: float) -> None:
         values = {"id": self._id, "version": self._version, "milliseconds": int(seconds * 1000)}
-        self._client.command(SET, parameters=values)
+        client.command(SET, parameters=values)
 
     def end(self) -> None:
-        """End the pause; if the server doesn't answer, it expires."""
-        with suppress(ClickHouseError):
-            self._set(0)
+        """End the pause; if a server doesn't answer, it expires there."""
+        self._version += 1
+        for client in self._clients:
+            with suppress(ClickHouseError):
+                self._set(client, 0)
 
 
 @contextmanager
-def paused(client: Client) -> Iterator[Pause]:
+def paused(*clients: Client) -> Iterator[Pause]:
     """A pause that ends with the `with` block."""
-    pause = Pause(client)
+    pause = Pause(*clients)
     try:
         yield pause
     finally:

@@ -145,7 +145,7 @@ class Filling:
             session = begin_session(self._client, SESSION_SECONDS)
             return session, _stored(self._client, self._block, _STORED[table], session)
 
-        session, known = read_consistently(self._client, (table,), read, pause=pause)
+        session, known = read_consistently((self._client,), (table,), read, pause=pause)
         # Erased events are not missing, but recur whenever a topic is re-read.
         known |= _stored(self._client, self._block, ERASED_AMONG, session)
         return session, {row: key for row, key in self._keys.items() if key not in known}

@@ -65,7 +65,7 @@ def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pau
     repaired = 0
     for _ in range(_TRIES):
         session, rows, difference_seen = read_consistently(
-            client, ("events", rollup.table), read, seconds, pause
+            (client,), ("events", rollup.table), read, seconds, pause
         )
         if not rows:
             break

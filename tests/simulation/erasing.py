@@ -35,6 +35,7 @@ _LISTED: Final = re.compile(
 _OF_ISSUES: Final = {
     rollup.table for rollup in ROLLUPS if any(name == "fingerprint" for name, _ in rollup.keys)
 }
+_EVENTS: Final = re.compile(r"project_id = (\d+) AND last_event IN \(('\d+'(?:, '\d+')*)\)")
 _WEEK: Final = timedelta(days=7)
 _MUTATION_SECONDS: Final = 0.3
 _AGAIN_SECONDS: Final = 0.5
@@ -69,6 +70,7 @@ class Erasing:
             for pattern, statement in (
                 (r"SELECT count\(\) FROM (\w+) WHERE ", self._size),
                 (r"SELECT issue_id FROM issues FINAL WHERE deleted = 0 AND project_id", self._described),
+                (r"SELECT DISTINCT last_event FROM issues WHERE project_id", self._describing),
                 (r"INSERT INTO issues\s+SELECT \* EXCEPT \(described", self._redescribe),
                 (r"INSERT INTO erasing \(", self._list),
                 (r"INSERT INTO erasing_tags \(", self._nothing_of),
@@ -127,6 +129,9 @@ class Erasing:
 
     def _meets(self, table: str, sql: str, external: Any) -> Meets:
         """Whether a row of the table meets the condition, as of now."""
+        if found := _EVENTS.search(sql):
+            project, texts = int(found[1]), set(found[2].replace("'", "").split(", "))
+            return lambda row: row["project_id"] == project and str(_number(row["last_event"])) in texts
         events = self._events(sql, external)
         if table in ROLLUP_TABLES:
             keys = {_listed_key(table, event.project, event.day, event.fingerprint) for event in events}
@@ -276,6 +281,12 @@ class Erasing:
         meets = self._meets("issues", sql, external)
         return [[row["issue_id"]] for row in self._shown() if meets(row)]
 
+    def _describing(self, sql: str, *_: Any) -> "Work":
+        yield 0.001
+        meets = self._meets("issues", sql, None)
+        rows = [row for versions in self._server.issue_rows.values() for _, row in versions if meets(row)]
+        return [[number] for number in sorted({_number(row["last_event"]) for row in rows})]
+
     def _shown(self) -> list[Mapping[str, Any]]:
         return [row for _, row in self._server.latest["issues"].values() if not row["deleted"]]
 
@@ -317,6 +328,10 @@ class Erasing:
 def issue_of(event: Event) -> int:
     """The issue that an event's fingerprint opened."""
     return issue_id(event.project, event.fingerprint)
+
+
+def _number(event: bytes) -> int:
+    return int.from_bytes(event, "little")
 
 
 def _age(event: Event) -> tuple[Any, int]:

@@ -28,6 +28,7 @@ from schemas.topics import Topic, topic_name
 from storage.client import open_client
 from storage.repair import repair as repairing
 from storage.repair.reconcile import compare
+from storage.shards import alone
 from tests.simulation.clickhouse import Server
 from tests.simulation.kafka import Broker, NewRecord
 from tests.simulation.world import World
@@ -286,7 +287,9 @@ class Erasures:
     def _erase(self, user: str) -> None:
         wanted = self._accepted(user)
         client = open_client(WRITER.clickhouse_url)
-        tools = EraseTools(WRITER, readers(*GROUPS), client, _SETTLE_SECONDS, "operator", lambda _: None)
+        tools = EraseTools(
+            WRITER, readers(*GROUPS), alone(client), _SETTLE_SECONDS, "operator", lambda _: None
+        )
         number, _ = find(tools, self._project.name)
         report = erase_user(tools, number, user, lambda *_: True)
         self._world.note(f"{user} is erased with {report.events} events")
@@ -306,9 +309,9 @@ class Erasures:
 def repair() -> None:
     """`svc reconcile --repair`, after parts were lost."""
     client = open_client(WRITER.clickhouse_url)
-    found = compare(client, repairing.today())
+    found = compare(alone(client), repairing.today())
     repairing.repair_differences(
-        WRITER, client, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
+        WRITER, alone(client), found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
     )
 
 

@@ -18,6 +18,7 @@ from storage.erase.user import erase_user
 from storage.errors import UnknownUser
 from storage.repair import rebuild_queries
 from storage.repair.duplicates import remove_duplicates
+from storage.shards import alone
 from storage.writer import record_rows
 from storage.writer.event_rows import EventColumns
 from storage.writer.insert_pauses import in_force, paused
@@ -198,7 +199,7 @@ def _erased(store: Store, project: int) -> Any:
     descriptions: list[IssueDescription] = []
     try:
         report = erase_user(
-            store.client,
+            alone(store.client),
             project,
             USER,
             "o",

@@ -154,6 +154,7 @@ def test_one_server_is_as_it_was() -> None:
     [
         ({"SVC_CLICKHOUSE_URL": ONE}, "SVC_CLICKHOUSE_URL and SVC_CLICKHOUSE_SHARDS are both set"),
         ({"SVC_CLICKHOUSE_SHARDS": f"{ONE},{ONE}"}, "SVC_CLICKHOUSE_SHARDS names a server twice"),
+        ({"SVC_CLICKHOUSE_SHARDS": f"{ONE},{TWO}2"}, "SVC_CLICKHOUSE_SHARDS names several databases"),
         ({"SVC_CLICKHOUSE_CLUSTER": ""}, "SVC_CLICKHOUSE_CLUSTER is required"),
         ({"SVC_CLICKHOUSE_CLUSTER": "a'b"}, "SVC_CLICKHOUSE_CLUSTER"),
     ],

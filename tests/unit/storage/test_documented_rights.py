@@ -52,6 +52,21 @@ def test_doctor_checks_what_is_documented() -> None:
     assert engines == {f"TABLE ENGINE ON {engine}" for engine in re.findall(r"ENGINE ON (\w+)", documented())}
 
 
+def test_doctor_checks_what_is_documented_of_several_servers() -> None:
+    page = (ROOT / "docs/operate/shards.md").read_text(encoding="utf-8")
+    for user, rights in (
+        ("svc_operator", operator_rights),
+        ("svc", writer_rights),
+        ("svc_reader", reader_rights),
+    ):
+        documented_rights = {
+            f"{privilege.strip()} ON {on}"
+            for privileges, on in re.findall(rf"^GRANT (.+) ON (\S+) TO {user};$", page, re.MULTILINE)
+            for privilege in privileges.split(",")
+        }
+        assert documented_rights == set(map(str, {*rights("svc", True)} - {*rights("svc", False)}))
+
+
 def test_doctor_checks_what_is_documented_of_kafka() -> None:
     page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
     section = page[page.index("## Kafka") : page.index("## ClickHouse")]

@@ -9,6 +9,7 @@ from schemas.chunks import Grouping
 from schemas.ids import user_hash
 from storage.client import INSERT_SETTINGS, Client, scalar
 from storage.erase.user import UserReport, erase_user
+from storage.shards import alone
 from storage.writer.event_rows import EventColumns
 from storage.writer.rollups import ROLLUPS
 from tests.integration.storage.grouped import chunk_event
@@ -33,7 +34,7 @@ def insert(client: Client, rows: pa.Table, token: str) -> None:
 
 
 def erase(client: Client, settle: Callable[[], None] = lambda: None, user: str = USER) -> UserReport:
-    return erase_user(client, PROJECT, user, "tester", settle, lambda _, __: None, lambda _: None)
+    return erase_user(alone(client), PROJECT, user, "tester", settle, lambda _, __: None, lambda _: None)
 
 
 def answer(client: Client, sql: str) -> list[Any]:

@@ -3,6 +3,7 @@ import pytest
 from storage.client import Client, scalar
 from storage.erase import ledger
 from storage.erase import project as whole
+from storage.shards import alone
 from storage.writer.missing_rows import complete
 from tests.integration.storage.erase.rows import PROJECT, block, erase, exact, insert
 
@@ -25,7 +26,9 @@ def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) 
     ]  # fmt: skip
     kept = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") for table in tables}
     finished: list[bool] = []
-    report = whole.erase_project(client, PROJECT, "tester", lambda: finished.append(True), lambda _: None)
+    report = whole.erase_project(
+        alone(client), PROJECT, "tester", lambda: finished.append(True), lambda _: None
+    )
     assert finished == [True]
     assert {"events", "payloads", "issues", "outcomes", "erased_events", "tag_day"} <= set(tables)
     left = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 8") for table in tables}
@@ -44,13 +47,13 @@ def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) 
 
 def test_a_project_erased_again_has_nothing_left(client: Client) -> None:
     insert(client, block(), "t")
-    first = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
-    again = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+    first = whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
+    again = whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
     assert (again.erasure, again.rows) == (first.erasure, 0)
     assert again.before is not None
     # What a writer still had in hand goes the next time.
     insert(client, block(80), "late")
-    third = whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+    third = whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
     assert third.rows > 0
     assert scalar(client, f"SELECT count() FROM events WHERE project_id = {PROJECT}") == 0
 
@@ -62,7 +65,7 @@ def test_a_projects_erasure_that_was_killed_is_finished_by_the_next_run(client: 
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        whole.erase_project(client, PROJECT, "tester", killed, lambda _: None)
-    assert whole.begun(client, PROJECT)
-    whole.erase_project(client, PROJECT, "tester", lambda: None, lambda _: None)
+        whole.erase_project(alone(client), PROJECT, "tester", killed, lambda _: None)
+    assert whole.begun(alone(client), PROJECT)
+    whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
     assert [one.stage for one in ledger.read(client, PROJECT)] == ["done"]

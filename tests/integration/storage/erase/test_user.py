@@ -19,6 +19,7 @@ from storage.erase.issues import IssueDescription
 from storage.erase.user import TABLES, erase_user, preview
 from storage.erased import ERASED
 from storage.errors import UnknownUser
+from storage.shards import alone
 from storage.writer import repair_rollups as repairing
 from storage.writer.consistent_read import read_in_pause
 from storage.writer.event_rows import EventColumns
@@ -101,7 +102,7 @@ def test_a_second_time_there_is_nothing_and_a_stranger_is_refused(client: Client
 
 def test_a_look_changes_nothing_and_says_what_the_erasure_then_says(client: Client) -> None:
     insert(client, block(), "t")
-    seen = preview(client, PROJECT, USER)
+    seen = preview(alone(client), PROJECT, USER)
     assert seen.dry_run
     assert ledger.read(client, PROJECT) == []
     done = erase(client)
@@ -227,7 +228,7 @@ def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
     def resume() -> None:
         second = open_client(clickhouse_database_url)
         try:
-            reports.extend(erasing.resume(second, PROJECT, lambda _, __: None, lambda _: None))
+            reports.extend(erasing.resume(alone(second), PROJECT, lambda _, __: None, lambda _: None))
         finally:
             second.close()
 
@@ -239,7 +240,7 @@ def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
 
     monkeypatch.setattr(erasing, "repair_where", late)
     try:
-        erase_user(client, PROJECT, USER, "tester", lambda: None, start_the_second, lambda _: None)
+        erase_user(alone(client), PROJECT, USER, "tester", lambda: None, start_the_second, lambda _: None)
     finally:
         dropped.set()
         thread.join()
@@ -326,7 +327,7 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
     newer = "SELECT fingerprint FROM events WHERE project_id = 8 GROUP BY 1 HAVING argMax(user_id, (ts, id)) = 'user-7'"
     newest_erased = {int(row[0]) for row in client.query(newer).result_rows}
     report = erase_user(
-        client,
+        alone(client),
         PROJECT,
         USER,
         "tester",

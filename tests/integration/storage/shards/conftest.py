@@ -28,6 +28,11 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[ShardServ
 
 @pytest.fixture(scope="module")
 def urls(servers: list[ShardServer]) -> list[str]:
+    """The addresses of a new database on each, for the tests of a file."""
+    return new_databases(servers)
+
+
+def new_databases(servers: Sequence[ShardServer]) -> list[str]:
     """The addresses of a new database on each."""
     name = f"test_{secrets.token_hex(6)}"
     made = [urlsplit(server.url())._replace(path=f"/{name}").geturl() for server in servers]

@@ -1,58 +1,29 @@
 """Writers over three servers: each event once, on the server of its partition, also while servers and writers die."""
 
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
-from aiokafka import AIOKafkaProducer
+import yaml
+from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
-from broker.topics import ensure_topics
-from schemas.chunks import decode_chunk, decode_grouped
-from schemas.environment import load
-from schemas.settings import WriterSettings
+from cli.__main__ import svc
 from storage.analyst_views import VIEWS
 from storage.client import Client, open_client, scalar
 from storage.errors import AnotherServer
-from storage.migrations.migrate import migrate
+from storage.migrations.migrate import create_database, migrate, statements
 from storage.server_identity import check_server
 from storage.shards import WHOLE
 from storage.writer.audit import Auditor
 from storage.writer.metrics import WriterMetrics
 from tests.eventually import eventually
-from tests.integration.storage.grouped import Stage, Writer, ended, exactly, whole
+from tests.integration.storage.grouped import Writer, ended, exactly, whole
 from tests.integration.storage.shards.conftest import COUNT
+from tests.integration.storage.shards.spread_stage import SpreadStage
 from tests.shard_servers import CLUSTER, ShardServer
-
-PARTITIONS = 6
-
-
-class SpreadStage(Stage):
-    """Topics of six partitions, and the tables of three servers; what it counts is on all of them."""
-
-    def __init__(self, bootstrap: str, urls: list[str], prefix: str, folder: Path) -> None:
-        super().__init__(bootstrap, urls[0] + WHOLE, prefix, folder)
-        self.environ |= {
-            "SVC_CLICKHOUSE_SHARDS": ", ".join(urls),
-            "SVC_CLICKHOUSE_CLUSTER": CLUSTER,
-            "SVC_TOPIC_PARTITIONS": str(PARTITIONS),
-        }
-        del self.environ["SVC_CLICKHOUSE_URL"]
-        self.settings = load(WriterSettings, self.environ)
-        self._offsets = dict.fromkeys(range(PARTITIONS), 0)
-        self.on_shard = [0] * COUNT
-        """Events that were sent to the partitions of each server."""
-        self._values: set[bytes] = set()
-
-    async def prepare(self) -> "SpreadStage":
-        await ensure_topics(self.settings)
-        return self
-
-    async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
-        if value not in self._values:
-            self._values.add(value)
-            self.on_shard[partition % COUNT] += len(decode_chunk(decode_grouped(value).chunk))
-        await super().send(producer, partition, value)
 
 
 @pytest.fixture
@@ -127,3 +98,26 @@ def test_a_server_at_another_place_is_refused(urls: list[str]) -> None:
             migrate(urls[1], shard=shard)
         with pytest.raises(AnotherServer, match="can't change"):
             check_server(urls[1], shard)
+
+
+def test_the_printed_statements_prepare_each_server(servers: list[ShardServer], tmp_path: Path) -> None:
+    name = f"test_printed_{secrets.token_hex(4)}"
+    urls = [urlsplit(server.url())._replace(path=f"/{name}").geturl() for server in servers]
+    given = {"SVC_CLICKHOUSE_SHARDS": ",".join(urls), "SVC_CLICKHOUSE_CLUSTER": CLUSTER}
+    printed = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate", "--print"], env=given)
+    assert printed.exit_code == 0, printed.output
+    blocks = yaml.safe_load(printed.stdout)["sql"]
+    assert list(blocks) == [f"{number + 1}/{COUNT}" for number in range(COUNT)]
+    for url, (shard, sql) in zip(urls, blocks.items(), strict=True):
+        create_database(url)
+        client = open_client(url)
+        for statement in statements(sql):
+            if statement.startswith("USE "):
+                client.database = statement.removeprefix("USE ")
+            else:
+                client.command(statement)
+        client.close()
+        assert migrate(url, shard=shard) == []
+    reading = open_client(urls[0] + WHOLE)
+    assert scalar(reading, "SELECT count() FROM analyst_events") == 0
+    reading.close()

@@ -6,6 +6,7 @@ from collections import Counter
 
 from storage.client import Client, scalar
 from storage.erase.user import erase_user
+from storage.shards import alone
 from tests.eventually import eventually
 from tests.integration.storage.grouped import PROJECTS, Stage, Writer, ended, whole
 
@@ -130,7 +131,7 @@ async def test_a_pipeline_that_is_behind_replays_or_erases_is_no_difference(stag
         )
         assert await audits(writer, ("equal",)) == {}
         user = str(client.command("SELECT any(user_id) FROM events WHERE project_id = 7"))
-        erase_user(client, 7, user, "me", lambda: None, lambda _id, _issues: None, lambda _text: None)
+        erase_user(alone(client), 7, user, "me", lambda: None, lambda _id, _issues: None, lambda _text: None)
         assert await audits(writer, ("equal",)) == {}
         assert 'audits_total{result="different"}' not in metrics(writer)
     client.close()

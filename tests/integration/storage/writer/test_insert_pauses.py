@@ -15,6 +15,7 @@ from storage.client import Client, open_client, scalar
 from storage.erase.user import erase_user
 from storage.migrations.migrate import migrations, statements
 from storage.repair.reconcile import compare
+from storage.shards import alone
 from storage.writer.consistent_read import NoConsistentRead, read_consistently, read_in_pause
 from storage.writer.event_rows import EventColumns
 from storage.writer.insert_pauses import in_force, paused
@@ -114,7 +115,7 @@ def test_a_block_is_completed_while_inserts_into_every_table_never_end(
     with going_on(*writers, *others):
         completed = complete(client, rows, "t").rows.keys()
         assert {"events", "issue_hour"} <= completed
-        assert compare(client, datetime.now(UTC).date(), quiet_seconds=0).quiet
+        assert compare(alone(client), datetime.now(UTC).date(), quiet_seconds=0).quiet
     found = counts(client)
     assert found == exactly(RECENT + sum(writer.rows for writer in writers))
     assert all(writer.rows for writer in writers)
@@ -126,7 +127,7 @@ def test_a_user_is_erased_while_inserts_of_events_never_end(
     writers = [Blocks(clickhouse_database_url, name) for name in "ab"]
     insert(client, recent(user={"id": "gone"}), "t")
     with going_on(*writers):
-        erase_user(client, PROJECTS[0], "gone", "test", lambda: None, lambda *_: None, lambda _: None)
+        erase_user(alone(client), PROJECTS[0], "gone", "test", lambda: None, lambda *_: None, lambda _: None)
     [left] = client.query(
         "SELECT project_id, count() FROM events WHERE user_id = 'gone' GROUP BY 1"
     ).result_rows
@@ -139,7 +140,9 @@ def test_inserts_into_other_tables_overlap_no_reading(
     client: Client, clickhouse_database_url: str, sql: str
 ) -> None:
     with going_on(endless(clickhouse_database_url, sql), endless(clickhouse_database_url, sql)):
-        assert read_consistently(client, ("events",), lambda _: scalar(client, "SELECT 1 FROM system.one"), 0)
+        assert read_consistently(
+            (client,), ("events",), lambda _: scalar(client, "SELECT 1 FROM system.one"), 0
+        )
 
 
 def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> None:
@@ -150,7 +153,7 @@ def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> No
         return scalar(client, "SELECT count() FROM events")  # type: ignore[no-any-return]
 
     with pytest.raises(NoConsistentRead):
-        read_in_pause(client, ("events",), overlapped, 0)
+        read_in_pause((client,), ("events",), overlapped, 0)
 
 
 def test_a_pause_ends_with_its_holder_or_by_itself(client: Client) -> None:

@@ -169,3 +169,21 @@ def test_the_page_names_every_connection(tmp_path: Path) -> None:
     assert "| edge | rate limit store | 6379 |" in text
     assert "| all | login.example.org | 443 |" in text
     assert "applications | edge | 8080" in text
+
+
+def test_several_servers_have_a_second_database_and_a_group_each(tmp_path: Path) -> None:
+    hosts = [f"https://svc:another secret@ch{number}.example.org:8443/errors" for number in (1, 2)]
+    spread = {
+        "SVC_CLICKHOUSE_URL": "",
+        "SVC_CLICKHOUSE_SHARDS": ",".join(hosts),
+        "SVC_CLICKHOUSE_CLUSTER": "events",
+    }
+    sql = printed(tmp_path, "clickhouse", **spread)
+    assert {"CREATE DATABASE errors;", "CREATE DATABASE errors_all;"} <= set(sql.splitlines())
+    for user in ("svc_operator", "svc", "svc_reader"):
+        assert f"GRANT SELECT ON errors_all.* TO {user};" in sql
+    groups = set(re.findall(r"--group (\S+)", printed(tmp_path, "kafka", **spread)))
+    assert {"team-writer", "team-writer-records-1", "team-writer-records-2"} <= groups
+    values = printed(tmp_path, "helm", **spread)
+    assert "SVC_CLICKHOUSE_CLUSTER: events" in values
+    assert "another secret" not in values
