@@ -54,7 +54,7 @@ async def serve(settings: DashboardSettings) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
-    reader = Reader.open(reader_urls(settings))
+    reader = Reader.open(reader_urls(settings), partial=settings.dashboard_partial_answers)
     app = build_app(
         settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings)))
     )

@@ -12,6 +12,7 @@ from dashboard.http.responses import error_response
 from dashboard.pages.render import error_page
 from schemas.errors import WireError
 from storage.errors import DamagedPayload
+from storage.reader.partial import noting
 
 log = logging.getLogger(__name__)
 
@@ -20,7 +21,8 @@ log = logging.getLogger(__name__)
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every exception."""
     try:
-        return await handler(request)
+        with noting():
+            return await handler(request)
     except Exception as exception:
         error = http_error_of(exception)
         if isinstance(exception, DamagedPayload):

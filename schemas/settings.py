@@ -339,6 +339,12 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="seconds for which equal calls of the read API share a response; a change ends it; 0: off",
         ),
     ] = 1.0
+    dashboard_partial_answers: Annotated[
+        bool,
+        Meta(
+            description="answer without the rows of ClickHouse servers that are unavailable, and say so; else such a question is 503"
+        ),
+    ] = False
     ingest_url: Annotated[
         str,
         Meta(description="address of the ingest endpoints, shown to newcomers who send their first event"),

@@ -19,6 +19,7 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from storage.answers import KeyWarning
+from storage.reader.partial import noting
 from storage.reader.reader import ReadCall, Reader
 
 Q = TypeVar("Q")
@@ -136,7 +137,9 @@ def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web
         call = Call(request, decode_query(request, operation.query), NoInput())
 
         async def load() -> TaggedBody:
-            return encode_tagged(await operation.handler(call))
+            with noting() as note:
+                answer = await operation.handler(call)
+            return encode_tagged(answer, partial=note.is_partial)
 
         if not operation.polled:
             return conditional_response(request, await load())

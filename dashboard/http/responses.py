@@ -12,6 +12,8 @@ from schemas.errors import ErrorBody
 
 REVALIDATE: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
 """Only the client may store the response, and it revalidates before each use: a change shows at once."""
+PARTIAL: Final = {"Svc-Partial": "true"}
+"""Of an answer without the rows of a server that is unavailable."""
 _DIGEST_BYTES: Final = 16
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -38,24 +40,25 @@ def error_response(error: HttpError) -> web.Response:
 
 
 class TaggedBody(Struct, frozen=True):
-    """A JSON body and its ETag."""
+    """A JSON body and its ETag; `partial` if the rows of a server are missing."""
 
     body: bytes
     etag: str
+    partial: bool = False
 
 
-def encode_tagged(answer: Struct) -> TaggedBody:
+def encode_tagged(answer: Struct, *, partial: bool = False) -> TaggedBody:
     """The answer as JSON with a weak ETag, which ignores cursors: they differ with each call for the same page."""
     body = content = _encode(answer)
     if getattr(answer, "next_cursor", None) is not None:
         content = _encode(msgspec.structs.replace(answer, next_cursor=""))
     digest = hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
-    return TaggedBody(body, f'W/"{digest}"')
+    return TaggedBody(body, f'W/"{digest}"', partial)
 
 
 def conditional_response(request: web.Request, answer: TaggedBody) -> web.Response:
     """The body, or 304 if the client has it already."""
-    headers = REVALIDATE | {"ETag": answer.etag}
+    headers = REVALIDATE | {"ETag": answer.etag} | (PARTIAL if answer.partial else {})
     if matches_etag(request.headers.getall("If-None-Match", []), answer.etag):
         return web.Response(status=304, headers=headers)
     return web.Response(body=answer.body, headers=headers, content_type="application/json")

@@ -12,6 +12,7 @@ from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.view import charts, text, times
+from storage.reader.partial import is_partial
 
 TITLES = {
     400: "Invalid request",
@@ -72,6 +73,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         "project": None,
         "active": "",
         "now_ms": state.dependencies.now_ms(),
+        "is_partial": is_partial(),
     }
     body = state.templates.get_template(template).render(context | values)
     return web.Response(text=body, status=status, content_type="text/html")

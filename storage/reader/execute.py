@@ -11,11 +11,14 @@ from msgspec import Meta, Struct
 
 from storage.client import ClickHouseError, Client, open_client
 from storage.errors import QueryTooExpensive, StorageUnavailable
+from storage.reader.partial import note_partial
 from storage.shards import WHOLE_SETTINGS
 
 log = logging.getLogger(__name__)
 
 Rows = Sequence[tuple[Any, ...]]
+_Answer = tuple[Rows, bool]
+"""Rows, and whether those of a server are missing."""
 
 
 class Sql(Struct, frozen=True):
@@ -43,6 +46,7 @@ class Limits(Struct, frozen=True):
 _OPTIONAL_SETTINGS: Final = frozenset({"use_top_k_dynamic_filtering"})
 """Settings that older servers don't have."""
 _MEMORY: Final = 241
+_SHARD: Final = 279
 _EXPENSIVE: Final = {
     158: "reads too many rows",
     _MEMORY: "needs too much memory",
@@ -54,7 +58,7 @@ _EXPENSIVE: Final = {
 _BUSY: Final = "ClickHouse is busy: try again in a moment"
 _UNAVAILABLE: Final[dict[int | None, str]] = {
     **dict.fromkeys((None, 209, 210, 236), "ClickHouse doesn't answer"),
-    279: "a shard of ClickHouse doesn't answer",
+    _SHARD: "a shard of ClickHouse doesn't answer",
     **dict.fromkeys((159, 160), "ClickHouse took too long: try again in a moment, or with a shorter range"),
     **dict.fromkeys((173, 202, 203, 243, 394, 439, 745), _BUSY),
     **dict.fromkeys((194, 516), "ClickHouse refuses the reading user or its password"),
@@ -66,11 +70,15 @@ _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
 
 
 class Executor:
-    """Runs statements on a small pool of clients; each is used by one thread at a time."""
+    """Runs statements on a small pool of clients; each is used by one thread at a time.
 
-    def __init__(self, urls: Sequence[str], limits: Limits) -> None:
+    With `partial`, a statement over several servers leaves out those that don't answer; `storage.reader.partial` notes it.
+    """
+
+    def __init__(self, urls: Sequence[str], limits: Limits, *, partial: bool = False) -> None:
         self._urls = urls
         self._limits = limits
+        self._partial = partial
         self._entry = 0
         self._slots = asyncio.Semaphore(limits.concurrency)
         self._threads = ThreadPoolExecutor(limits.concurrency, thread_name_prefix="read")
@@ -87,9 +95,12 @@ class Executor:
         # The slot is freed when the thread finishes, even if the caller was cancelled.
         running.add_done_callback(self._release_slot)
         try:
-            return await asyncio.shield(running)
+            rows, is_partial = await asyncio.shield(running)
         except ClickHouseError as error:
             raise refusal(error) from error
+        if is_partial:
+            note_partial()
+        return rows
 
     async def close(self) -> None:
         """Wait for what is running and close the clients."""
@@ -97,12 +108,12 @@ class Executor:
         while not self._idle.empty():
             await asyncio.to_thread(self._idle.get_nowait().close)
 
-    def _release_slot(self, done: "asyncio.Future[Rows]") -> None:
+    def _release_slot(self, done: "asyncio.Future[_Answer]") -> None:
         self._slots.release()
         if not done.cancelled():
             done.exception()  # marks it as retrieved, in case the caller was cancelled
 
-    def _query(self, sql: Sql) -> Rows:
+    def _query(self, sql: Sql) -> _Answer:
         try:
             client = self._idle.get_nowait()
         except Empty:
@@ -119,8 +130,16 @@ class Executor:
         finally:
             self._idle.put(client)
 
-    def _ask(self, client: Client, sql: Sql) -> Rows:
-        settings = {
+    def _ask(self, client: Client, sql: Sql) -> _Answer:
+        try:
+            return self._rows(client, sql), False
+        except ClickHouseError as error:
+            if not self._partial or getattr(error, "code", None) != _SHARD:
+                raise
+            return self._rows(client, sql, skip_unavailable_shards=1), True
+
+    def _rows(self, client: Client, sql: Sql, **more: int) -> Rows:
+        settings = more | {
             name: value
             for name, value in self._settings().items()
             if name not in _OPTIONAL_SETTINGS or name in client.server_settings

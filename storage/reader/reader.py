@@ -124,9 +124,9 @@ class Reader:
         self._session = Session(executor, now_ms)
 
     @classmethod
-    def open(cls, urls: Sequence[str], limits: Limits | None = None) -> "Reader":
-        """A reader of the database that any of `urls` leads to; it connects with the first call."""
-        return cls(Executor(urls, limits or Limits()))
+    def open(cls, urls: Sequence[str], limits: Limits | None = None, *, partial: bool = False) -> "Reader":
+        """A reader of the database that any of `urls` leads to; it connects with the first call. `partial` is that of `Executor`."""
+        return cls(Executor(urls, limits or Limits(), partial=partial))
 
     async def close(self) -> None:
         """Wait for running calls and close all connections."""
