@@ -31,6 +31,7 @@ COMMANDS = {
     "rebuild": "cli.rebuild:rebuild",
     "reconcile": "cli.reconcile:reconcile",
     "topics": "cli.topics:topics",
+    "schemas": "cli.schema_registry:schemas",
     "trace": "cli.trace.command:trace",
     "issues": "cli.issues:issues",
     "analysts": "cli.analysts:analysts",

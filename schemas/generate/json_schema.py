@@ -34,8 +34,11 @@ SUBJECTS: Final[dict[str, Any]] = {
     "issues": IssueRecord,
     "issue-activity": Activity,
     "projects": Project,
-    "outcomes": Outcome,
+    "outcomes": Outcome | list[Outcome],
 }
+PUBLIC: Final = ("grouped-events", "issues", "issue-activity", "outcomes")
+"""Topics for other teams. Who can read their values by the schemas in `schemas/json/BASE` can read those of every later version."""
+BASE: Final = "0.2.0"
 
 
 def document(subject: str) -> str:

@@ -1,0 +1,1 @@
+"""What other teams may rely on in the topics."""
