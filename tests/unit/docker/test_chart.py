@@ -194,7 +194,58 @@ def test_promtool_takes_the_alert_rules() -> None:
     assert not done.returncode, done.stdout + done.stderr
 
 
+def series(bad: str, good: str, minutes: int, share: str) -> list[dict[str, str]]:
+    """A hundred requests a minute of which so many are bad; promtool's words for a counter."""
+    return [
+        {"series": bad, "values": f"0+{share}x{minutes}"},
+        {"series": good, "values": f"0+100x{minutes}"},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("share", "fast", "slow"), [("3", True, True), ("0.5", False, True), ("0.05", False, False)]
+)
+def test_objectives_page_for_a_fast_loss_and_write_a_ticket_for_a_slow_one(
+    tmp_path: Path, share: str, fast: bool, slow: bool
+) -> None:
+    minutes, dashboard = 4 * 24 * 60, "svc_dashboard_requests_total{route='/issues/{issue}'"
+    late = "svc_writer_event_age_seconds"
+    input_series = [
+        *series("svc_edge_requests_total{endpoint='/v1/events',status='503'}", "svc_edge_requests_total{endpoint='/v1/events',status='202'}", minutes, share),
+        *series(f"{dashboard},status='503'}}", f"{dashboard},status='200'}}", minutes, f"{float(share) * 5}"),
+        # Nobody's health check counts as a request.
+        *series("svc_edge_requests_total{endpoint='/readyz',status='503'}", "svc_edge_requests_total{endpoint='/readyz',status='200'}", minutes, "90"),
+        {"series": f"{late}_bucket{{le='10.0'}}", "values": f"0+{100 - float(share) * 10}x{minutes}"},
+        {"series": f"{late}_count", "values": f"0+100x{minutes}"},
+    ]  # fmt: skip
+    expected = [
+        f'ALERTS{{alertname="{alert}{suffix}", alertstate="firing", severity="{severity}"}}'
+        for alert in ("SvcAcceptance", "SvcFreshness", "SvcReading")
+        for suffix, severity, fires in (("BurnsFast", "page", fast), ("Burns", "ticket", slow))
+        if fires
+    ]
+    firing = {
+        "expr": 'ALERTS{alertname=~".*Burns.*"}',
+        "eval_time": "4d",
+        "exp_samples": [{"labels": alert, "value": 1} for alert in expected],
+    }
+    file = tmp_path / "test.yaml"
+    tests = [{"interval": "1m", "input_series": input_series, "promql_expr_test": [firing]}]
+    file.write_text(
+        yaml.safe_dump({"rule_files": [str(ALERTS)], "evaluation_interval": "10m", "tests": tests})
+    )
+    done = subprocess.run(
+        [program("promtool"), "test", "rules", str(file)], capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stdout + done.stderr
+
+
 def alerts() -> list[dict[str, Any]]:
+    return [rule for rule in rules() if "alert" in rule]
+
+
+def rules() -> list[dict[str, Any]]:
+    """Alerts, and the figures that are recorded for them."""
     return [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
 
 
@@ -209,7 +260,7 @@ def test_every_metric_of_alerts_and_dashboards_exists() -> None:
     others = CollectorRegistry()
     ProcessorsMetrics(others)
     WriterMetrics(others)
-    known = {"svc_missing_rights"}
+    known = {"svc_missing_rights", "svc_writer_event_age_seconds_count"}
     for family in (
         *EdgeMetrics().registry.collect(),
         *DashboardMetrics().registry.collect(),
@@ -218,7 +269,7 @@ def test_every_metric_of_alerts_and_dashboards_exists() -> None:
         known |= {family.name, f"{family.name}_total", f"{family.name}_bucket"}
     used = {
         name
-        for text in (*(rule["expr"] for rule in alerts()), *queries())
+        for text in (*(rule["expr"] for rule in rules()), *queries())
         for name in re.findall(r"\bsvc_\w+", text)
     }
     assert used <= known
