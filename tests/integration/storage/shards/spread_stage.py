@@ -1,4 +1,4 @@
-"""Topics of six partitions, and the tables of three servers."""
+"""Topics of six partitions, and the tables of several servers."""
 
 from pathlib import Path
 
@@ -10,7 +10,6 @@ from schemas.environment import load
 from schemas.settings import WriterSettings
 from storage.shards import WHOLE
 from tests.integration.storage.grouped import Stage
-from tests.integration.storage.shards.conftest import COUNT
 from tests.shard_servers import CLUSTER
 
 PARTITIONS = 6
@@ -29,7 +28,7 @@ class SpreadStage(Stage):
         del self.environ["SVC_CLICKHOUSE_URL"]
         self.settings = load(WriterSettings, self.environ)
         self._offsets = dict.fromkeys(range(PARTITIONS), 0)
-        self.on_shard = [0] * COUNT
+        self.on_shard = [0] * len(urls)
         """Events that were sent to the partitions of each server."""
         self._values: set[bytes] = set()
 
@@ -40,5 +39,5 @@ class SpreadStage(Stage):
     async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
         if value not in self._values:
             self._values.add(value)
-            self.on_shard[partition % COUNT] += len(decode_chunk(decode_grouped(value).chunk))
+            self.on_shard[partition % len(self.on_shard)] += len(decode_chunk(decode_grouped(value).chunk))
         await super().send(producer, partition, value)
