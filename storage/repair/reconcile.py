@@ -31,7 +31,7 @@ COUNT_TWICE: Final = """
 WEEKS: Final = """
     SELECT DISTINCT extract(partition, '[0-9]{4}-[0-9]{2}-[0-9]{2}') FROM system.parts
     WHERE active AND database = currentDatabase() AND table IN {tables:Array(String)}"""
-_COPIES: Final = {
+COPIES: Final = {
     "issues": "SELECT project_id, sum(version) FROM issues FINAL GROUP BY project_id",
     "issue_activity": "SELECT project_id, count() FROM issue_activity FINAL GROUP BY project_id",
     "outcomes": "SELECT project_id, sum(count) FROM outcomes FINAL GROUP BY project_id",
@@ -294,7 +294,7 @@ class _Reading:
         """Whether each server has all rows of the tables that are the same on each."""
         if len(self._servers) == 1:
             return
-        for table, sql in _COPIES.items():
+        for table, sql in COPIES.items():
             numbers = {
                 server.shard: {
                     int(project): int(number)

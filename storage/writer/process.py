@@ -53,7 +53,6 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     health.set("registry", ok=False, detail="reading the projects")
-    health.set("retention", ok=False, detail="asking ClickHouse")
     registry = ProjectRegistry()
     policy = FlushPolicy(
         block_rows=settings.writer_block_rows,
@@ -64,6 +63,8 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     dead_letters = DeadLetterWriter(settings, metrics)
     source = GroupedSource(settings)
     shards = [ShardInserters(shard, health, metrics) for shard in shards_of(settings)]
+    for one in shards:
+        health.set(one.shard.named("retention"), ok=False, detail="asking ClickHouse")
     block_inserters = [
         (one.shard, BlockInserter(one.events, dead_letters, source.topic, metrics)) for one in shards
     ]

@@ -65,7 +65,7 @@ WANTED: Final = (
         "seen is lost",
         "issues are lost",
     ),
-    *("a refused row", "erased events", "rebuilt tables", "deltas are read again"),
+    *("a refused row", "erased events", "rebuilt tables", "deltas are read again", "several servers"),
 )
 """What a run of all fixed seeds must reach."""
 
@@ -78,7 +78,7 @@ def strike(schedule: "Schedule", point: str) -> None:
     schedule.armed.discard(point)
     schedule.reached[point] += 1
     schedule.world.note(f"{fiber.process.name} is {point}")
-    process, server = fiber.process, schedule.server
+    process, server = fiber.process, schedule.a_server(random)
     match point:
         case "at completion":
             seconds = random.choice((0.5, 3.0))
@@ -109,7 +109,7 @@ def strike(schedule: "Schedule", point: str) -> None:
 def _replace(schedule: "Schedule", process: Process) -> None:
     """A process ends, and its successor finds that no row is refused any more."""
     process.kill()
-    schedule.server.refused.clear()
+    schedule.refuse_nothing()
 
 
 @contextmanager
@@ -159,6 +159,7 @@ def reached(schedule: "Schedule") -> Counter[str]:
         found["seen has expired"] += any((record.key or b"").startswith(b"h") for record in log.records)
     found["garbage"] += len(schedule.clients.garbage)
     found["a refused row"] += len(schedule.refused)
-    found["erased events"] += len(schedule.server.erasing.never_again)
+    found["erased events"] += len(schedule.whole().erasing.never_again)
+    found["several servers"] += len(schedule.servers) > 1
     found["rebuilt tables"] += schedule.is_rebuilt
     return +found

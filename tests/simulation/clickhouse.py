@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Se
 from datetime import date
 from functools import partial
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -78,11 +78,63 @@ class Answer:
         self.written_rows = written
 
 
-class Server:
-    """The server."""
+class Database(Protocol):
+    """Where statements are done."""
 
-    def __init__(self, world: World, window: int = WINDOW) -> None:
+    @property
+    def world(self) -> World: ...
+
+    @property
+    def is_up(self) -> bool: ...
+
+    @property
+    def life(self) -> int:
+        """How often it has died."""
+
+    @property
+    def frozen_until(self) -> float: ...
+
+    @property
+    def lag(self) -> float:
+        """Seconds that each step of a statement takes besides."""
+
+
+def work_off(database: Database, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
+    """Do a statement's work in its time, then call `done` with the answer or the error."""
+    _go_on(database, work, database.life, done)
+
+
+def _go_on(
+    database: Database, work: Work, life: int, done: Callable[[Any, BaseException | None], None]
+) -> None:
+    world = database.world
+    if life != database.life or not database.is_up:
+        work.close()
+        done(None, OperationalError("the server is gone"))
+        return
+    if world.now < database.frozen_until:
+        seconds = database.frozen_until - world.now
+    else:
+        try:
+            # What takes no time is no step.
+            while not (seconds := next(work)):
+                pass
+        except StopIteration as end:
+            done(end.value, None)
+            return
+        except ClickHouseError as error:
+            done(None, error)
+            return
+        seconds += database.lag
+    world.after(seconds, partial(_go_on, database, work, life, done))
+
+
+class Server:
+    """The server; `name` is what it is called in stories."""
+
+    def __init__(self, world: World, window: int = WINDOW, name: str = "ClickHouse") -> None:
         self.world = world
+        self.name = name
         self.tables = {name: Table(window) for name in FED}
         self.latest: dict[str, dict[Any, tuple[int, Any]]] = {name: {} for name in LATEST_WINDOWS}
         """Rows of tables that collapse equal keys, with the version."""
@@ -96,6 +148,7 @@ class Server:
         self.is_up = True
         self.life = 0
         self.frozen_until = 0.0
+        self.lag = 0.0
         self.erasing = Erasing(self)
         self.issue_rows: dict[Any, list[tuple[int, Any]]] = {}
         """All rows of `issues`, also those that newer ones supersede."""
@@ -136,6 +189,20 @@ class Server:
             self._statements[sql] = self._counted(rows)
         self._statements.update(duplicates.statements(self))
 
+    def add(self, other: "Server") -> None:
+        """Show what another has of events and what is derived from them, beside one's own."""
+        for name, table in self.tables.items():
+            there = other.tables[name]
+            table.parts |= {f"{other.name} {part}": events for part, events in there.parts.items()}
+            table.counts.update(there.counts)
+        self.erasing.add(other.erasing)
+        self.lost |= other.lost
+        self.blind += other.blind
+
+    def share(self, other: "Server") -> None:
+        """Have the tables of another that are the same on each server."""
+        self.latest, self.issue_rows = other.latest, other.issue_rows
+
     def crash(self, seconds: float) -> None:
         """`kill -9`, now or in an insert, and a start some seconds later. What runs stops between two steps."""
         if self.world.random.random() < 0.5:
@@ -164,13 +231,13 @@ class Server:
         self.life += 1
         self.running.clear()
         self.sessions.clear()
-        self.world.note(f"ClickHouse is down for {seconds:.1f} s")
+        self.world.note(f"{self.name} is down for {seconds:.1f} s")
         self.world.after(seconds, self._start)
 
     def _start(self) -> None:
         self.is_up = True
         self._unsteady_until = self.world.now + _UNSTEADY_SECONDS
-        self.world.note("ClickHouse is up")
+        self.world.note(f"{self.name} is up")
 
     def is_unsteady(self) -> bool:
         """Whether connections to it are lost: some time after a start."""
@@ -183,7 +250,13 @@ class Server:
     def freeze(self, seconds: float) -> None:
         """Answer nothing for some seconds."""
         self.frozen_until = self.world.now + seconds
-        self.world.note(f"ClickHouse is frozen for {seconds:.1f} s")
+        self.world.note(f"{self.name} is frozen for {seconds:.1f} s")
+
+    def slow_down(self, lag: float, seconds: float) -> None:
+        """Take longer for each step of a statement, for some seconds."""
+        self.lag = lag
+        self.world.note(f"{self.name} is slow for {seconds:.1f} s")
+        self.world.after(seconds, partial(setattr, self, "lag", 0.0))
 
     def lose_part(self, random: Random) -> bool:
         """A part of `events` or `payloads` is broken on the disk; whether there was one."""
@@ -211,30 +284,6 @@ class Server:
             _, seconds = self.sessions[number]
             # The server looks once a second for those to end.
             self.sessions[number] = (self.world.now + seconds + self.world.random.uniform(1, 2), seconds)
-
-    def execute(self, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
-        """Do a statement's work in its time, then call `done` with the answer or the error."""
-        self._go_on(work, self.life, done)
-
-    def _go_on(self, work: Work, life: int, done: Callable[[Any, BaseException | None], None]) -> None:
-        if life != self.life or not self.is_up:
-            work.close()
-            done(None, OperationalError("the server is gone"))
-            return
-        if self.world.now < self.frozen_until:
-            seconds = self.frozen_until - self.world.now
-        else:
-            try:
-                # What takes no time is no step.
-                while not (seconds := next(work)):
-                    pass
-            except StopIteration as end:
-                done(end.value, None)
-                return
-            except ClickHouseError as error:
-                done(None, error)
-                return
-        self.world.after(seconds, partial(self._go_on, work, life, done))
 
     # Statements. Each is a generator, so that it can take time.
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error, OperationalError
 
 from storage.writer import insert_pauses
-from tests.simulation.clickhouse import Answer, Server, Work
+from tests.simulation.clickhouse import Answer, Server, Work, work_off
+from tests.simulation.clickhouse_shards import Whole
 from tests.simulation.clickhouse_tables import FED
 from tests.simulation.world import Process
 
@@ -23,8 +24,10 @@ class Client:
 
     server_version = "26.3.1.1"
 
-    def __init__(self, server: Server, latency: Callable[[], float], timeout: float) -> None:
-        self._server = server
+    database = "d"
+
+    def __init__(self, target: Server | Whole, latency: Callable[[], float], timeout: float) -> None:
+        self._target = target
         self._latency = latency
         self._timeout = timeout
 
@@ -37,26 +40,31 @@ class Client:
         column_formats: Any = None,
     ) -> Answer:
         """Rows of a statement; texts that are asked for as bytes are bytes in the model."""
-        rows = self._call(self._server.query(sql, parameters or {}, external_data), settings)
+        rows = self._call(self._target.query(sql, parameters or {}, external_data), settings)
         if sql == insert_pauses.IN_FORCE:
             self._server.look(self._process, rows)
         return Answer(rows)
 
     @property
     def _process(self) -> Process:
-        return self._server.world._current().process
+        return self._target.world._current().process
+
+    @property
+    def _server(self) -> Server:
+        assert isinstance(self._target, Server), "nothing is inserted into the database over all servers"
+        return self._target
 
     @contextmanager
     def query_row_block_stream(
         self, sql: str, parameters: Mapping[str, Any] | None = None
     ) -> Iterator[Iterator[Any]]:
         """Blocks of rows of a statement."""
-        rows = self._call(self._server.query(sql, parameters or {}, None))
+        rows = self._call(self._target.query(sql, parameters or {}, None))
         yield iter([rows] if rows else [])
 
     def raw_query(self, sql: str, fmt: str, settings: Any = None) -> bytes:
         """Rows in a format of the server's."""
-        rows = self._call(self._server.query(sql, {}, None), settings)
+        rows = self._call(self._target.query(sql, {}, None), settings)
         return pickle.dumps(rows) if rows else b""
 
     def command(
@@ -67,7 +75,7 @@ class Client:
         external_data: Any = None,
     ) -> Any:
         """A statement that changes something."""
-        return self._call(self._server.query(sql, parameters or {}, external_data))
+        return self._call(self._target.query(sql, parameters or {}, external_data))
 
     def insert(self, table: str, rows: Sequence[Sequence[Any]], column_names: Sequence[str]) -> None:
         """Insert rows of Python values."""
@@ -107,7 +115,7 @@ class Client:
         self._process.step()
 
     def _call(self, work: Work, settings: Mapping[str, Any] | None = None) -> Any:
-        server, world = self._server, self._server.world
+        target, world = self._target, self._target.world
         fiber = world._current()
         fiber.process.step()
         answers: list[tuple[Any, BaseException | None]] = []
@@ -118,18 +126,18 @@ class Client:
                 fiber.resume()
 
         def done(result: Any, error: BaseException | None) -> None:
-            server.renew(settings or {})
-            if error is None and server.is_unsteady() and world.random.random() < _LOST:
+            target.renew(settings or {})
+            if error is None and target.is_unsteady() and world.random.random() < _LOST:
                 error = OperationalError("the connection is lost")
             world.after(self._latency(), lambda: answer(result, error))
 
         def arrive() -> None:
-            if not server.is_up:
+            if not target.is_up:
                 answer(None, OperationalError("connection refused"))
-            elif not server.admits(settings or {}):
+            elif not target.admits(settings or {}):
                 answer(None, Error("the session is not found", code=_NO_SESSION))
             else:
-                server.execute(work, done)
+                work_off(target, work, done)
 
         world.after(self._latency(), arrive)
         world.after(self._timeout, lambda: answer(None, OperationalError("timed out")))

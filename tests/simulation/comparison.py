@@ -40,6 +40,7 @@ def statements(server: "Server") -> Mapping[str, Callable[[], Rows]]:
             reconcile.COUNT_TWICE.format(table=name): partial(_twice, server, name)
             for name in duplicates.TABLES
         },
+        **{sql: partial(_copied, server, table) for table, sql in reconcile.COPIES.items()},
         **{_SUMS.format(rollup.table): partial(_sums, server, rollup.table) for rollup in ROLLUPS},
     }
 
@@ -94,6 +95,14 @@ def _sums(server: "Server", name: str) -> Rows:
     for key, n in server.tables[name].counts.items():
         found[key[0]] += n
     return [[project, n] for project, n in sorted(found.items())]
+
+
+def _copied(server: "Server", table: str) -> Rows:
+    column = {"issues": "version", "outcomes": "count"}.get(table)
+    found = Counter[int]()
+    for _, row in server.latest[table].values():
+        found[row["project_id"]] += row[column] if column else 1
+    return [[*item] for item in sorted(found.items())]
 
 
 def _issues(server: "Server") -> Rows:

@@ -71,7 +71,7 @@ class Erasing:
                 (r"SELECT count\(\) FROM (\w+) WHERE ", self._size),
                 (r"SELECT issue_id FROM issues FINAL WHERE deleted = 0 AND project_id", self._described),
                 (r"SELECT DISTINCT last_event FROM issues WHERE project_id", self._describing),
-                (r"INSERT INTO issues\s+SELECT \* EXCEPT \(described", self._redescribe),
+                (r"INSERT INTO (?:d\.)?issues\s+SELECT \* EXCEPT \(described", self._redescribe),
                 (r"INSERT INTO erasing \(", self._list),
                 (r"INSERT INTO erasing_tags \(", self._nothing_of),
                 (r"SELECT _partition_id, count\(\) FROM (\w+) WHERE ", self._partitions),
@@ -84,6 +84,13 @@ class Erasing:
                 (r"SELECT erased.fingerprint, erased.newest, left.newest", self._newest),
             )
         ]
+
+    def add(self, other: "Erasing") -> None:
+        """Have also what another server has."""
+        self.ledger |= other.ledger
+        self.listed |= other.listed
+        self.counts |= other.counts
+        self.never_again |= other.never_again
 
     def totals(self) -> Counter[tuple[int, date, int]]:
         """As `storage.erased.ERASED`: how many are erased of each project, day of receipt and fingerprint."""

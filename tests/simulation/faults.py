@@ -1,5 +1,6 @@
 """What fails: processes, their connections, the machine, and the servers."""
 
+from itertools import chain
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -15,12 +16,6 @@ if TYPE_CHECKING:
 
 _TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
 _PASSING = 3
-READERS = {
-    "svc-processors": (Topic.EVENTS, Topic.ISSUE_DELTAS),
-    "svc-writer": (Topic.GROUPED,),
-    "svc-writer-records": (Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
-}
-"""The groups, and what they read."""
 
 
 def cause(schedule: "Schedule", fault: str, random: Random) -> None:
@@ -78,10 +73,14 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # n
     match fault:
         case "broker" if schedule.broker.is_up:
             schedule.broker.crash(random.choice((0.5, 3.0, 15.0)))
-        case "clickhouse" if schedule.server.is_up:
-            schedule.server.crash(random.choice((0.5, 3.0, 15.0)))
+        case "clickhouse":
+            server = schedule.a_server(random)
+            if server.is_up:
+                server.crash(random.choice((0.5, 3.0, 15.0)))
         case "slow":
-            schedule.server.freeze(random.choice((1.0, 10.0, 130.0)))
+            schedule.a_server(random).freeze(random.choice((1.0, 10.0, 130.0)))
+        case "lag":
+            schedule.a_server(random).slow_down(random.choice((0.1, 1.0, 4.0)), random.choice((3.0, 20.0)))
         case "twin":
             _add_twin(schedule, random)
         case "part":
@@ -113,7 +112,8 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # n
         case "refusal":
             ids = [event.key[1] for events in schedule.sent[-1:] for event in events[:1]]
             schedule.refused.update(ids)
-            schedule.server.refused.update(number[::-1] for number in ids)
+            for server in schedule.servers:
+                server.refused.update(number[::-1] for number in ids)
 
 
 def _send_again(schedule: "Schedule", event: Sent, spoilt: bytes) -> None:
@@ -127,7 +127,7 @@ def _send_again(schedule: "Schedule", event: Sent, spoilt: bytes) -> None:
 
 def _lose_part(schedule: "Schedule", random: Random) -> None:
     """As soon as there is one."""
-    if schedule.server.lose_part(random):
+    if schedule.a_server(random).lose_part(random):
         schedule.damaged = True
     elif not schedule.healed:
         schedule.world.after(0.5, lambda: _lose_part(schedule, random))
@@ -154,21 +154,29 @@ def _expire(schedule: "Schedule", random: Random) -> None:
     if schedule.shape.late or schedule.is_rebuilt:
         return
     loses_parts = any(entry.what == "part" for entry in schedule.entries)
-    for group, topics in READERS.items():
-        offsets = schedule.broker.group(group).offsets
-        for topic in topics:
-            if topic in _TABLES or (topic is Topic.GROUPED and loses_parts):
-                continue
-            for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
-                commit = offsets.get(TopicPartition(log.topic, log.partition))
-                until = commit.offset if commit else 0
-                before = log.records
-                log.trim(until if random.random() < 0.5 else random.randint(0, until))
-                if topic is Topic.ISSUE_ACTIVITY:
-                    expired = before[: len(before) - len(log.records)]
-                    schedule.expired.setdefault(log.partition, []).extend(expired)
+    topics = dict.fromkeys(chain.from_iterable(schedule.readers.values()))
+    for topic in topics:
+        if topic in _TABLES or (topic is Topic.GROUPED and loses_parts):
+            continue
+        for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
+            until = _read_until(schedule, topic, TopicPartition(log.topic, log.partition))
+            before = log.records
+            log.trim(until if random.random() < 0.5 else random.randint(0, until))
+            if topic is Topic.ISSUE_ACTIVITY:
+                expired = before[: len(before) - len(log.records)]
+                schedule.expired.setdefault(log.partition, []).extend(expired)
     schedule.logs_expired = True
     schedule.world.note("logs expire")
+
+
+def _read_until(schedule: "Schedule", topic: Topic, tp: TopicPartition) -> int:
+    """What all groups have committed that read a topic."""
+    commits = [
+        schedule.broker.group(group).offsets.get(tp)
+        for group, topics in schedule.readers.items()
+        if topic in topics
+    ]
+    return min(commit.offset if commit else 0 for commit in commits)
 
 
 def _lose_table(schedule: "Schedule", random: Random) -> None:
@@ -202,7 +210,7 @@ def _reset(schedule: "Schedule") -> None:
     _kill_all(schedule, "writers")
 
     def forget() -> None:
-        if not schedule.server.running:
+        if not any(server.running for server in schedule.servers):
             schedule.broker.group("svc-writer").offsets.clear()
             schedule.reached["commits are lost"] += 1
             schedule.world.note("the writers' commits are lost")
@@ -215,7 +223,7 @@ def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> No
     kinds = {entry.what for entry in schedule.entries}
     if not schedule.shape.low or schedule.healed or kinds & {"refusal", "part", "bit", "rebuild"}:
         return
-    stored = {(row.project, row.id[::-1]) for row in schedule.server.tables["events"].rows}
+    stored = {(row.project, row.id[::-1]) for row in schedule.whole().tables["events"].rows}
     if not schedule.acknowledged <= stored or any(name.startswith("post") for name in schedule.waiting):
         schedule.world.after(0.3, lambda: _pass_days(schedule, random, left))
     elif left:

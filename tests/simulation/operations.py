@@ -20,21 +20,21 @@ from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
 from schemas.changes import CommandKind
 from schemas.chunks import decode_chunk
+from schemas.environment import load
 from schemas.errors import ChangesUnavailable, EraseRefused, RebuildRefused
 from schemas.issues import Command, IssueRecord, decode_issue
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
-from schemas.settings import ProcessorsSettings, WriterSettings
+from schemas.settings import KafkaSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
-from storage.client import open_client
 from storage.repair import repair as repairing
 from storage.repair.reconcile import compare
-from storage.shards import alone
+from storage.shards import open_servers
 from tests.simulation.clickhouse import Server
+from tests.simulation.clickhouse_shards import urls_of
 from tests.simulation.kafka import Broker, NewRecord
 from tests.simulation.world import World
 
-WRITER: Final = WriterSettings(kafka_bootstrap="k:1", clickhouse_url="http://u:p@c:1/d")
-PROCESSORS: Final = ProcessorsSettings(kafka_bootstrap="k:1", clickhouse_url=WRITER.clickhouse_url)
+_KAFKA: Final = "k:1"
 GROUPS: Final = ("svc-processors", "svc-writer")
 AT: Final = "2026-09-21T13:00:00.000Z"
 PROJECT: Final = 7
@@ -49,6 +49,16 @@ _CHANGE_SECONDS: Final = 5.0
 _TRIES: Final = 10
 _SETTLE_SECONDS: Final = 5.0
 """For the writer, to store what a repair has sent it."""
+
+
+def settings_of(shards: int) -> Need:
+    """Those of the processors and of a writer, where there are so many ClickHouse servers."""
+    environ = {
+        "SVC_KAFKA_BOOTSTRAP": _KAFKA,
+        "SVC_CLICKHOUSE_SHARDS": ",".join(urls_of(shards)),
+        "SVC_CLICKHOUSE_CLUSTER": "events",
+    }
+    return Need(load(ProcessorsSettings, environ), load(WriterSettings, environ))
 
 
 class Projects:
@@ -191,7 +201,7 @@ class Changes:
             # One that is refused by now is never confirmed.
             for _ in range(_TRIES):
                 with suppress(ChangesUnavailable):
-                    commands = Commands(WRITER, _CHANGE_SECONDS)
+                    commands = Commands(KafkaSettings(kafka_bootstrap=_KAFKA), _CHANGE_SECONDS)
                     if not waits:
                         await commands.send([command])
                     elif is_made((settled := await commands.apply([command]))[issue.id], command):
@@ -251,12 +261,14 @@ class Erasures:
         self,
         world: World,
         broker: Broker,
-        server: Server,
+        servers: Sequence[Server],
+        settings: WriterSettings,
         project: Project,
         of_user: Callable[[str], set[bytes]],
     ) -> None:
         self._world = world
-        self._server = server
+        self._servers = servers
+        self._settings = settings
         self._log = broker.topics[topic_name(Topic.EVENTS, "svc.", {})]
         self._project = project
         self._of_user = of_user
@@ -286,12 +298,11 @@ class Erasures:
 
     def _erase(self, user: str) -> None:
         wanted = self._accepted(user)
-        client = open_client(WRITER.clickhouse_url)
-        tools = EraseTools(
-            WRITER, readers(*GROUPS), alone(client), _SETTLE_SECONDS, "operator", lambda _: None
-        )
-        number, _ = find(tools, self._project.name)
-        report = erase_user(tools, number, user, lambda *_: True)
+        with open_servers(self._settings) as servers:
+            groups = readers(*GROUPS, len(servers))
+            tools = EraseTools(self._settings, groups, servers, _SETTLE_SECONDS, "operator", lambda _: None)
+            number, _ = find(tools, self._project.name)
+            report = erase_user(tools, number, user, lambda *_: True)
         self._world.note(f"{user} is erased with {report.events} events")
         self.erased |= wanted
 
@@ -302,22 +313,22 @@ class Erasures:
             with suppress(msgspec.DecodeError):
                 chunk = decode_chunk(record.value or b"")
                 events.update((event.project, event.id) for event in chunk if event.payload != SPOILT)
-        events |= {(row.project, row.id[::-1]) for row in self._server.tables["events"].rows}
+        for server in self._servers:
+            events |= {(row.project, row.id[::-1]) for row in server.tables["events"].rows}
         return self._of_user(user) & {number for project, number in events if project == PROJECT}
 
 
-def repair() -> None:
+def repair(settings: WriterSettings) -> None:
     """`svc reconcile --repair`, after parts were lost."""
-    client = open_client(WRITER.clickhouse_url)
-    found = compare(alone(client), repairing.today())
-    repairing.repair_differences(
-        WRITER, alone(client), found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
-    )
+    with open_servers(settings) as servers:
+        found = compare(servers, repairing.today())
+        repairing.repair_differences(
+            settings, servers, found, {"outcomes", "issue_activity", "issues"}, _SETTLE_SECONDS
+        )
 
 
-async def rebuild(tables: Sequence[str], source: str | None) -> None:
+async def rebuild(need: Need, tables: Sequence[str], source: str | None) -> None:
     """`svc rebuild` of tables of the processors, which are stopped; of all tables where the command asks for it."""
-    need = Need(PROCESSORS, WRITER)
     try:
         await run_rebuild(need, tables, source, lambda _: None)
     except RebuildRefused as error:
@@ -326,6 +337,6 @@ async def rebuild(tables: Sequence[str], source: str | None) -> None:
         await run_rebuild(need, LOGS, "clickhouse", lambda _: None)
 
 
-async def replay_dead_letters() -> None:
+async def replay_dead_letters(settings: WriterSettings) -> None:
     """`svc dead-letters replay`."""
-    await put_back(WRITER, None)
+    await put_back(settings, None)

@@ -17,7 +17,7 @@ from edge.delivery.spool import Spool
 from schemas.health import Health
 from schemas.projects import Project
 from schemas.settings import EdgeSettings, WriterSettings
-from storage.shards import only
+from storage.shards import shards_of
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.dead_letters import DeadLetterWriter
 from storage.writer.flush_policy import FlushPolicy
@@ -119,18 +119,17 @@ class Writer:
         """As `storage.writer.process.run`."""
         settings, health, metrics = self._settings, Health(), METRICS
         policy = FlushPolicy(block_rows=BLOCK_ROWS, block_bytes=1 << 26, quiet_seconds=0.2, wait_seconds=1.0)
-        inserters = [
-            Inserter(settings.clickhouse_url, part, health, metrics) for part in ("events", "issues")
-        ]
         dead_letters = DeadLetterWriter(settings, metrics)
         source = GroupedSource(settings)
-        block_inserter = BlockInserter(inserters[0], dead_letters, source.topic, metrics)
-        events = EventsStage(
-            source, [(only(settings.clickhouse_url)[0], block_inserter)], policy, health, metrics
+        shards = shards_of(settings)
+        events, issues = (
+            [Inserter(shard.url, shard.named(part), health, metrics) for shard in shards]
+            for part in ("events", "issues")
         )
-        records = RecordsStage(
-            settings, only(settings.clickhouse_url)[0], inserters[1], dead_letters, policy, health, metrics
-        )
+        block_inserters = [BlockInserter(one, dead_letters, source.topic, metrics) for one in events]
+        of_shards = list(zip(shards, block_inserters, strict=True))
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(events.run())
-            tasks.create_task(records.run())
+            tasks.create_task(EventsStage(source, of_shards, policy, health, metrics).run())
+            for shard, inserter in zip(shards, issues, strict=True):
+                records = RecordsStage(settings, shard, inserter, dead_letters, policy, health, metrics)
+                tasks.create_task(records.run())

@@ -104,6 +104,19 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
 )  # fmt: skip
 """Stories that were added later, with what they need of the shape."""
 _LATER_SHARE: Final = 1 / 3
+_SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
+    *(({}, ()),) * 4,
+    # Ids that are forgotten are looked up; erasures, lost parts and torn inserts on one of the servers.
+    (
+        {"low": True, "narrow": False, "late": 0.0, "is_repaired": True},
+        (("post", 0.0), ("post", 0.3), ("days", 0.5), ("post", 9.0)),
+    ),
+    ({"late": 0.0}, (("all", 0.0), ("erase", 2.0), ("all", 2.5), ("post", 4.0))),
+    ({"is_repaired": True}, (("all", 0.0), ("part", 2.0), ("all", 2.5), ("repair", 4.0), ("post", 6.0))),
+    ({}, (("post", 0.0), ("torn insert", 0.5), ("all", 0.6), ("at second insert", 0.7), ("post", 3.0))),
+)
+"""What is planned where there are several ClickHouse servers, with what it needs of the shape."""
+_SPREAD_SHARE: Final = 1 / 10
 
 
 class Shape(Struct, frozen=True):
@@ -128,6 +141,14 @@ class Shape(Struct, frozen=True):
     """Whether some events are too large for Kafka."""
     short_payloads: bool = False
     """Whether a project's payloads are stored for less long than its events."""
+
+    shards: int = 1
+    """ClickHouse servers."""
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether events are on several ClickHouse servers."""
+        return self.shards > 1
 
 
 class Entry(Struct, frozen=True):
@@ -168,7 +189,8 @@ def plan(seed: int) -> tuple[Shape, list[Entry]]:
             Entry(random.uniform(0.0, shape.seconds), random.choice(POINTS), random.getrandbits(32))
         )
     shape = replace(shape, is_repaired=random.random() < 0.7)
-    return _more(Random(f"more of {seed}"), shape, sorted(entries, key=lambda entry: entry.at))
+    shape, entries = _more(Random(f"more of {seed}"), shape, sorted(entries, key=lambda entry: entry.at))
+    return _spread(Random(f"servers of {seed}"), shape, entries)
 
 
 def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, list[Entry]]:
@@ -186,6 +208,22 @@ def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, li
     ]
     shape = replace(shape, **needs, seconds=max(shape.seconds, more[-1].at))
     return shape, sorted([*more, *([] if is_alone else entries)], key=lambda entry: entry.at)
+
+
+def _spread(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, list[Entry]]:
+    """Several ClickHouse servers, of which one dies, freezes or lags; drawn apart, too."""
+    if random.random() > _SPREAD_SHARE:
+        return shape, entries
+    shards = random.choice((2, 2, 3))
+    shape = replace(shape, shards=shards, partitions=random.choice((shards, shards + 1)))
+    needs, story = random.choice(_SPREAD)
+    if story and random.random() < 0.5:
+        entries = []
+    shape = replace(shape, **needs, seconds=max(shape.seconds, *(at for _, at in story), 0.0))
+    faults = random.choices(("clickhouse", "slow", "lag"), k=random.randint(0, 2))
+    planned = (*story, *((fault, random.uniform(0.0, shape.seconds)) for fault in faults))
+    more = [Entry(at + random.uniform(0.0, 0.3), what, random.getrandbits(32)) for what, at in planned]
+    return shape, sorted([*entries, *more], key=lambda entry: entry.at)
 
 
 def _story(random: Random, shape: Shape) -> list[Entry]:

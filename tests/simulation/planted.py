@@ -137,7 +137,7 @@ FAULTS: Final = {
     ),
     "a repair that reads to the end of the log": Fault(
         {"storage.repair.repair.send_missing": _complete_all},
-        seed=126,
+        seed=13,
     ),
     "an offset skipped after a recovery": Fault(
         {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=452

@@ -1,7 +1,7 @@
 """What must hold at the end of a schedule, whatever happened in it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC
 from itertools import count
 from typing import Any, Final
@@ -13,7 +13,7 @@ from processors.grouper.dedup_log import decode_entry, decode_horizon, horizon_k
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat
-from schemas.ids import hex64
+from schemas.ids import event_partition, hex64
 from schemas.increments import is_bundle
 from schemas.issues import IssueRecord, decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
@@ -68,6 +68,17 @@ def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[by
     if server.blind:
         raise Broken(f"{server.blind[0]} inserted a block in a pause")
     return len(stored)
+
+
+def check_servers(servers: Sequence[Server], partitions: int) -> None:
+    """Each event is on the server of its partition, and what is no event is the same on all. Raises Broken."""
+    for number, server in enumerate(servers):
+        for row in server.tables["events"].rows:
+            if event_partition(row.project, row.id[::-1], partitions) % len(servers) != number:
+                raise Broken(f"an event is on {server.name}, where it does not belong")
+        for name, rows in server.latest.items():
+            if rows != servers[0].latest[name]:
+                raise Broken(f"{name} differs between {server.name} and {servers[0].name}")
 
 
 def check_rollups(server: Server) -> None:

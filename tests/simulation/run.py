@@ -18,6 +18,7 @@ from unittest.mock import patch
 from tests.simulation import kafka_clients
 from tests.simulation.aims import aimed
 from tests.simulation.clickhouse_client import Client
+from tests.simulation.clickhouse_shards import at
 from tests.simulation.kafka_consumer import Consumer
 from tests.simulation.kafka_producer import Producer
 from tests.simulation.kept import plan_of
@@ -72,9 +73,8 @@ def models(schedule: Schedule) -> Iterator[None]:
     random = schedule.world.random
 
     def get_client(**options: Any) -> Client:
-        return Client(
-            schedule.server, lambda: 0.0005 + 0.001 * random.random(), options["send_receive_timeout"]
-        )
+        target = at(schedule.servers, options["host"], options["database"])
+        return Client(target, lambda: 0.0005 + 0.001 * random.random(), options["send_receive_timeout"])
 
     replacements: dict[str, Any] = {
         "broker.client.Consumer": Consumer,

@@ -10,12 +10,15 @@ from typing import Any, Final
 from aiokafka.structs import TopicPartition
 from msgspec.structs import replace
 
+from broker.consumer_lag import readers
 from edge.delivery import segments
 from schemas.dead_letters import from_headers, replayed_before
-from schemas.settings import EdgeSettings, ProcessorsSettings
+from schemas.settings import EdgeSettings
 from schemas.topics import Topic, topic_name
-from tests.simulation import clickhouse, faults, kafka_clients, operations
+from tests.simulation import faults, kafka_clients, operations
 from tests.simulation.aims import reached
+from tests.simulation.clickhouse import Server
+from tests.simulation.clickhouse_shards import Whole, servers_of
 from tests.simulation.clients import MAX_RECORD, Clients, Sent, check_garbage, check_sent
 from tests.simulation.disk import Disk
 from tests.simulation.ends import bad_ends_of, check_ends
@@ -33,6 +36,7 @@ from tests.simulation.promises import (
     check_outcomes,
     check_rollups,
     check_seen,
+    check_servers,
     check_stored,
     dead_events,
     unread,
@@ -69,7 +73,10 @@ class Schedule:
         }
         self.broker = Broker(self.world, topics)
         self.network = kafka_clients.Network(self.world, self.broker, shape.clumsy, shape.late)
-        self.server = clickhouse.Server(self.world, shape.window)
+        self.servers = servers_of(self.world, shape.shards, shape.window)
+        self.settings = operations.settings_of(shape.shards)
+        self.readers = readers(*operations.GROUPS, shape.shards)
+        """The groups, and what they read."""
         self.disk = Disk(self.world, folder)
         self.folder = folder
         if shape.narrow:
@@ -78,7 +85,8 @@ class Schedule:
         self.clients = Clients(self.world, sends_large=shape.narrow)
         self.changes = Changes(self.world, self.broker)
         self.erasures = Erasures(
-            self.world, self.broker, self.server, self.projects.project, self.clients.of_user
+            *(self.world, self.broker, self.servers, self.settings.writer),
+            *(self.projects.project, self.clients.of_user),
         )
         self.acknowledged: set[tuple[int, bytes]] = set()
         self.processes: dict[str, Process] = {}
@@ -133,11 +141,7 @@ class Schedule:
 
     def worker(self, number: int) -> Worker:
         """A new worker of the processors."""
-        settings = ProcessorsSettings(
-            kafka_bootstrap="k:1",
-            clickhouse_url=operations.WRITER.clickhouse_url,
-            processors_worker=str(number),
-        )
+        settings = replace(self.settings.processors, processors_worker=str(number))
         if self.shape.tiny:
             settings = replace(settings, processors_batch_chunks=_TAKEN)
         days = self.shape.days if self.shape.low else settings.dedupe_days
@@ -151,7 +155,7 @@ class Schedule:
 
     def writer(self, number: int) -> Writer:
         """A new writer."""
-        return Writer(replace(operations.WRITER, writer_worker=str(number)))
+        return Writer(replace(self.settings.writer, writer_worker=str(number)))
 
     def _start_writer(self, number: int) -> None:
         self._start(f"writer-{number}", self.writer(number).run, lambda: self._start_writer(number))
@@ -206,7 +210,7 @@ class Schedule:
             case "project":
                 self.projects.change(random)
             case "repair":
-                self._command("repair", operations.repair, is_async=False)
+                self._command("repair", partial(operations.repair, self.settings.writer), is_async=False)
             case "erase":
                 erase = self.erasures.one(random)
                 fatal_in = random.randint(1, _ERASE_STEPS) if random.random() < 0.5 else None
@@ -216,8 +220,9 @@ class Schedule:
                 self._rebuild(random)
             case "replay":
                 if self.shape.is_repaired:
-                    self.server.refused.clear()
-                self._command("replay", operations.replay_dead_letters, is_async=True)
+                    self.refuse_nothing()
+                replay = partial(operations.replay_dead_letters, self.settings.writer)
+                self._command("replay", replay, is_async=True)
 
     def _change(self, wanted: str, random: Random, tries: int) -> None:
         """A user's change, as soon as there is an issue for it."""
@@ -249,7 +254,7 @@ class Schedule:
         async def main() -> None:
             if not self.are_processors_stopped:
                 return  # It was killed after its end.
-            await operations.rebuild(tables, source)
+            await operations.rebuild(self.settings, tables, source)
             self.are_processors_stopped = False
             for number in range(self.shape.workers):
                 self._start_worker(number)
@@ -313,7 +318,7 @@ class Schedule:
         for process in self.world.processes:
             process.fatal_in = process.freeze_in = None
         if self.shape.is_repaired:
-            self.server.refused.clear()
+            self.refuse_nothing()
         self._look(0)
 
     def _look(self, looks: int) -> None:
@@ -337,7 +342,7 @@ class Schedule:
         """What is not done yet."""
         if self.waiting:
             return f"{', '.join(sorted(self.waiting))} are not done"
-        if not self.broker.is_up or not self.server.is_up:
+        if not self.broker.is_up or not all(server.is_up for server in self.servers):
             return "a server is down"
         if any(process.is_frozen for process in self.world.processes if process.alive):
             return "a process is frozen"
@@ -352,7 +357,7 @@ class Schedule:
 
     def _behind(self) -> str:
         """A group that has not read all."""
-        for group, topics in faults.READERS.items():
+        for group, topics in self.readers.items():
             offsets = self.broker.group(group).offsets
             for topic in topics:
                 for log in self.broker.topics[topic_name(topic, "svc.", {})]:
@@ -380,22 +385,37 @@ class Schedule:
             if replayed_before(record.headers) is None
         )
 
+    def whole(self) -> Server:
+        """What is stored, on all servers."""
+        return self.servers[0] if len(self.servers) == 1 else Whole(self.servers, 0).now()
+
+    def a_server(self, random: Random) -> Server:
+        """One of the servers."""
+        return self.servers[0] if len(self.servers) == 1 else random.choice(self.servers)
+
+    def refuse_nothing(self) -> None:
+        """From now on the servers take each row."""
+        for server in self.servers:
+            server.refused.clear()
+
     def check(self) -> None:
         """Raise Broken where a promise does not hold."""
         check_ends(self.ends)
-        dead = dead_events(self.broker, self.server)
+        check_servers(self.servers, self.shape.partitions)
+        server = self.whole()
+        dead = dead_events(self.broker, server)
         self.disk.check_quarantine(p for p in self.world.processes if p.name == "edge")
-        stored = check_stored(self.server, self.acknowledged, self.disk.quarantined(), dead)
-        check_sent(self.server, self.clients.sent, self.projects.has_matched, self.projects.retention)
+        stored = check_stored(server, self.acknowledged, self.disk.quarantined(), dead)
+        check_sent(server, self.clients.sent, self.projects.has_matched, self.projects.retention)
         check_garbage(self.broker, self.clients.garbage)
-        check_rollups(self.server)
-        check_issues(self.server, self.changes, dead, is_rebuilt=self.is_rebuilt)
-        check_figures(self.server, self.broker, self.changes, self.expired, dead)
+        check_rollups(server)
+        check_issues(server, self.changes, dead, is_rebuilt=self.is_rebuilt)
+        check_figures(server, self.broker, self.changes, self.expired, dead)
         check_merges(self.changes)
         if not self.disk.flipped and not self.is_seen_rebuilt:
-            check_outcomes(self.server, stored)
+            check_outcomes(server, stored)
         check_seen(self.broker)
         check_statuses(self.broker, self.changes, is_rebuilt=self.is_rebuilt)
-        check_changes(self.server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
-        check_erased(self.server, self.changes, self.erasures, self.refused)
+        check_changes(server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
+        check_erased(server, self.changes, self.erasures, self.refused)
         self.reached = reached(self)

@@ -285,6 +285,12 @@ SLIPS: Final = {
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}"),
     "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "version=(1 if row is None else row.version + 1) + newer + len(covered.unread)", "version=1"),
     "rebuild: members are forgotten": Slip(f"{_REBUILD}.rebuilt", "merges.link(hex64(issue), row.fingerprints[1:], changes.get(issue, []))", "pass"),
+    # Several ClickHouse servers.
+    "shards: a partition is on the next server": Slip("storage.shards.Shard.those_of", "== self.number", "== (self.number + 1) % self.count"),
+    "shards: old ids are looked up on the first server": Slip(
+        "storage.reader.stored_ids.StoredIds.among", "shard.those_of(ids)", "(() if shard.number else ids)"
+    ),
+    "shards: an erasure lists the events of one server": Slip(f"{_USER}.erase_user", "for server in servers:", "for server in servers[:1]:"),
 }  # fmt: skip
 
 AREAS: Final = {
@@ -315,6 +321,8 @@ AREAS: Final = {
     "repair": {"part", "repair"},
     "erasure": {"erase"},
     "rebuild": {"rebuild", "merge", "all"},
+    "shards": {"is_spread", "erase", "all"},
+    "shards: old ids are looked up on the first server": {"is_spread", "days", "low"},
     "edge: an event that is too large for Kafka is forgotten": {"narrow", "post", "tiny"},
     "edge: a chunk that Kafka refuses counts as stored": {"full", "broker"},
     "edge: only the first chunk of a request is waited for": {"at spooling", "broker", "tiny"},
@@ -372,7 +380,7 @@ AREAS: Final = {
     "erased ids that may come again": {"erase", "at second insert", "step"},
 }
 """What a plan should have for a fault of an area, the first word of its name, or for one fault."""
-TRAITS: Final = ("late", "low", "narrow", "short_payloads", "tiny")
+TRAITS: Final = ("is_spread", "late", "low", "narrow", "short_payloads", "tiny")
 """Those of a shape that `AREAS` names."""
 
 SEEDS: Final[dict[str, int]] = {
@@ -382,7 +390,7 @@ SEEDS: Final[dict[str, int]] = {
     "grouper: outcomes of a replay have another sequence": 151,
     "grouper: ids of two projects are one": 1218,
     "dedupe: a restart restores no keys of the last entry": 452,
-    "counts: of equal times the smaller id is the newest": 6,
+    "counts: of equal times the smaller id is the newest": 52,
     "aggregator: first seen is not moved back": 229,
     "merges: an answer is not sent": 7,
     "life: a regressed issue keeps its status": 64,
@@ -419,12 +427,12 @@ SEEDS: Final[dict[str, int]] = {
     "spool: a write is acknowledged without fsync": 546,
     "spool: a failed write leaves its half": 1726,
     "drain: damage is not kept": 166,
-    "grouper: outputs are published before the decision is recorded": 1515,
+    "grouper: outputs are published before the decision is recorded": 121,
     "grouper: increments are those of the next record": 156,
     "grouper: a replay groups by the rules of now": 250,
     "grouper: a dead event's id counts as seen": 83,
     "grouper: a hole is not seen": 2463,
-    "grouper: a loss forgets what was published": 249,
+    "grouper: a loss forgets what was published": 351,
     "compaction: the newest batch is merged too": 13065,
     "compaction: a day is forgotten one too early": 78,
     "aggregator: the position is written before the issues": 419,
@@ -444,5 +452,8 @@ SEEDS: Final[dict[str, int]] = {
     "tables: a write reaches the changelog alone": 56,
     "segments: the search after damage begins one frame late": 768,
     "writer: pauses are not waited for": 14,
+    "shards: a partition is on the next server": 55,
+    "shards: an erasure lists the events of one server": 55,
+    "shards: old ids are looked up on the first server": 50151,
 }
 """Seeds that find them; one that is not here was not found yet."""

@@ -24,7 +24,7 @@ from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic
 from storage.reader.stored_ids import StoredIds
-from storage.shards import only
+from storage.shards import shards_of
 from tests.simulation.pipeline import METRICS
 from tests.simulation.world import World
 
@@ -181,7 +181,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             grouped_events=False,
             bad_limit=0,
             stored_ids=_CountedLookUp(
-                InterruptibleLookUp(StoredIds(only(settings.clickhouse_url), Health()), self._fence),
+                InterruptibleLookUp(StoredIds(shards_of(settings), Health()), self._fence),
                 self._reached,
             ),
         )

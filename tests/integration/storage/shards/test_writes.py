@@ -54,6 +54,7 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
         before = stored(clients)
         assert before == stage.on_shard
         assert min(before) > 0
+        await eventually(lambda: {writer.get("readyz")[0] for writer in (first, second)} == {200})
 
         servers[1].kill()
         await stage.produce(30)
