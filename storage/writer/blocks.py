@@ -47,13 +47,16 @@ class Block:
         self._replayed: set[tuple[int, bytes]] = set()
         self._records: list[tuple[int, Record]] = []
         self._ranges: dict[int, RecordRange] = {}
+        self._since: dict[int, int] = {}
+        """The time of the first record of each partition (Unix ms)."""
 
     def __len__(self) -> int:
         return len(self.columns)
 
     def plan(self, mark: ServerMark) -> BlockPlan:
         """The plan of the block as it is now, given the server's mark from before."""
-        return BlockPlan(ranges=tuple(sorted(self._ranges.values())), mark=mark)
+        ranges = tuple(sorted(self._ranges.values()))
+        return BlockPlan(ranges, mark, self._since[ranges[0].partition])
 
     def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.
@@ -65,6 +68,7 @@ class Block:
         return source_offset
 
     def _feed(self, record: "Record", source_offset: int, by_id_until: int) -> int:
+        self._since.setdefault(record.partition, record.timestamp)
         known = self._ranges.get(record.partition)
         self._ranges[record.partition] = RecordRange(
             partition=record.partition,

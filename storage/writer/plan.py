@@ -13,7 +13,7 @@ from storage.writer.tokens import ServerMark, decode_mark, encode_mark
 
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
-_PLAN: Final = "plan2"
+_PLAN: Final = "plan3"
 _DONE: Final = "done1"
 
 
@@ -38,15 +38,22 @@ class RecordRange(Struct, frozen=True, order=True):
 
 
 class BlockPlan(Struct, frozen=True):
-    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned."""
+    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
+
+    `since` is the time of its first record (Unix ms).
+    """
 
     ranges: tuple[RecordRange, ...]
     mark: ServerMark
+    since: int
 
     def token(self, topic: str) -> str:
-        """The insert's deduplication token: equal for equal ranges, whoever inserts them, at any time."""
+        """The insert's deduplication token: equal for equal records, whoever inserts them, at any time.
+
+        Ranges alone don't say which records: a topic that was deleted and created again counts from 0 again.
+        """
         spans = ",".join(f"{r.partition}:{r.first}-{r.last}" for r in self.ranges)
-        return f"{topic}/{spans}"
+        return f"{topic}/{spans}/{self.since}"
 
     def ends(self, source_offsets: Mapping[int, int]) -> dict[int, tuple[int, NoBlock]]:
         """The commits after the insert: next offset and state of each partition, given the last source positions."""
@@ -67,7 +74,7 @@ def encode_plan(state: BlockPlan | NoBlock) -> str:
         f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
         for r in state.ranges
     )
-    return f"{_PLAN} {encode_mark(state.mark)} {ranges}"
+    return f"{_PLAN} {encode_mark(state.mark)} {state.since} {ranges}"
 
 
 def decode_plan(text: str) -> BlockPlan | NoBlock:
@@ -75,8 +82,8 @@ def decode_plan(text: str) -> BlockPlan | NoBlock:
     kind, _, fields = text.partition(" ")
     try:
         if kind == _PLAN:
-            mark, _, ranges = fields.partition(" ")
-            return BlockPlan(tuple(map(_range, ranges.split(","))), decode_mark(mark))
+            mark, since, ranges = fields.split(" ")
+            return BlockPlan(tuple(map(_range, ranges.split(","))), decode_mark(mark), int(since))
         if kind == _DONE:
             return NoBlock(*map(int, fields.split(" ", 1)))
     except ValueError:

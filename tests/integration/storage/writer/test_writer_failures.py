@@ -189,7 +189,8 @@ async def plan_again(stage: Stage) -> None:
     client.close()
 
     def plan(ends: Mapping[int, int]) -> str:
-        return encode_plan(BlockPlan(tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items()), mark))
+        ranges = tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items())
+        return encode_plan(BlockPlan(ranges, mark, since=0))
 
     await commit_again(stage, plan)
 

@@ -33,6 +33,7 @@ class Record:
     offset: int
     value: bytes | None
     partition: int = 0
+    timestamp: int = 0
     headers: Headers = field(default=())
 
 

@@ -28,9 +28,10 @@ marks = st.builds(
     st.integers(0, 2**36),
 )
 plans = st.builds(
-    lambda found, mark: BlockPlan(tuple(sorted(found)), mark),
+    lambda found, mark, since: BlockPlan(tuple(sorted(found)), mark, since),
     st.lists(ranges, min_size=1, max_size=MAX_RANGES, unique_by=lambda r: r.partition),
     marks,
+    st.integers(-1, 2**42),
 )
 
 
@@ -48,8 +49,8 @@ def test_text_of_another_origin_says_that_nothing_is_known(text: str) -> None:
 
 @given(plans, plans)
 def test_tokens_are_equal_only_for_equal_records(one: BlockPlan, other: BlockPlan) -> None:
-    def records(plan: BlockPlan) -> list[tuple[int, int, int]]:
-        return [(r.partition, r.first, r.last) for r in plan.ranges]
+    def records(plan: BlockPlan) -> tuple[int, list[tuple[int, int, int]]]:
+        return plan.since, [(r.partition, r.first, r.last) for r in plan.ranges]
 
     assert (one.token("grouped") == other.token("grouped")) == (records(one) == records(other))
 

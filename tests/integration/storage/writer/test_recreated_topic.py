@@ -1,0 +1,60 @@
+"""A topic that is deleted and created again counts its offsets from 0 again, and so do the blocks of the writer."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import AIOKafkaAdminClient
+
+from broker.topics import ensure_topics
+from tests.eventually import eventually
+from tests.integration.storage.grouped import Stage, ended, exactly, grouped, whole
+
+BLOCKS = 3
+
+
+async def test_events_of_a_topic_that_was_created_again_are_stored(stage: Stage) -> None:
+    writer = stage.writer()
+    with ended(writer):
+        await send_apart(stage, 0)
+        assert writer.stop() == 0
+        await create_again(stage)
+        writer.restart()
+        # Before what follows: what is there already is completed by ids.
+        await eventually(lambda: writer.get("readyz")[0] == 200, 60)
+        await send_apart(stage, BLOCKS)
+        assert await whole(stage) == exactly(stage.total)
+
+
+async def send_apart(stage: Stage, first: int) -> None:
+    """Records of source positions from `first` on, each a block of its own."""
+    async with producing(stage) as producer:
+        for number in range(first, first + BLOCKS):
+            await stage.send(producer, 0, grouped(0, number, [stage._event(spread_days=0) for _ in range(5)]))
+            await whole(stage)
+
+
+@asynccontextmanager
+async def producing(stage: Stage) -> AsyncIterator[AIOKafkaProducer]:
+    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all")
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+async def create_again(stage: Stage) -> None:
+    """Delete the topic with all its records, and create it."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=stage.settings.kafka_bootstrap)
+    await admin.start()
+    try:
+        await admin.delete_topics([stage.topic])
+
+        async def is_gone() -> bool:
+            return stage.topic not in await admin.list_topics()
+
+        await eventually(is_gone, 30)
+    finally:
+        await admin.close()
+    await ensure_topics(stage.settings)
