@@ -6,7 +6,9 @@ rollup rows that counted them. After a crash, the next run resumes with the list
 
 import json
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -21,7 +23,7 @@ from storage.erase.issues import IssueDescription, described, descriptions, rede
 from storage.erase.ledger import Erasure
 from storage.erase.purge import purge
 from storage.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scope
-from storage.erase.sizes import TableReport, added, compared, measure
+from storage.erase.sizes import Sizes, TableReport, added, compared, measure
 from storage.errors import UnknownUser
 from storage.shards import OpenServer, Servers
 from storage.writer.consistent_read import read_in_pause
@@ -146,20 +148,26 @@ def erase_user(
             _drop_lists(server.own, erasure.id)
         raise
     listed = [(server, ledger.advance(server.own, erasure, "deleting")) for server, erasure in begun]
-    return _together([_erase(servers, server, erasure, tell, say) for server, erasure in listed])
+    return _together(_erase(servers, listed, tell, say))
 
 
 def resume(servers: Servers, project: int, tell: Tell, say: Say) -> list[UserReport]:
     """Finish the unfinished erasures of users of a project. Raises as `erase_user`."""
-    reports = []
+    begun: list[list[tuple[OpenServer, Erasure]]] = []
     for server in servers:
         for (unused,) in server.own.query(LISTS).result_rows:
             _drop_lists(server.own, str(unused))
-        for erasure in ledger.read(server.own, project):
-            if (erasure.kind, erasure.stage) == ("user", "deleting"):
-                say(f"resuming the erasure {erasure.id}")
-                reports.append(_erase(servers, server, erasure, tell, say))
-    return reports
+        unfinished = [
+            erasure
+            for erasure in ledger.read(server.own, project)
+            if (erasure.kind, erasure.stage) == ("user", "deleting")
+        ]
+        for erasure in unfinished:
+            say(f"resuming the erasure {erasure.id}")
+        begun.append([(server, erasure) for erasure in unfinished])
+    # Of each server one at a time.
+    rounds = [[one for one in some if one is not None] for some in zip_longest(*begun)]
+    return [report for some in rounds for report in _erase(servers, some, tell, say)]
 
 
 def _external(project: int, user: str) -> ExternalData:
@@ -181,23 +189,42 @@ def _list(client: Client, erasure: Erasure, user: str) -> None:
         client.command(text, external_data=_external(erasure.project, user))
 
 
-def _erase(servers: Servers, server: OpenServer, erasure: Erasure, tell: Tell, say: Say) -> UserReport:
-    """Erase the listed events of a server, from the start or after an interruption."""
-    client, whole = server.own, listed_scope(erasure.project, erasure.id)
+def _erase(
+    servers: Servers, begun: Sequence[tuple[OpenServer, Erasure]], tell: Tell, say: Say
+) -> list[UserReport]:
+    """Erase the listed events of servers, from the start or after an interruption; they work beside each other."""
+    with ThreadPoolExecutor(len(begun)) as threads:
+        deleted = list(threads.map(lambda one: _delete(one[0].own, one[1], say), begun))
+    return [
+        _finish(servers, server, erasure, tell, *counted)
+        for (server, erasure), counted in zip(begun, deleted, strict=True)
+    ]
+
+
+def _delete(client: Client, erasure: Erasure, say: Say) -> tuple[int, Sizes]:
+    """Delete the listed events; returns how many there are, and the sizes of the tables before."""
     parameters = {"erasure": erasure.id}
     # Before the first deletion: records that are re-read meanwhile must not re-insert the events.
     client.command(NEVER_AGAIN, parameters=parameters)
-    before = measure(client, _conditions(whole))
+    before = measure(client, _conditions(listed_scope(erasure.project, erasure.id)))
     events = int(
         scalar(client, "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}", parameters)
     )
     for week, days in client.query(WEEKS, parameters=parameters).result_rows:
         say(f"week of {week}")
         _erase_week(client, erasure, week, sorted(days))
+    return events, before
+
+
+def _finish(
+    servers: Servers, server: OpenServer, erasure: Erasure, tell: Tell, events: int, before: Sizes
+) -> UserReport:
+    """Describe the issues anew, count what was deleted, and end the erasure."""
+    client, whole = server.own, listed_scope(erasure.project, erasure.id)
     # Before the tables change: a resumed run tells the same again.
     tell(erasure.id, descriptions(server.whole, whole))
     issues = {issue for each in servers for issue in redescribe(each, whole, erasure.id)}
-    client.command(COUNT, parameters=parameters)
+    client.command(COUNT, parameters={"erasure": erasure.id})
     after = measure(client, _conditions(whole))
     report = UserReport(
         project_id=str(erasure.project),

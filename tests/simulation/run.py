@@ -6,13 +6,13 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 from unittest.mock import patch
 
 from tests.simulation import kafka_clients
@@ -39,7 +39,17 @@ class Executor:
         """Do it now: only closing is submitted."""
         work(*arguments)
 
+    def map(self, work: Callable[..., Any], arguments: Iterable[Any]) -> list[Any]:
+        """Do one after the other: for the model it makes no difference which of several servers works first."""
+        return [work(argument) for argument in arguments]
+
     def shutdown(self, *_: Any, **__: Any) -> None:
+        """Nothing to stop."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         """Nothing to stop."""
 
 
@@ -85,6 +95,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "storage.reader.stored_ids.ThreadPoolExecutor": Executor,
         "processors.grouper.read_ahead.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
+        "storage.erase.user.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay, and a recovery must not begin to look for garbage.
         "gc.freeze": lambda: None,

@@ -278,8 +278,8 @@ SLIPS: Final = {
     "repair: a difference is inserted twice": Slip(
         "storage.writer.repair_rollups._repair", "done = client.raw_insert(", "client.raw_insert(rollup.table, columns, rows, settings=INSERT_SETTINGS, fmt='Native'); done = client.raw_insert("
     ),
-    "erasure: events that come again are not forbidden": Slip(f"{_USER}._erase", "client.command(NEVER_AGAIN, parameters=parameters)", "pass"),
-    "erasure: the counts are forgotten": Slip(f"{_USER}._erase", "client.command(COUNT, parameters=parameters)", "pass"),
+    "erasure: events that come again are not forbidden": Slip(f"{_USER}._delete", "client.command(NEVER_AGAIN, parameters=parameters)", "pass"),
+    "erasure: the counts are forgotten": Slip(f"{_USER}._finish", "client.command(COUNT, parameters={\"erasure\": erasure.id})", "pass"),
     "erasure: rollups are not counted again": Slip(f"{_USER}._erase_week", "repair_where(client, queries, _QUIET_SECONDS)", "pass"),
     "erasure: it is done before it begins": Slip(f"{_USER}.resume", '("user", "deleting")', '("user", "done")'),
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}"),

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
+from unittest.mock import patch
 
+from tests.simulation.run import Executor
 from tests.simulation.virtual_time import VirtualLoop, clocks_of
 from tests.simulation.world import Process, World
 
@@ -19,7 +21,7 @@ def in_fiber(world: World, work: Callable[[], T]) -> T:
 
     process = Process(world, "history", lambda: results.append(work()), ended)
     try:
-        with clocks_of(world):
+        with clocks_of(world), patch("storage.erase.user.ThreadPoolExecutor", Executor):
             world.run()
     finally:
         world.close()

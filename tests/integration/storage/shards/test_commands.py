@@ -2,7 +2,8 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from schemas.ids import issue_id
 from schemas.times import DAY_MS
 from storage.client import Client, scalar
-from storage.erase.issues import IssueDescription
 from storage.erase.user import erase_user
 from storage.repair import rebuild_queries
 from storage.shards import Servers, open_servers
@@ -30,6 +30,16 @@ async def stage(
     kafka_bootstrap: str, servers: list[ShardServer], topic_prefix: str, tmp_path: Path
 ) -> SpreadStage:
     return await SpreadStage(kafka_bootstrap, new_databases(servers), topic_prefix, tmp_path).prepare()
+
+
+@pytest.fixture
+async def filled(stage: SpreadStage) -> AsyncIterator[SpreadStage]:
+    """Whole tables on each server, and a writer; enough events that each server has some of the user's."""
+    await stage.produce(40)
+    with ended(stage.writer()):
+        await whole(stage)
+        await tell_outcomes_and_issues(stage)
+        yield stage
 
 
 @pytest.fixture
@@ -86,119 +96,99 @@ async def test_damage_on_each_server_is_reported_and_repaired(
 
 
 async def test_a_user_is_erased_from_every_server_and_no_repair_brings_the_events_back(
-    stage: SpreadStage, opened: Servers, tmp_path: Path
+    filled: SpreadStage, opened: Servers, tmp_path: Path
 ) -> None:
-    # Enough that each server has some of the user's.
-    await stage.produce(40)
-    with ended(stage.writer()):
-        await whole(stage)
-        await tell_outcomes_and_issues(stage)
-        before = of_user(opened)
-        assert min(before) > 0
-        seen = printed(await erase(stage, "--project", "8", "--user", USER, "--dry-run", "--json"))
-        assert (seen["events"], of_user(opened)) == (sum(before), before)
-        done = printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
-        assert done["events"] == sum(before)
-        assert len(done["erasure"].split()) == len(opened)
-        assert of_user(opened) == [0] * len(opened)
-        async with processors(stage) as commands:
-            await eventually(lambda: {one.kind for one in commands} == {"redact"}, 60)
-        equal = await reconcile(stage, tmp_path)
-        assert equal.exit_code == 0, equal.output
-        erased = {one["projectId"]: one["erased"] for one in json.loads(equal.stdout)["projects"]}
-        assert erased == {"7": 0, "8": sum(before)}
-        for server in opened:
-            server.own.command("ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
-        repaired = await reconcile(stage, tmp_path, "--repair")
-        assert repaired.exit_code == 0, repaired.output
-        assert of_user(opened) == [0] * len(opened)
-        again = printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
-        assert (again["events"], again["erasure"]) == (0, done["erasure"])
-        assert again["before"]
+    before = of_user(opened)
+    assert min(before) > 0
+    seen = printed(await erase(filled, "--project", "8", "--user", USER, "--dry-run", "--json"))
+    assert (seen["events"], of_user(opened)) == (sum(before), before)
+    done = printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
+    assert done["events"] == sum(before)
+    assert len(done["erasure"].split()) == len(opened)
+    assert of_user(opened) == [0] * len(opened)
+    async with processors(filled) as commands:
+        await eventually(lambda: {one.kind for one in commands} == {"redact"}, 60)
+    equal = await reconcile(filled, tmp_path)
+    assert equal.exit_code == 0, equal.output
+    erased = {one["projectId"]: one["erased"] for one in json.loads(equal.stdout)["projects"]}
+    assert erased == {"7": 0, "8": sum(before)}
+    for server in opened:
+        server.own.command("ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
+    repaired = await reconcile(filled, tmp_path, "--repair")
+    assert repaired.exit_code == 0, repaired.output
+    assert of_user(opened) == [0] * len(opened)
+    again = printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
+    assert (again["events"], again["erasure"]) == (0, done["erasure"])
+    assert again["before"]
 
 
 async def test_an_erasure_that_ends_on_the_second_server_is_resumed(
-    stage: SpreadStage, opened: Servers, tmp_path: Path
+    filled: SpreadStage, opened: Servers, tmp_path: Path
 ) -> None:
-    await stage.produce(40)
-    with ended(stage.writer()):
-        await whole(stage)
-        await tell_outcomes_and_issues(stage)
-        size = sum(of_user(opened))
-        described = """
-            SELECT 8, {issue:UInt64}, [fingerprint], argMaxIf(message, (ts, id), user_id = {user:String}), count(),
-                argMaxIf(id, (ts, id), user_id = {user:String}), 2
-            FROM events WHERE project_id = 8 AND fingerprint = {fingerprint:UInt64} GROUP BY fingerprint"""
-        [fingerprint] = FINGERPRINTS[2:3]
-        values = {"issue": issue_id(8, fingerprint), "fingerprint": fingerprint, "user": USER}
-        row = opened[0].whole.query(described, parameters=values)
-        columns = ["project_id", "issue_id", "fingerprints", "message", "events", "last_event", "version"]
-        for server in opened:
-            server.own.insert("issues", row.result_rows, column_names=columns)
-        changes: list[tuple[str, list[IssueDescription]]] = []
+    size = sum(of_user(opened))
+    described = """
+        SELECT 8, {issue:UInt64}, [fingerprint], argMaxIf(message, (ts, id), user_id = {user:String}), count(),
+            argMaxIf(id, (ts, id), user_id = {user:String}), 2
+        FROM events WHERE project_id = 8 AND fingerprint = {fingerprint:UInt64} GROUP BY fingerprint"""
+    [fingerprint] = FINGERPRINTS[2:3]
+    values = {"issue": issue_id(8, fingerprint), "fingerprint": fingerprint, "user": USER}
+    row = opened[0].whole.query(described, parameters=values)
+    columns = ["project_id", "issue_id", "fingerprints", "message", "events", "last_event", "version"]
+    for server in opened:
+        server.own.insert("issues", row.result_rows, column_names=columns)
+    weeks = count(1)
 
-        def killed(erasure: str, issues: list[IssueDescription]) -> None:
-            if len(changes) == 1:
-                raise KeyboardInterrupt
-            changes.append((erasure, issues))
+    def killed(progress: str) -> None:
+        if progress.startswith("week") and next(weeks) == 2:
+            raise KeyboardInterrupt
 
-        with pytest.raises(KeyboardInterrupt):
-            erase_user(opened, 8, USER, "tester", lambda: None, killed, lambda _: None)
-        left = sum(of_user(opened))
-        assert 0 < left < size
-        unfinished = await reconcile(stage, tmp_path)
-        assert unfinished.exit_code == 0, unfinished.output
-        figures = {one["projectId"]: one for one in json.loads(unfinished.stdout)["projects"]}
-        assert figures["8"]["erased"] == size - left
-        done = printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
-        assert done["events"] < size
-        assert of_user(opened) == [0] * len(opened)
-        equal = await reconcile(stage, tmp_path)
-        assert equal.exit_code == 0, equal.output
-        assert {one["projectId"]: one["erased"] for one in json.loads(equal.stdout)["projects"]}["8"] == size
-        newest = scalar(
-            opened[0].whole,
-            f"SELECT argMax(id, (ts, id)) FROM events WHERE project_id = 8 AND fingerprint = {fingerprint}",
-        )
-        shown = (
-            f"SELECT DISTINCT last_event FROM issues WHERE issue_id = {values['issue']} AND last_event != 0"
-        )
-        for server in opened:
-            assert server.own.query(shown).result_rows == [(newest,)]
+    with pytest.raises(KeyboardInterrupt):
+        erase_user(opened, 8, USER, "tester", lambda: None, lambda *_: None, killed)
+    left = sum(of_user(opened))
+    assert 0 < left < size
+    unfinished = await reconcile(filled, tmp_path)
+    assert unfinished.exit_code == 0, unfinished.output
+    figures = {one["projectId"]: one for one in json.loads(unfinished.stdout)["projects"]}
+    assert figures["8"]["erased"] == size - left
+    done = printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
+    assert done["events"] == size
+    assert of_user(opened) == [0] * len(opened)
+    equal = await reconcile(filled, tmp_path)
+    assert equal.exit_code == 0, equal.output
+    assert {one["projectId"]: one["erased"] for one in json.loads(equal.stdout)["projects"]}["8"] == size
+    newest = scalar(
+        opened[0].whole,
+        f"SELECT argMax(id, (ts, id)) FROM events WHERE project_id = 8 AND fingerprint = {fingerprint}",
+    )
+    shown = f"SELECT DISTINCT last_event FROM issues WHERE issue_id = {values['issue']} AND last_event != 0"
+    for server in opened:
+        assert server.own.query(shown).result_rows == [(newest,)]
 
 
-async def test_a_project_goes_from_every_server(stage: SpreadStage, opened: Servers, tmp_path: Path) -> None:
-    await stage.produce(40)
-    with ended(stage.writer()):
-        await whole(stage)
-        await tell_outcomes_and_issues(stage)
-        async with processors(stage):
-            done = printed(await erase(stage, "--project", "8", "--yes", "--json"))
-        assert len(done["erasure"].split()) == len(opened)
-        for server in opened:
-            for table in ("events", "payloads", "issues", "outcomes", "tag_day"):
-                assert scalar(server.own, f"SELECT count() FROM {table} WHERE project_id = 8") == 0
-                assert scalar(server.own, f"SELECT count() FROM {table} WHERE project_id = 7") > 0
-        equal = await reconcile(stage, tmp_path)
-        assert equal.exit_code == 0, equal.output
-        again = printed(await erase(stage, "--project", "8", "--yes", "--json"))
-        assert again["before"]
+async def test_a_project_goes_from_every_server(filled: SpreadStage, opened: Servers, tmp_path: Path) -> None:
+    async with processors(filled):
+        done = printed(await erase(filled, "--project", "8", "--yes", "--json"))
+    assert len(done["erasure"].split()) == len(opened)
+    for server in opened:
+        for table in ("events", "payloads", "issues", "outcomes", "tag_day"):
+            assert scalar(server.own, f"SELECT count() FROM {table} WHERE project_id = 8") == 0
+            assert scalar(server.own, f"SELECT count() FROM {table} WHERE project_id = 7") > 0
+    equal = await reconcile(filled, tmp_path)
+    assert equal.exit_code == 0, equal.output
+    again = printed(await erase(filled, "--project", "8", "--yes", "--json"))
+    assert again["before"]
 
 
-async def test_a_rebuild_reads_what_all_servers_have(stage: SpreadStage, opened: Servers) -> None:
-    await stage.produce(40)
-    with ended(stage.writer()):
-        await whole(stage)
-        await tell_outcomes_and_issues(stage)
-        every = Counter(dict.fromkeys(PROJECTS, len(FINGERPRINTS)))
-        await eventually(lambda: issues(opened[0].own) == every, 60)
-        printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
+async def test_a_rebuild_reads_what_all_servers_have(filled: SpreadStage, opened: Servers) -> None:
+    every = Counter(dict.fromkeys(PROJECTS, len(FINGERPRINTS)))
+    await eventually(lambda: issues(opened[0].own) == every, 60)
+    printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
     client = opened[0].whole
     counted = {(one.project, one.fingerprint): one for one in rebuild_queries.counted(client)}
     sizes = Counter[int]()
     for (project, _), one in counted.items():
         sizes[project] += one.events
-    assert sizes == {project: len(ids) for project, ids in stage.sent.items()}
+    assert sizes == {project: len(ids) for project, ids in filled.sent.items()}
     whole_of = counted[7, FINGERPRINTS[0]]
     parts = [
         one
@@ -215,7 +205,7 @@ async def test_a_rebuild_reads_what_all_servers_have(stage: SpreadStage, opened:
     }
     days = rebuild_queries.received_days(client, 5)
     ids = {(project, number) for project, number, _ in rebuild_queries.ids(client, days[-1] * DAY_MS)}
-    assert ids == {(project, number) for project, numbers in stage.sent.items() for number in numbers}
+    assert ids == {(project, number) for project, numbers in filled.sent.items() for number in numbers}
     events, users = rebuild_queries.since(client, 7, [*FINGERPRINTS], 0)
-    assert events == len(stage.sent[7])
+    assert events == len(filled.sent[7])
     assert len(users) == len({user for one in counted.values() if one.project == 7 for user in one.users})
