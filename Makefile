@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege docs clean
+.PHONY: help install lint format test test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -73,6 +73,9 @@ siege: .venv/installed-test  ## a hostile token beside an honest project
 
 docs: .venv/installed-test  ## write the generated parts of docs/
 	@$(RUN) -m schemas.generate
+
+lock: .venv/installed-test  ## write the versions and hashes of what the image installs
+	@.ci/lock
 
 clean:  ## forget the environment, caches and local data
 	@rm -rf .venv .svc .cache .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

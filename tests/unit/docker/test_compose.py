@@ -1,10 +1,13 @@
 """The compose file's references, checked without a container engine."""
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from cli.__main__ import COMMANDS
 from local.kafka.downloads import KAFKA_VERSION
@@ -12,11 +15,32 @@ from schemas.environment import variables
 
 ROOT = Path(__file__).parents[3]
 FILE = ROOT / "docker" / "compose.yml"
+PINNED = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    return found
+
+
+class Loader(yaml.SafeLoader):
+    """Reads Compose's tag for a list that replaces the one before."""
+
+
+def _replacing(loader: Loader, node: yaml.SequenceNode) -> list[Any]:
+    found: list[Any] = loader.construct_sequence(node, deep=True)
+    return found
+
+
+Loader.add_constructor("!override", _replacing)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> dict[str, Any]:
+    """The file that is read after `compose.yml`."""
+    text = FILE.with_name("compose.cluster.yml").read_text()
+    found: dict[str, Any] = yaml.load(text, Loader)
     return found
 
 
@@ -53,9 +77,41 @@ def test_only_our_two_ports_are_reachable_from_outside(compose: dict[str, Any]) 
     assert published == {"edge", "dashboard"}
 
 
-def test_the_image_can_use_every_setting_of_a_process() -> None:
+def test_the_image_has_what_the_project_requires_in_versions_that_it_allows() -> None:
+    locked = dict(PINNED.findall((ROOT / "docker" / "requirements.txt").read_text()))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     # SVC_RATE_LIMIT_STORE needs an extra, which nobody can add to an image.
-    assert "'.[rate-limit-store]'" in (FILE.parent / "Dockerfile").read_text()
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["rate-limit-store"]]
+    for requirement in map(Requirement, wanted):
+        if requirement.name != "svc-reporting":
+            assert requirement.specifier.contains(locked[requirement.name]), requirement
+
+
+def test_the_cluster_adds_to_services_that_there_are(
+    compose: dict[str, Any], cluster: dict[str, Any]
+) -> None:
+    known, volumes = compose["services"].keys(), {*compose["volumes"], *cluster["volumes"]}
+    for name, service in cluster["services"].items():
+        base = service.get("extends")
+        assert base["service"] in known if base else name in known
+        assert {volume.split(":")[0] for volume in service.get("volumes", [])} <= volumes
+        assert set(service.get("depends_on", {})) <= cluster["services"].keys()
+
+
+def test_the_cluster_is_of_servers_that_there_are(cluster: dict[str, Any]) -> None:
+    services, given = cluster["services"], cluster["x-addresses"]
+    assert set(given) <= set(variables())
+    brokers = [broker.partition(":")[0] for broker in given["SVC_KAFKA_BOOTSTRAP"].split(",")]
+    assert set(brokers) <= services.keys()
+    assert (
+        len(brokers)
+        == given["SVC_TOPIC_REPLICATION"]
+        == len(re.findall(r"\d@", cluster["x-broker"]["KAFKA_CONTROLLER_QUORUM_VOTERS"]))
+    )
+    shards = re.findall(r"@(\w+):8123/svc", given["SVC_CLICKHOUSE_SHARDS"])
+    assert re.findall(r"<host>(\w+)</host>", cluster["configs"]["cluster"]["content"]) == shards
+    assert all(services[shard]["configs"] for shard in shards)
+    assert given["SVC_TOPIC_PARTITIONS"] % len(shards) == 0
 
 
 def test_docker_folder_does_not_hide_the_sdk_of_that_name() -> None:
