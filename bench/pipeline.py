@@ -8,6 +8,7 @@ import asyncio
 import gzip
 import tempfile
 import time
+from collections import Counter
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from pathlib import Path
@@ -81,7 +82,7 @@ async def measure(stack: Stack, stream: Load, events: int, connections: int, pro
         await supervisor.start()
         settings = load(MigrateSettings, stack.environ)
         project = await create_project(settings, "bench", rate_limit=1_000_000)
-        store = proof.Store(settings.clickhouse_url)
+        store = proof.Store(settings)
         cleanup.callback(store.close)
         headers = {
             "Authorization": f"Bearer {project.token}",
@@ -98,6 +99,7 @@ async def measure(stack: Stack, stream: Load, events: int, connections: int, pro
             await drained(store, len(stream.ids))
             seconds, after = time.perf_counter() - began, cpu(supervisor)
             show(console, events, answered, seconds, {n: after[n] - before[n] for n in after}, floor)
+            console.print(_stored_bytes(stack, store, len(stream.ids)))
             waits = await probe(session, url, store, stream, probes)
     if waits:
         q = sorted(waits)
@@ -179,6 +181,20 @@ def show(
     table.add_row("together", f"{total:.1f}", f"{total / floor:.2f} ×")
     table.add_row("floor: inflate + decode + compress alone", f"{floor:.1f}", "1 ×")
     console.print(table)
+
+
+def _stored_bytes(stack: Stack, store: proof.Store, events: int) -> Table:
+    """What an event takes on the disk of Kafka, in one copy, and of ClickHouse."""
+    topics = Counter[str]()
+    for log in (stack.data_dir / "kafka" / "data").glob("*-*/*.log"):
+        topics[f"Kafka, {log.parent.name.rpartition('-')[0]}"] += log.stat().st_size
+    tables = "SELECT table, sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() GROUP BY table"
+    sizes = topics + Counter({f"ClickHouse, {name}": int(size) for name, size in store.rows(tables)})
+    table = Table("stored", "bytes an event")
+    for name, size in sizes.most_common():
+        if size >= events:
+            table.add_row(name, f"{size / events:.0f}")
+    return table
 
 
 async def probe(
