@@ -268,7 +268,7 @@ async def measure(
         busy, probed = [
             await create_project(settings, name, rate_limit=1_000_000) for name in ("busy", "probe")
         ]
-        store = proof.Store(settings.clickhouse_url)
+        store = proof.Store(settings)
         cleanup.callback(store.close)
         streams = [Load(load_samples(), seed, 0.0, timedelta(seconds=60)) for seed in (1, 2)]
         steady = SteadyLoad(stack.ingest_url, busy, streams[0], rate)

@@ -155,7 +155,7 @@ class Stack:
         return {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap}
 
     def _clickhouse(self) -> dict[str, str]:
-        if is_given(self._given, "SVC_CLICKHOUSE_URL"):
+        if is_given(self._given, "SVC_CLICKHOUSE_URL") or is_given(self._given, "SVC_CLICKHOUSE_SHARDS"):
             return {}
         analyst = load(AnalystSettings, self._given)
         server = LocalClickHouse(

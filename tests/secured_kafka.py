@@ -168,7 +168,7 @@ class SecuredKafka(LocalKafka):
         config.write_text(properties(self._ports, data, self.overrides))
         known = [f"{SCRAM}=[name={user},password={user}-secret]" for user in self._users]
         scram = [argument for user in known for argument in ("--add-scram", user)]
-        format_data(find_java(), kafka_jars(self.cache), config, data, scram)
+        format_data(find_java(), kafka_jars(self.cache), config, data, ["--standalone", *scram])
         return super().prepare()
 
     def environ(self, user: str) -> dict[str, str]:

@@ -50,12 +50,17 @@ class ShardServer(LocalClickHouse):
 @contextmanager
 def shard_servers(folder: Path, count: int, users: str = "") -> Iterator[list[ShardServer]]:
     """Running servers, in the order of their shards."""
-    ports = [free_port() for _ in range(count)]
+    servers = servers_of(folder, count, users)
     with ExitStack() as stack:
-        servers = []
-        for number in range(count):
-            (folder / f"shard{number}").mkdir(parents=True)
-            server = ShardServer(folder / f"shard{number}", number, ports, users)
-            servers.append(server.start(120))
+        for server in servers:
+            server.start(120)
             stack.callback(server.stop)
         yield servers
+
+
+def servers_of(folder: Path, count: int, users: str = "") -> list[ShardServer]:
+    """The servers, which are not started."""
+    ports = [free_port() for _ in range(count)]
+    for number in range(count):
+        (folder / f"shard{number}").mkdir(parents=True, exist_ok=True)
+    return [ShardServer(folder / f"shard{number}", number, ports, users) for number in range(count)]

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from contextlib import AsyncExitStack
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from msgspec import Struct
 from rich.console import Console
 
 from bench.chaos import proof
+from bench.chaos.cluster import cluster
 from bench.chaos.commands import KILLED_SECONDS, Operator
 from bench.chaos.faults import FaultInjector
-from bench.chaos.fleet import Fleet, worker_children
+from bench.chaos.fleet import Fleet, edge_children, worker_children
 from bench.chaos.groups import Group, Groups
 from bench.chaos.load import Load
 from broker.client import name_of
@@ -37,6 +39,7 @@ from schemas.topics import Topic
 
 PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 SLICE = 5_000
+EDGES = 2
 STALLED_SECONDS = 180
 SETTLED_SECONDS = 5
 
@@ -66,6 +69,7 @@ SETTLED_SECONDS = 5
 @click.option(
     "--commands", default=22, show_default=True, help="Commands of operators: changes, repairs, erasures."
 )
+@click.option("--cluster", "spread", is_flag=True, help="Three brokers, three ClickHouse servers, two edges.")
 @click.option(
     "--rebuild/--no-rebuild",
     default=True,
@@ -114,22 +118,30 @@ async def run(
     most_workers: int,
     scalings: int,
     commands: int,
+    spread: bool,
     rebuild: bool,
     data: Path,
     cache: Path,
 ) -> Result:
     """One run on its own servers."""
-    stack = prepare(data_dir, cache)
-    fleets = fleets_of(stack, most_workers)
-    supervisor = Supervisor([child for child in stack.children() if child.name not in fleets])
+    servers, given = cluster(data_dir, cache) if spread else ([], {})
+    stack = prepare(data_dir, cache, **given)
+    edges = EDGES if spread else 1
+    fleets = fleets_of(stack, most_workers, edges)
+    supervisor = Supervisor([*servers, *(child for child in stack.children() if child.name not in fleets)])
     async with AsyncExitStack() as cleanup:
         cleanup.push_async_callback(supervisor.stop)
         await supervisor.start()
         for fleet in fleets.values():
             cleanup.push_async_callback(fleet.stop)
         await asyncio.gather(
-            *(fleet.add(name).ready() for fleet in fleets.values() for name in fleet.absent[:workers])
+            *(
+                fleet.add(name).ready()
+                for kind, fleet in fleets.items()
+                for name in fleet.absent[: edges if kind == "edge" else workers]
+            )
         )
+        ingest = [f"http://127.0.0.1:{one['SVC_INGEST_PORT']}" for one in fleets["edge"].environments]
         settings = load(MigrateSettings, stack.environ)
         projects = [await create_project(settings, f"chaos {n}", rate_limit=1_000_000) for n in range(3)]
         samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
@@ -152,8 +164,8 @@ async def run(
             share = count // len(projects)
             return await asyncio.gather(
                 *(
-                    _send(stack.ingest_url, project.token, one, share, rate / len(projects), until)
-                    for project, one in zip(projects, loads, strict=True)
+                    _send(url, project.token, one, share, rate / len(projects), until)
+                    for project, one, url in zip(projects, loads, cycle(ingest), strict=False)
                 )
             )
 
@@ -166,7 +178,7 @@ async def run(
         await operation
         if rebuild:
             source, killed_after = rng.choice((None, "clickhouse")), rng.uniform(*KILLED_SECONDS)
-            if (store := await drained(console, settings.clickhouse_url, 0, groups)) is not None:
+            if (store := await drained(console, settings, 0, groups)) is not None:
                 store.close()
             rebuilding = asyncio.create_task(_rebuild(operator, fleets["processors"], source, killed_after))
             reports += await send(events // 20, rebuilding)
@@ -180,7 +192,7 @@ async def run(
         if refused:
             console.print(f"[red]refused:[/] {refused}")
         ids = {i for one in loads for i in one.ids}
-        store = await drained(console, settings.clickhouse_url, len(ids), groups)
+        store = await drained(console, settings, len(ids), groups)
         erasable = {i for position, user in operator.erased for i in loads[position].of_leavers[user]}
         proven = store is not None and await _verify(
             console, store, (ids, accepted, erasable), [*faults.claims(), *operator.claims(store.comments())]
@@ -199,10 +211,10 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
     return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
-def fleets_of(stack: Stack, most: int) -> dict[str, Fleet]:
-    """The edge, and up to `most` processors and writers each."""
+def fleets_of(stack: Stack, most: int, edges: int = 1) -> dict[str, Fleet]:
+    """The edges, and up to `most` processors and writers each."""
     first = {child.name: child for child in stack.children()}
-    return {"edge": Fleet("edge", [first["edge"]])} | {
+    return {"edge": Fleet("edge", edge_children(first["edge"], edges))} | {
         kind: Fleet(
             kind,
             worker_children(first[kind], most, f"SVC_{prefix}_WORKER", f"SVC_{prefix}_HEALTH_PORT"),
@@ -234,7 +246,9 @@ async def _send(
     return sender.report
 
 
-async def drained(console: Console, url: str, events: int, groups: Groups) -> proof.Store | None:
+async def drained(
+    console: Console, settings: MigrateSettings, events: int, groups: Groups
+) -> proof.Store | None:
     """The tables once the writer has committed the last block and nothing moves any more, or once nothing has moved for long.
 
     Rows in `events` don't say that a block is complete: the writer may still compare its rollups.
@@ -248,7 +262,7 @@ async def drained(console: Console, url: str, events: int, groups: Groups) -> pr
             try:
                 # ClickHouse may have been killed last: retry connecting like every query.
                 if store is None:
-                    store = await asyncio.to_thread(proof.Store, url)
+                    store = await asyncio.to_thread(proof.Store, settings)
                 progress = await asyncio.to_thread(proof.progress, store)
             except Exception as error:  # noqa: BLE001 - ClickHouse may still be starting
                 console.print(f"  waiting: {error}"[:120])

@@ -22,13 +22,27 @@ def worker_children(first: Child, count: int, worker: str, port: str) -> list[Ch
     return [first, *(_worker_child(first, number, worker, port) for number in range(2, count + 1))]
 
 
+def edge_children(first: Child, count: int) -> list[Child]:
+    """`count` edges, including the first; each has a port and a data folder of its own."""
+    more = []
+    for number in range(2, count + 1):
+        folder = first.log.parents[1] / f"edge{number}"
+        folder.mkdir(exist_ok=True)
+        more.append(_another(first, number, "SVC_INGEST_PORT", {"SVC_DATA_DIR": str(folder)}))
+    return [first, *more]
+
+
 def _worker_child(first: Child, number: int, worker: str, port: str) -> Child:
+    return _another(first, number, port, {worker: str(number)})
+
+
+def _another(first: Child, number: int, port: str, given: Mapping[str, str]) -> Child:
     name, chosen = f"{first.name}{number}", free_port()
     return replace(
         first,
         name=name,
         log=first.log.with_name(f"{name}.log"),
-        env=dict(first.env or {}) | {worker: str(number), port: str(chosen)},
+        env={**(first.env or {}), **given, port: str(chosen)},
         ready=partial(is_ready, f"http://127.0.0.1:{chosen}"),
     )
 
@@ -101,6 +115,11 @@ class Fleet:
         self._restarts = 0
         self.killed_after_grace: list[str] = []
         """Workers that didn't stop on SIGTERM."""
+
+    @property
+    def environments(self) -> list[Mapping[str, str]]:
+        """The environment of each worker that there may be."""
+        return [child.env or {} for child in self._children.values()]
 
     @property
     def present(self) -> list[str]:

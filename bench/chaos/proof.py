@@ -5,13 +5,15 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-import clickhouse_connect
 import msgspec
 from msgspec import Struct
 
+from schemas.ids import event_partition
+from schemas.settings import MigrateSettings
+from storage.client import open_client
 from storage.erased import ERASED
 from storage.repair.reconcile import BOUNDED, compare
-from storage.shards import alone
+from storage.shards import WHOLE_SETTINGS, open_servers, whole_urls
 from storage.writer.rollups import ROLLUPS, Rollup
 
 _OF_EVENTS = {
@@ -38,8 +40,9 @@ class Claim(Struct, frozen=True):
 class Store:
     """Plain SQL on the tables, independent of the product's reader."""
 
-    def __init__(self, url: str) -> None:
-        self._client = clickhouse_connect.get_client(dsn=url)
+    def __init__(self, settings: MigrateSettings) -> None:
+        self._settings = settings
+        self._client = open_client(whole_urls(settings)[0], settings=WHOLE_SETTINGS)
 
     def number(self, sql: str) -> int:
         """The single number that a query returns."""
@@ -47,7 +50,20 @@ class Store:
 
     def reconciled(self) -> int:
         """The number of differences that `svc reconcile` finds."""
-        return len(compare(alone(self._client), datetime.now(UTC).date()).differences)
+        with open_servers(self._settings) as servers:
+            return len(compare(servers, datetime.now(UTC).date()).differences)
+
+    def elsewhere(self) -> int:
+        """The number of events that are not on the server of their partition."""
+        count = 0
+        with open_servers(self._settings) as servers:
+            for server in servers:
+                for project, number in server.own.query("SELECT project_id, id FROM events").result_rows:
+                    partition = event_partition(
+                        project, number.to_bytes(16, "big"), self._settings.topic_partitions
+                    )
+                    count += not server.shard.those_of([partition])
+        return count
 
     def comments(self) -> list[str]:
         """The text of every comment on an issue."""
@@ -103,6 +119,7 @@ def claims(
         Claim("payloads", n, store.number("SELECT count() FROM payloads")),
         Claim("distinct ids of payloads", n, store.number("SELECT uniqExact(project_id, id) FROM payloads")),
         *rollup_claims(store),
+        Claim("events on another server than their partition's", 0, store.elsewhere()),
         Claim("events that issues have counted", len(ids), folded(store)),
         Claim(
             "issues whose count differs from the distinct ids of their fingerprints",

@@ -151,7 +151,7 @@ async def run(
         errors = sum(answers["500"] for answers in report.answers.values())
         restarts = supervisor.statuses["edge"].restarts
         held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors)
-        held += await _stored(settings.clickhouse_url, int(honest_project.id), load_of_honest.ids)
+        held += await _stored(settings, int(honest_project.id), load_of_honest.ids)
         for claim in held:
             mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
             console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
@@ -219,9 +219,9 @@ def _show(
     )
 
 
-async def _stored(url: str, project: int, ids: set[UUID]) -> list[proof.Claim]:
+async def _stored(settings: MigrateSettings, project: int, ids: set[UUID]) -> list[proof.Claim]:
     """The claims that each honest event is stored once and every accepted event is counted."""
-    store = await asyncio.to_thread(proof.Store, url)
+    store = await asyncio.to_thread(proof.Store, settings)
     try:
         await _rest(store)
         rows = await asyncio.to_thread(store.rows, f"SELECT id FROM events WHERE project_id = {project}")

@@ -38,12 +38,21 @@ def kafka_command(
     return [java.program, *extra, *heap, *FLAGS, "-cp", class_path(jars), *program]
 
 
-def format_data(java: Java, jars: Path, config: Path, data: Path, more: Sequence[str] = ()) -> None:
-    """Format the data directory of `config` with a new cluster id, once; `more` are further arguments. Raises StartError."""
+def format_data(
+    java: Java,
+    jars: Path,
+    config: Path,
+    data: Path,
+    more: Sequence[str] = ("--standalone",),
+    cluster: str = "",
+) -> None:
+    """Format the data directory of `config`, once, with a new cluster id or that of `cluster`. Raises StartError.
+
+    `more` are further arguments; they say which controllers there are.
+    """
     if (data / "meta.properties").exists():
         return
-    program = ["kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id(), "-c", str(config)]
-    program += more
+    program = ["kafka.tools.StorageTool", "format", "-t", cluster or cluster_id(), "-c", str(config), *more]
     done = subprocess.run(kafka_command(java, jars, program, 64), capture_output=True, text=True, check=False)
     if done.returncode:
         raise StartError(f"Kafka's data directory {data} could not be formatted:\n{done.stderr[-2000:]}")

@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from bench.chaos.__main__ import run
@@ -10,7 +11,8 @@ from cli.demo.sample_events import FILE
 from tests.servers import CACHE
 
 
-async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spread", [False, True], ids=["one server each", "three brokers and shards"])
+async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path, spread: bool) -> None:
     seed = random.SystemRandom().randrange(1 << 31)
     console = Console(soft_wrap=True)
     console.print(f"seed {seed}")
@@ -27,6 +29,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         most_workers=3,
         scalings=1,
         commands=4,
+        spread=spread,
         rebuild=False,
         data=FILE,
         cache=CACHE,

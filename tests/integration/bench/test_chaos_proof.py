@@ -5,6 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from bench.chaos.proof import Store, rollup_claims
+from schemas.environment import load
+from schemas.settings import MigrateSettings
 from storage.migrations.migrate import migrate
 from storage.writer.rollups import ROLLUPS
 from tests.servers import run_sql
@@ -26,7 +28,7 @@ def url(clickhouse_database_url: str) -> str:
 
 @pytest.fixture
 def store(url: str) -> Iterator[Store]:
-    store = Store(url)
+    store = Store(load(MigrateSettings, {"SVC_CLICKHOUSE_URL": url, "SVC_KAFKA_BOOTSTRAP": "unused:1"}))
     yield store
     store.close()
 

@@ -150,7 +150,7 @@ async def test_a_run_is_not_judged_while_the_writer_has_a_block_in_progress(
     monkeypatch.setattr(proof, "Store", lambda _url: object())
     monkeypatch.setattr(proof, "progress", lambda _store: 20)
     monkeypatch.setattr(chaos, "SETTLED_SECONDS", 0)
-    judging = asyncio.create_task(chaos.drained(Console(quiet=True), "", 10, seen))
+    judging = asyncio.create_task(chaos.drained(Console(quiet=True), load(MigrateSettings, {}), 10, seen))
     await asyncio.wait([judging], timeout=1.5)
     assert not judging.done()
     seen.behind = {"writer": 0}

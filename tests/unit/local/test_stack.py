@@ -24,6 +24,15 @@ def test_servers_with_an_address_are_not_started(tmp_path: Path) -> None:
     assert stack.environ["SVC_KAFKA_BOOTSTRAP"] == "kafka:9092"
 
 
+def test_no_server_of_ours_is_started_beside_several_that_are_given(tmp_path: Path) -> None:
+    given = {
+        "SVC_KAFKA_BOOTSTRAP": "kafka:9092",
+        "SVC_CLICKHOUSE_SHARDS": "http://svc:x@ch1:8123/svc,http://svc:x@ch2:8123/svc",
+        "SVC_CLICKHOUSE_CLUSTER": "events",
+    }
+    assert [child.name for child in Stack(tmp_path, given).children()] == OURS
+
+
 def test_address_in_a_file_counts_as_given(tmp_path: Path) -> None:
     (tmp_path / "address").write_text("kafka:9092\n")
     stack = Stack(tmp_path, {"SVC_KAFKA_BOOTSTRAP_FILE": str(tmp_path / "address")})
