@@ -146,7 +146,7 @@ async def run(
         projects = [await create_project(settings, f"chaos {n}", rate_limit=1_000_000) for n in range(3)]
         samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
         loads = [Load(samples, seed + n, repeats) for n in range(len(projects))]
-        groups = _groups(stack)
+        groups = groups_of(stack)
         faults = FaultInjector(
             supervisor,
             fleets,
@@ -223,7 +223,8 @@ def fleets_of(stack: Stack, most: int, edges: int = 1) -> dict[str, Fleet]:
     }
 
 
-def _groups(stack: Stack) -> Groups:
+def groups_of(stack: Stack) -> Groups:
+    """The consumer groups of a stack."""
     processors, writer = load(ProcessorsSettings, stack.environ), load(WriterSettings, stack.environ)
     groups = {
         "processors": Group(processors.processors_app, name_of(processors, Topic.EVENTS)),

@@ -27,7 +27,7 @@ def repair_differences(
     Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within `wait` seconds.
     """
     done = Counter[str]()
-    late = None
+    late, are_missing = None, False
     days = {(project, date.fromisoformat(day)) for project, day in result.rollup_days}
     for table, difference in TWICE.items():
         if result.differs(difference):
@@ -39,15 +39,19 @@ def repair_differences(
     if done or result.differs("stored", "payloads", "issue_day"):
         sent = asyncio.run(send_missing(settings, servers, today()))
         done.update(sent)
-        if sent:
+        are_missing = bool(sent)
+        if are_missing:
             late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
     for server in servers:
         done.update(repair_rollups(server.own, days))
+    # A database that was restored from a backup lacks what came with these events, too; nothing else tells of activity.
     for name in ("outcomes", "issue_activity"):
-        if name in broken or result.is_incomplete(name) or (name == "outcomes" and result.differs("stored")):
+        is_lacking = are_missing or (name == "outcomes" and result.differs("stored"))
+        if name in broken or is_lacking or result.is_incomplete(name):
             done[name] = asyncio.run(replay_records(settings, [server.own for server in servers], name))
     if (
         "issues" in broken
+        or are_missing
         or result.is_incomplete("issues")
         or result.differs("issues", "events without issue")
     ):

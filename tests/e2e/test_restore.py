@@ -1,0 +1,161 @@
+"""Kafka and ClickHouse restored from backups of different moments, as docs/operate/backup.md says."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import bench.chaos.__main__ as chaos
+from bench.chaos import proof
+from bench.chaos.load import Load
+from cli.demo.sample_events import load_samples
+from cli.projects import CreatedProject, create_project
+from cli.send.batches import batches
+from cli.send.sender import Sender
+from local.clickhouse.server import LocalClickHouse
+from local.kafka.server import LocalKafka
+from local.stack import Stack
+from local.supervisor import Supervisor
+from schemas.environment import load
+from schemas.settings import MigrateSettings
+from tests.servers import CACHE
+
+EVENTS = 400
+
+
+class BackedUpClickHouse(LocalClickHouse):
+    """A server whose user may back up and restore."""
+
+    def prepare(self) -> list[str]:
+        command = super().prepare()
+        config, users = self.directory / "config.xml", self.directory / "users.xml"
+        allowed = f"<backups><allowed_path>{self.directory}/backups</allowed_path></backups></clickhouse>"
+        config.write_text(config.read_text().replace("</clickhouse>", allowed))
+        known = "<query>GRANT SET DEFINER ON analyst_views</query>"
+        more = "<query>GRANT BACKUP, DROP DATABASE ON *.*</query><query>GRANT READ, WRITE ON FILE</query>"
+        assert known in users.read_text()
+        users.write_text(users.read_text().replace(known, known + more))
+        return command
+
+    def sql(self, statement: str) -> None:
+        """Run a statement of an administrator."""
+        assert self._runs(statement)
+
+    @property
+    def backup(self) -> str:
+        """A place for a backup."""
+        return f"File('{self.directory}/backups/one')"
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
+    broker = LocalKafka(tmp_path / "kafka", CACHE).start(120)
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture
+def clickhouse(tmp_path: Path) -> Iterator[BackedUpClickHouse]:
+    server = BackedUpClickHouse(tmp_path / "clickhouse").start(120)
+    yield server
+    server.stop()
+
+
+@asynccontextmanager
+async def running(stack: Stack, *without: str) -> AsyncIterator[MigrateSettings]:
+    """Our processes, but for some."""
+    supervisor = Supervisor([child for child in stack.children() if child.name not in without])
+    await supervisor.start()
+    try:
+        yield load(MigrateSettings, stack.environ)
+    finally:
+        await supervisor.stop()
+
+
+async def command(stack: Stack, *arguments: str) -> None:
+    """A command of `svc`, which succeeds."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "cli", *arguments),
+        env=os.environ | stack.environ,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0, output.decode()
+
+
+class Sending:
+    """A client, and the ids that were accepted."""
+
+    def __init__(self, project: CreatedProject) -> None:
+        self.project = project
+        self.load = Load(load_samples(), 1, 0.0)
+        self.accepted = 0
+
+    async def send(self, stack: Stack, lines: Iterable[bytes]) -> None:
+        sender = Sender(stack.ingest_url, self.project.token, sdk="restore/1", retry_for=60)
+        await sender.send(batches(lines))
+        assert not sender.report.problems
+        self.accepted += sender.report.accepted
+
+
+async def at_rest(stack: Stack, settings: MigrateSettings, sending: Sending) -> list[proof.Claim]:
+    """What does not hold once everything is stored."""
+    store = await chaos.drained(Console(quiet=True), settings, len(sending.load.ids), chaos.groups_of(stack))
+    assert store is not None
+    try:
+        claims = await asyncio.to_thread(proof.claims, store, sending.load.ids, sending.accepted)
+        told = store.number("SELECT uniqExact(issue_id) FROM issue_activity WHERE kind = 'created'")
+        issues = store.number("SELECT count() FROM issues FINAL")
+    finally:
+        store.close()
+    return [claim for claim in (*claims, proof.Claim("new issues told", issues, told)) if not claim.holds]
+
+
+async def test_counts_are_exact_after_backups_of_different_moments(
+    tmp_path: Path, kafka: LocalKafka, clickhouse: BackedUpClickHouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chaos, "SETTLED_SECONDS", 1)
+    servers = {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap, "SVC_CLICKHOUSE_URL": clickhouse.url()}
+    stack = chaos.prepare(tmp_path / "stack", CACHE, **servers)
+    async with running(stack) as settings:
+        sending = Sending(await create_project(settings, "restore", rate_limit=1_000_000))
+        await sending.send(stack, sending.load.events(EVENTS))
+        assert await at_rest(stack, settings, sending) == []
+    kafka.stop()
+    shutil.copytree(kafka.directory, tmp_path / "copy")
+    kafka.start(120)
+    later = [*sending.load.events(EVENTS)]
+    async with running(stack):
+        # Tables are backed up one after the other, while events are stored.
+        arriving = asyncio.create_task(sending.send(stack, later[: EVENTS // 2]))
+        await asyncio.to_thread(clickhouse.sql, f"BACKUP DATABASE svc TO {clickhouse.backup}")
+        await arriving
+        await sending.send(stack, later[EVENTS // 2 :])
+        assert await at_rest(stack, settings, sending) == []
+
+    # ClickHouse is older than Kafka: what it lacks is still in the topics.
+    clickhouse.sql("DROP DATABASE svc SYNC")
+    clickhouse.sql(f"RESTORE DATABASE svc FROM {clickhouse.backup}")
+    await command(stack, "migrate", "--moved")
+    async with running(stack):
+        await command(stack, "reconcile", "--repair", "--wait", "60")
+        assert await at_rest(stack, settings, sending) == []
+
+    # Kafka is older than ClickHouse: it knows neither the later ids nor what became of their issues.
+    kafka.stop()
+    shutil.rmtree(kafka.directory)
+    shutil.copytree(tmp_path / "copy", kafka.directory)
+    kafka.start(120)
+    async with running(stack, "edge", "processors"):
+        await command(stack, "rebuild", "all", "--from", "clickhouse", "--yes")
+    async with running(stack):
+        await sending.send(stack, later)
+        await sending.send(stack, sending.load.events(EVENTS))
+        assert await at_rest(stack, settings, sending) == []
