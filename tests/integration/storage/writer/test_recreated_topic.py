@@ -51,10 +51,10 @@ async def create_again(stage: Stage) -> None:
     try:
         await admin.delete_topics([stage.topic])
 
-        async def is_gone() -> bool:
+        async def is_deleted() -> bool:
             return stage.topic not in await admin.list_topics()
 
-        await eventually(is_gone, 30)
+        await eventually(is_deleted, 30)
     finally:
         await admin.close()
     await ensure_topics(stage.settings)
