@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from itertools import cycle
 from pathlib import Path
@@ -22,7 +23,7 @@ from bench.chaos import proof
 from bench.chaos.cluster import cluster
 from bench.chaos.commands import KILLED_SECONDS, Operator
 from bench.chaos.faults import FaultInjector
-from bench.chaos.fleet import Fleet, edge_children, worker_children
+from bench.chaos.fleet import Fleet, edge_children, of_either, worker_children
 from bench.chaos.groups import Group, Groups
 from bench.chaos.load import Load
 from broker.client import name_of
@@ -39,6 +40,7 @@ from schemas.topics import Topic
 
 PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 SLICE = 5_000
+ROOT = Path(__file__).parents[2]
 EDGES = 2
 STALLED_SECONDS = 180
 SETTLED_SECONDS = 5
@@ -70,6 +72,11 @@ SETTLED_SECONDS = 5
     "--commands", default=22, show_default=True, help="Commands of operators: changes, repairs, erasures."
 )
 @click.option("--cluster", "spread", is_flag=True, help="Three brokers, three ClickHouse servers, two edges.")
+@click.option(
+    "--beside",
+    type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
+    help="A checkout of another version: each start of a process, and each command, is of either.",
+)
 @click.option(
     "--rebuild/--no-rebuild",
     default=True,
@@ -119,6 +126,7 @@ async def run(
     scalings: int,
     commands: int,
     spread: bool,
+    beside: Path | None,
     rebuild: bool,
     data: Path,
     cache: Path,
@@ -127,7 +135,8 @@ async def run(
     servers, given = cluster(data_dir, cache) if spread else ([], {})
     stack = prepare(data_dir, cache, **given)
     edges = EDGES if spread else 1
-    fleets = fleets_of(stack, most_workers, edges)
+    versions = [ROOT, *([beside] if beside else [])]
+    fleets = fleets_of(stack, most_workers, edges, versions, seed)
     supervisor = Supervisor([*servers, *(child for child in stack.children() if child.name not in fleets)])
     async with AsyncExitStack() as cleanup:
         cleanup.push_async_callback(supervisor.stop)
@@ -158,7 +167,9 @@ async def run(
             console,
         )
         rng = random.Random(f"{seed} commands")
-        operator = Operator(settings, stack.environ, [p.id for p in projects], rng, commands, console)
+        operator = Operator(
+            settings, stack.environ, [p.id for p in projects], rng, commands, console, versions
+        )
 
         async def send(count: int, until: "asyncio.Task[None]") -> list[SendReport]:
             share = count // len(projects)
@@ -211,9 +222,15 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
     return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
-def fleets_of(stack: Stack, most: int, edges: int = 1) -> dict[str, Fleet]:
-    """The edges, and up to `most` processors and writers each."""
-    first = {child.name: child for child in stack.children()}
+def fleets_of(
+    stack: Stack, most: int, edges: int = 1, versions: Sequence[Path] = (), seed: int = 0
+) -> dict[str, Fleet]:
+    """The edges, and up to `most` processors and writers each; of several versions where there are."""
+    rng = random.Random(f"{seed} versions")
+    first = {
+        child.name: of_either(child, versions, rng) if len(versions) > 1 else child
+        for child in stack.children()
+    }
     return {"edge": Fleet("edge", edge_children(first["edge"], edges))} | {
         kind: Fleet(
             kind,

@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -86,10 +87,13 @@ class Operator:
         rng: random.Random,
         count: int,
         console: Console,
+        versions: Sequence[Path] = (),
     ) -> None:
         self._plan = plan(rng, count)
         self._settings = settings
         self._environ = dict(environ)
+        self._versions = versions
+        self._choices = random.Random(count)
         self._projects = projects
         self._console = console
         self._began = time.monotonic()
@@ -197,7 +201,7 @@ class Operator:
             "-m",
             "cli",
             *arguments,
-            env=self._environ,
+            env=self._environ | self._version(),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
@@ -213,6 +217,10 @@ class Operator:
         output, _ = await reading
         assert process.returncode is not None
         return process.returncode, output.decode(errors="replace")
+
+    def _version(self) -> dict[str, str]:
+        """The variable for the version of the next command."""
+        return {"PYTHONPATH": str(self._choices.choice(self._versions))} if len(self._versions) > 1 else {}
 
     async def _change_project(self, command: Planned) -> None:
         number, choice = int(self._project(command)), int(command.choice * 97)

@@ -1,11 +1,13 @@
 """A varying number of workers of one kind; each is restarted after a kill."""
 
 import asyncio
+import random
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from broker.waiting import pause
 from local.ports import free_port
@@ -45,6 +47,15 @@ def _another(first: Child, number: int, port: str, given: Mapping[str, str]) -> 
         env={**(first.env or {}), **given, port: str(chosen)},
         ready=partial(is_ready, f"http://127.0.0.1:{chosen}"),
     )
+
+
+def of_either(child: Child, versions: Sequence[Path], rng: random.Random) -> Child:
+    """A child that is started from one of several checkouts of the project, another one each time."""
+
+    def command() -> list[str]:
+        return ["env", f"PYTHONPATH={rng.choice(versions)}", *child.command()]
+
+    return replace(child, command=command)
 
 
 class Worker:

@@ -30,6 +30,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         scalings=1,
         commands=4,
         spread=spread,
+        beside=None,
         rebuild=False,
         data=FILE,
         cache=CACHE,

@@ -18,39 +18,15 @@ from cli.demo.sample_events import load_samples
 from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
 from cli.send.sender import Sender
-from local.clickhouse.server import LocalClickHouse
 from local.kafka.server import LocalKafka
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
+from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.servers import CACHE
 
 EVENTS = 400
-
-
-class BackedUpClickHouse(LocalClickHouse):
-    """A server whose user may back up and restore."""
-
-    def prepare(self) -> list[str]:
-        command = super().prepare()
-        config, users = self.directory / "config.xml", self.directory / "users.xml"
-        allowed = f"<backups><allowed_path>{self.directory}/backups</allowed_path></backups></clickhouse>"
-        config.write_text(config.read_text().replace("</clickhouse>", allowed))
-        known = "<query>GRANT SET DEFINER ON analyst_views</query>"
-        more = "<query>GRANT BACKUP, DROP DATABASE ON *.*</query><query>GRANT READ, WRITE ON FILE</query>"
-        assert known in users.read_text()
-        users.write_text(users.read_text().replace(known, known + more))
-        return command
-
-    def sql(self, statement: str) -> None:
-        """Run a statement of an administrator."""
-        assert self._runs(statement)
-
-    @property
-    def backup(self) -> str:
-        """A place for a backup."""
-        return f"File('{self.directory}/backups/one')"
 
 
 @pytest.fixture
@@ -135,14 +111,14 @@ async def test_counts_are_exact_after_backups_of_different_moments(
     async with running(stack):
         # Tables are backed up one after the other, while events are stored.
         arriving = asyncio.create_task(sending.send(stack, later[: EVENTS // 2]))
-        await asyncio.to_thread(clickhouse.sql, f"BACKUP DATABASE svc TO {clickhouse.backup}")
+        await asyncio.to_thread(clickhouse.sql, f"BACKUP DATABASE svc TO {clickhouse.backup('one')}")
         await arriving
         await sending.send(stack, later[EVENTS // 2 :])
         assert await at_rest(stack, settings, sending) == []
 
     # ClickHouse is older than Kafka: what it lacks is still in the topics.
     clickhouse.sql("DROP DATABASE svc SYNC")
-    clickhouse.sql(f"RESTORE DATABASE svc FROM {clickhouse.backup}")
+    clickhouse.sql(f"RESTORE DATABASE svc FROM {clickhouse.backup('one')}")
     await command(stack, "migrate", "--moved")
     async with running(stack):
         await command(stack, "reconcile", "--repair", "--wait", "60")
