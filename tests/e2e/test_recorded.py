@@ -1,7 +1,6 @@
 """What earlier versions have left is read, and its processing ends as it did with them."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -25,34 +24,20 @@ EXPIRING = {
 """Outcomes are kept for a time."""
 
 
-@pytest.fixture
-def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
-    broker = LocalKafka(tmp_path / "kafka", CACHE).start(120)
-    yield broker
-    broker.stop()
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[BackedUpClickHouse]:
-    found = BackedUpClickHouse(tmp_path / "clickhouse").start(120)
-    yield found
-    found.stop()
-
-
 @pytest.mark.parametrize("folder", RECORDED, ids=[folder.name for folder in RECORDED])
 async def test_a_version_goes_on_where_another_one_stopped(
-    folder: Path, tmp_path: Path, kafka: LocalKafka, server: BackedUpClickHouse
+    folder: Path, tmp_path: Path, own_kafka: LocalKafka, own_clickhouse: BackedUpClickHouse
 ) -> None:
-    stack = stack_on(kafka, server, tmp_path / "stack", CACHE)
+    stack = stack_on(own_kafka, own_clickhouse, tmp_path / "stack", CACHE)
     settings = load(MigrateSettings, stack.environ)
     recording = load_recording(folder)
-    await put_back(recording, folder, settings, server, stack.data_dir / "edge")
+    await put_back(recording, folder, settings, own_clickhouse, stack.data_dir / "edge")
     await svc(stack, "migrate", "--moved")
     supervisor = await started(stack)
     try:
-        await eventually(lambda: stored(server) == len(recording.ids), 120)
+        await eventually(lambda: stored(own_clickhouse) == len(recording.ids), 120)
         await processed(settings, *GROUPS)
-        await eventually(lambda: issues_of(server) == recording.issues, 30)
+        await eventually(lambda: issues_of(own_clickhouse) == recording.issues, 30)
         store = proof.Store(settings)
         ids = {UUID(number) for number in recording.ids}
         claims = await asyncio.to_thread(proof.claims, store, ids, recording.accepted)

@@ -1,10 +1,8 @@
 """Kafka and ClickHouse restored from backups of different moments, as docs/operate/backup.md says."""
 
 import asyncio
-import os
 import shutil
-import sys
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -24,23 +22,10 @@ from local.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.backed_up_clickhouse import BackedUpClickHouse
+from tests.recorded.record import svc
 from tests.servers import CACHE
 
 EVENTS = 400
-
-
-@pytest.fixture
-def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
-    broker = LocalKafka(tmp_path / "kafka", CACHE).start(120)
-    yield broker
-    broker.stop()
-
-
-@pytest.fixture
-def clickhouse(tmp_path: Path) -> Iterator[BackedUpClickHouse]:
-    server = BackedUpClickHouse(tmp_path / "clickhouse").start(120)
-    yield server
-    server.stop()
 
 
 @asynccontextmanager
@@ -52,18 +37,6 @@ async def running(stack: Stack, *without: str) -> AsyncIterator[MigrateSettings]
         yield load(MigrateSettings, stack.environ)
     finally:
         await supervisor.stop()
-
-
-async def command(stack: Stack, *arguments: str) -> None:
-    """A command of `svc`, which succeeds."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cli", *arguments),
-        env=os.environ | stack.environ,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    output, _ = await process.communicate()
-    assert process.returncode == 0, output.decode()
 
 
 class Sending:
@@ -95,42 +68,42 @@ async def at_rest(stack: Stack, settings: MigrateSettings, sending: Sending) -> 
 
 
 async def test_counts_are_exact_after_backups_of_different_moments(
-    tmp_path: Path, kafka: LocalKafka, clickhouse: BackedUpClickHouse, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_kafka: LocalKafka, own_clickhouse: BackedUpClickHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(chaos, "SETTLED_SECONDS", 1)
-    servers = {"SVC_KAFKA_BOOTSTRAP": kafka.bootstrap, "SVC_CLICKHOUSE_URL": clickhouse.url()}
+    servers = {"SVC_KAFKA_BOOTSTRAP": own_kafka.bootstrap, "SVC_CLICKHOUSE_URL": own_clickhouse.url()}
     stack = chaos.prepare(tmp_path / "stack", CACHE, **servers)
     async with running(stack) as settings:
         sending = Sending(await create_project(settings, "restore", rate_limit=1_000_000))
         await sending.send(stack, sending.load.events(EVENTS))
         assert await at_rest(stack, settings, sending) == []
-    kafka.stop()
-    shutil.copytree(kafka.directory, tmp_path / "copy")
-    kafka.start(120)
+    own_kafka.stop()
+    shutil.copytree(own_kafka.directory, tmp_path / "copy")
+    own_kafka.start(120)
     later = [*sending.load.events(EVENTS)]
     async with running(stack):
         # Tables are backed up one after the other, while events are stored.
         arriving = asyncio.create_task(sending.send(stack, later[: EVENTS // 2]))
-        await asyncio.to_thread(clickhouse.sql, f"BACKUP DATABASE svc TO {clickhouse.backup('one')}")
+        await asyncio.to_thread(own_clickhouse.sql, f"BACKUP DATABASE svc TO {own_clickhouse.backup('one')}")
         await arriving
         await sending.send(stack, later[EVENTS // 2 :])
         assert await at_rest(stack, settings, sending) == []
 
     # ClickHouse is older than Kafka: what it lacks is still in the topics.
-    clickhouse.sql("DROP DATABASE svc SYNC")
-    clickhouse.sql(f"RESTORE DATABASE svc FROM {clickhouse.backup('one')}")
-    await command(stack, "migrate", "--moved")
+    own_clickhouse.sql("DROP DATABASE svc SYNC")
+    own_clickhouse.sql(f"RESTORE DATABASE svc FROM {own_clickhouse.backup('one')}")
+    await svc(stack, "migrate", "--moved")
     async with running(stack):
-        await command(stack, "reconcile", "--repair", "--wait", "60")
+        await svc(stack, "reconcile", "--repair", "--wait", "60")
         assert await at_rest(stack, settings, sending) == []
 
     # Kafka is older than ClickHouse: it knows neither the later ids nor what became of their issues.
-    kafka.stop()
-    shutil.rmtree(kafka.directory)
-    shutil.copytree(tmp_path / "copy", kafka.directory)
-    kafka.start(120)
+    own_kafka.stop()
+    shutil.rmtree(own_kafka.directory)
+    shutil.copytree(tmp_path / "copy", own_kafka.directory)
+    own_kafka.start(120)
     async with running(stack, "edge", "processors"):
-        await command(stack, "rebuild", "all", "--from", "clickhouse", "--yes")
+        await svc(stack, "rebuild", "all", "--from", "clickhouse", "--yes")
     async with running(stack):
         await sending.send(stack, later)
         await sending.send(stack, sending.load.events(EVENTS))
