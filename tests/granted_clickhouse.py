@@ -10,6 +10,8 @@ from local.clickhouse.server import LocalClickHouse
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "granted"
+READER = "<documented_reader><readonly>2</readonly></documented_reader>"
+"""The profile of a user who only reads."""
 _SUM = hashlib.sha256(PASSWORD.encode()).hexdigest()
 
 
@@ -61,9 +63,8 @@ class GrantedClickHouse(LocalClickHouse):
             user_xml(name, given, readonly=name in {"granted_reader", "writes_readonly"})
             for name, given in users.items()
         )
-        profile = "<documented_reader><readonly>2</readonly></documented_reader>"
         text = file.read_text(encoding="utf-8").replace("</users>", f"{ours}</users>")
-        file.write_text(text.replace("</profiles>", f"{profile}</profiles>"), encoding="utf-8")
+        file.write_text(text.replace("</profiles>", f"{READER}</profiles>"), encoding="utf-8")
         return command
 
     def address(self, user: str) -> str:

@@ -8,7 +8,8 @@ from local.kafka.config import cluster_id, properties
 from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java
 from local.kafka.server import LocalKafka
-from local.ports import is_free
+from local.ports import free_port, is_free
+from tests.secured_kafka import scram_of, secured
 
 COPIES = 3
 
@@ -20,6 +21,8 @@ class ClusterBroker(LocalKafka):
         super().__init__(directory, cache, heap_mb=192, log=log)
         self._cluster = ""
         self._controllers = ""
+        self._users: list[str] = []
+        """Arguments that say which users there are."""
         self._last: ClusterBroker = self
 
     def join(self, brokers: "Sequence[ClusterBroker]", cluster: str) -> None:
@@ -44,18 +47,34 @@ class ClusterBroker(LocalKafka):
         """Format the data directory with the ids of all."""
         config, data = self.directory / "server.properties", self.directory / "data"
         config.write_text(properties(self._ports, data, self.overrides))
-        quorum = ("--initial-controllers", self._controllers)
+        quorum = ("--initial-controllers", self._controllers, *self._users)
         format_data(find_java(), kafka_jars(self.cache), config, data, quorum, self._cluster)
         return super().prepare()
+
+
+class SecuredBroker(ClusterBroker):
+    """One with the listeners of `SecuredKafka`."""
+
+    def __init__(self, directory: Path, cache: Path, authority: Path, users: Sequence[str]) -> None:
+        super().__init__(directory, cache)
+        self.secured, self.authority = f"127.0.0.1:{free_port()}", authority
+        certified = f"127.0.0.1:{free_port()}"
+        self.overrides |= secured(self._ports, self.secured, certified, authority, users)
+        self._users = scram_of(users)
 
 
 def brokers_of(folder: Path, cache: Path, count: int = COPIES) -> list[ClusterBroker]:
     """The brokers of a new cluster, which are not started."""
     brokers = [ClusterBroker(folder / f"kafka{number + 1}", cache) for number in range(count)]
+    together(brokers)
+    return brokers
+
+
+def together(brokers: Sequence[ClusterBroker]) -> None:
+    """Make a new cluster of brokers."""
     cluster = cluster_id()
     for broker in brokers:
         broker.join(brokers, cluster)
-    return brokers
 
 
 def _folder_id(number: int) -> str:

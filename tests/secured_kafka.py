@@ -1,6 +1,6 @@
 """A real broker with TLS, SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ KINDS = {"topic": TOPIC, "group": GROUP}
 OPERATIONS = {
     "Read": READ,
     "Write": WRITE,
+    "Create": CREATE,
     "Delete": DELETE,
     "Describe": DESCRIBE,
     "DescribeConfigs": DESCRIBE_CONFIGS,
@@ -128,6 +129,38 @@ class DeleteAcls(Request[_DeleteAcls]):  # type: ignore[misc]
         return request_struct_class(bindings(self._acls))
 
 
+def secured(
+    ports: Mapping[str, int], address: str, certified: str, authority: Path, users: Sequence[str]
+) -> dict[str, str]:
+    """The settings of a broker with the listeners of `SecuredKafka`."""
+    listeners = f"PLAINTEXT://127.0.0.1:{ports['broker']},SASL_SSL://{address},CERTIFIED://{certified}"
+    login = "listener.name.sasl_ssl.{}.sasl.jaas.config"
+    known = " ".join([f'user_{user}="{user}-secret"' for user in users])
+    return {
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{ports['controller']}",
+        "advertised.listeners": listeners,
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CERTIFIED:SSL,CONTROLLER:PLAINTEXT",
+        "sasl.enabled.mechanisms": f"{SCRAM},PLAIN,OAUTHBEARER",
+        login.format("scram-sha-512"): f"{_LOGIN.format('scram.ScramLoginModule')};",
+        login.format("plain"): f"{_LOGIN.format('plain.PlainLoginModule')} {known};",
+        login.format("oauthbearer"): f"{_LOGIN.format('oauthbearer.OAuthBearerLoginModule')};",
+        "listener.name.certified.ssl.client.auth": "required",
+        "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority),
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+
+
+def scram_of(users: Sequence[str]) -> list[str]:
+    """Arguments with which a data directory knows the users: aiokafka can't create them."""
+    known = [f"{SCRAM}=[name={user},password={user}-secret]" for user in users]
+    return [argument for user in known for argument in ("--add-scram", user)]
+
+
 class SecuredKafka(LocalKafka):
     """A broker with three listeners: `bootstrap` is for administrators; `secured` wants TLS and SASL, `certified` a client's certificate.
 
@@ -137,38 +170,18 @@ class SecuredKafka(LocalKafka):
 
     def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:
         super().__init__(directory, cache)
-        broker, controller = self._ports["broker"], self._ports["controller"]
         self.secured, self.certified = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
         self.authority = certificate(directory.resolve())
         self._users = users
-        listeners = f"PLAINTEXT://127.0.0.1:{broker},SASL_SSL://{self.secured},CERTIFIED://{self.certified}"
-        login = "listener.name.sasl_ssl.{}.sasl.jaas.config"
-        known = " ".join([f'user_{user}="{user}-secret"' for user in users])
-        self.overrides |= {
-            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
-            "advertised.listeners": listeners,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CERTIFIED:SSL,CONTROLLER:PLAINTEXT",
-            "sasl.enabled.mechanisms": f"{SCRAM},PLAIN,OAUTHBEARER",
-            login.format("scram-sha-512"): f"{_LOGIN.format('scram.ScramLoginModule')};",
-            login.format("plain"): f"{_LOGIN.format('plain.PlainLoginModule')} {known};",
-            login.format("oauthbearer"): f"{_LOGIN.format('oauthbearer.OAuthBearerLoginModule')};",
-            "listener.name.certified.ssl.client.auth": "required",
-            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
-            "ssl.keystore.type": "PEM",
-            "ssl.keystore.location": str(self.authority),
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority),
-            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": "User:ANONYMOUS",
-        }
+        self.overrides |= secured(self._ports, self.secured, self.certified, self.authority, users)
 
     def prepare(self) -> list[str]:
         """Format the data directory with our users: aiokafka can't create them."""
         config, data = self.directory / "server.properties", self.directory / "data"
         config.write_text(properties(self._ports, data, self.overrides))
-        known = [f"{SCRAM}=[name={user},password={user}-secret]" for user in self._users]
-        scram = [argument for user in known for argument in ("--add-scram", user)]
-        format_data(find_java(), kafka_jars(self.cache), config, data, ["--standalone", *scram])
+        format_data(
+            find_java(), kafka_jars(self.cache), config, data, ["--standalone", *scram_of(self._users)]
+        )
         return super().prepare()
 
     def environ(self, user: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from local.clickhouse.server import LocalClickHouse
 from local.ports import free_port
+from tests.granted_clickhouse import READER
 
 CLUSTER = "shards"
 _SHARD = """<shard><internal_replication>true</internal_replication>
@@ -24,7 +25,7 @@ class ShardServer(LocalClickHouse):
 
     def __init__(self, directory: Path, number: int, ports: Sequence[int], users: str = "") -> None:
         super().__init__(directory, memory=1 << 30)
-        self._users = users
+        self.users = users
         self._number = number
         self._ports = ports
 
@@ -37,7 +38,8 @@ class ShardServer(LocalClickHouse):
         self._edit("config.xml", r"</clickhouse>\s*$", more + "</clickhouse>")
         self._edit("users.xml", "<queries>2</queries>", "<queries>3</queries>")
         self._edit("users.xml", r"<query>GRANT SET DEFINER ON analyst_views</query>", _GRANTS)
-        self._edit("users.xml", "</users>", self._users + "</users>")
+        self._edit("users.xml", "</users>", self.users + "</users>")
+        self._edit("users.xml", "</profiles>", READER + "</profiles>")
         return command
 
     def _edit(self, name: str, old: str, new: str) -> None:

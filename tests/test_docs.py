@@ -3,6 +3,7 @@
 import re
 import shlex
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -34,12 +35,14 @@ def commands(text: str) -> Iterator[list[str]]:
     """The words of each command in `sh` blocks, without assignments before it and with `svc` for its path."""
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
         for line in block.replace("\\\n", " ").splitlines():
-            lexer = shlex.shlex(line, posix=True, punctuation_chars="|")
+            lexer = shlex.shlex(line, posix=True, punctuation_chars="|&<>")
             lexer.whitespace_split = True
             words = list(lexer)
             while words:
-                end = words.index("|") if "|" in words else len(words)
+                end = next((at for at, word in enumerate(words) if word in {"|", "&", "&&"}), len(words))
                 command, words = words[:end], words[end + 1 :]
+                # What is read from or written to a file comes last.
+                command = list(takewhile(lambda word: word not in {"<", ">", ">>"}, command))
                 while command and re.match(r"[A-Z_]+=", command[0]):
                     del command[0]
                 if command:
