@@ -4,6 +4,7 @@ from broker.client import name_of, writing
 from broker.topics import empty_topic, ensure_topics, specs_of, topic_settings
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
+from tests.eventually import eventually
 
 
 async def test_an_emptied_topic_keeps_its_settings(kafka_bootstrap: str, prefix: str) -> None:
@@ -15,4 +16,9 @@ async def test_an_emptied_topic_keeps_its_settings(kafka_bootstrap: str, prefix:
     assert await empty_topic(settings, name) == 1
     assert await empty_topic(settings, name) == 0
     [spec] = [spec for spec in specs_of(settings) if spec.name == name]
-    assert (await topic_settings(settings, [spec]))[name] == spec.configs
+
+    async def are_kept() -> bool:
+        return (await topic_settings(settings, [spec]))[name] == spec.configs
+
+    # The broker learns of a change from its controller.
+    await eventually(are_kept, 30)
