@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Struct
 from rich.console import Console
 
+from bench.chaos.fleet import of_version
 from bench.chaos.load import LEAVERS, leaver
 from bench.chaos.proof import Claim
 from control.project_edits import ProjectChanges, set_rules, update
@@ -220,7 +221,7 @@ class Operator:
 
     def _version(self) -> dict[str, str]:
         """The variable for the version of the next command."""
-        return {"PYTHONPATH": str(self._choices.choice(self._versions))} if len(self._versions) > 1 else {}
+        return of_version(self._choices.choice(self._versions)) if len(self._versions) > 1 else {}
 
     async def _change_project(self, command: Planned) -> None:
         number, choice = int(self._project(command)), int(command.choice * 97)

@@ -53,9 +53,18 @@ def of_either(child: Child, versions: Sequence[Path], rng: random.Random) -> Chi
     """A child that is started from one of several checkouts of the project, another one each time."""
 
     def command() -> list[str]:
-        return ["env", f"PYTHONPATH={rng.choice(versions)}", *child.command()]
+        return [
+            "env",
+            *(f"{name}={value}" for name, value in of_version(rng.choice(versions)).items()),
+            *child.command(),
+        ]
 
     return replace(child, command=command)
+
+
+def of_version(checkout: Path) -> dict[str, str]:
+    """The variables with which Python takes a checkout's modules, whatever the present folder has."""
+    return {"PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
 
 
 class Worker:
