@@ -8,6 +8,7 @@ from typing import NoReturn, TypeVar
 
 import click
 
+from broker.traces import check_traces
 from cli.logs import configure
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
@@ -25,6 +26,7 @@ def settings_of(context: click.Context, struct: type[S], check: Callable[[S], No
         settings = load(struct, environ)
         _require(settings, "kafka_bootstrap", *required)
         check(settings)
+        check_traces(settings)
         use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         click.echo(f"svc: {error}", err=True)

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from broker.rights import needs
 from broker.rights_watch import watch_rights
+from broker.traces import open_traces
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
@@ -82,6 +83,7 @@ class EdgeProcess:
         self._metrics = EdgeMetrics()
         self._limiter = self._rate_limiter()
         self._scheduler = FairScheduler()
+        self._traces = open_traces(settings, "edge")
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
@@ -92,6 +94,7 @@ class EdgeProcess:
             body_budget=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
             throttle=RefusalThrottle(),
             scheduler=self._scheduler,
+            traces=self._traces,
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -140,6 +143,7 @@ class EdgeProcess:
                 log.exception("shutdown step failed")
                 self.failed = True
         self._scheduler.close()
+        await asyncio.to_thread(self._traces.close)
         self._folder.release()
 
     async def _end_tasks(self) -> None:

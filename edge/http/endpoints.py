@@ -1,12 +1,14 @@
 """The two endpoints that accept events (protocol, section 4); the contract's section 2, point 1, fixes the order of the checks."""
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from aiohttp import web
 from msgspec import Struct
 
+from broker.traces import NoTraces, Traces
 from edge.delivery.outcomes import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
 from edge.http import responses
@@ -57,6 +59,7 @@ class Ingest(Struct, frozen=True):
     body_budget: BodyBudget
     throttle: RefusalThrottle
     scheduler: FairScheduler
+    traces: Traces = NoTraces()
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises RequestError or SlowBody."""
@@ -69,6 +72,7 @@ class Ingest(Struct, frozen=True):
 
     async def _ingest(self, request: web.BaseRequest, validate: Validate) -> tuple[int, list[RejectedEvent]]:
         """Store the valid events of a request; the number of accepted events, and the rejected ones."""
+        began_ns = time.time_ns()
         token, project = await self._authenticate(request)
         try:
             head = await self._check_head(request, token, project)
@@ -88,6 +92,9 @@ class Ingest(Struct, frozen=True):
                         raise RequestError(WireError.VALIDATION_FAILED, reason, error.details) from None
                     accepted = len(events)
                     chunks = self.publisher.put(project, head.sdk, events)
+                    traced = self.traces.chosen(
+                        bytes.fromhex(number.replace("-", "")) for number, _ in events
+                    )
                 # Free the text while Kafka is awaited: the next body reuses the memory while it is still in the CPU cache.
                 del body, events
                 await self.publisher.wait_stored(chunks)
@@ -95,6 +102,7 @@ class Ingest(Struct, frozen=True):
             self._count_refusal(project, request, error)
             await self._slow_down(request, token, error)
             raise
+        self.traces.record("accept", traced, began_ns, project=project.id, sdk=head.sdk)
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
         for event in rejected:

@@ -1,6 +1,6 @@
 """Events as columns of the table `ingest`, added event by event and converted to one Arrow table. Pure: no I/O, no clock."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
@@ -85,6 +85,10 @@ class EventColumns:
             )
         )
         self.size += len(event.payload)
+
+    def ids(self) -> Iterator[bytes]:
+        """The id of each event."""
+        return (event.id for event in self._fields[::_ROW])
 
     def table(self) -> pa.Table:
         """All rows, with the columns of `COLUMNS`; columns of few distinct values are dictionary-encoded."""

@@ -9,7 +9,8 @@ import re
 import signal
 import sys
 import textwrap
-from collections.abc import AsyncIterator
+import uuid
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from tests.eventually import eventually
 from tests.programs import program
 from tests.servers import CACHE, new_database, new_prefix
+from tests.trace_collector import Collector, collecting
 from tests.unit.docker.test_chart import queries
 
 SDK = "e2e/1"
@@ -46,9 +48,15 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with collecting() as found:
+        yield found
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def running(
-    tmp_path_factory: pytest.TempPathFactory, kafka_bootstrap: str, clickhouse_url: str
+    tmp_path_factory: pytest.TempPathFactory, kafka_bootstrap: str, clickhouse_url: str, collector: Collector
 ) -> AsyncIterator[tuple[Stack, Supervisor]]:
     """All our processes on the session's servers, under a topic prefix and a database of their own.
 
@@ -64,6 +72,8 @@ async def running(
             SVC_TOPIC_PREFIX=topic_prefix,
             SVC_PROCESSORS_APP=f"{topic_prefix}processors",
             SVC_WRITER_GROUP=f"{topic_prefix}writer",
+            SVC_TRACES_URL=collector.url,
+            SVC_TRACES_SHARE="1",
         )
         supervisor = Supervisor(stack.children())
         cleanup.push_async_callback(supervisor.stop)
@@ -206,6 +216,22 @@ NEVER_HAPPENED = re.compile(
     r"insert_failures|dead_letters|missing_rights|audit_difference|connections_ended|outcome!="
 )
 """Metrics with labels that have no value before something fails."""
+
+
+async def test_an_event_is_a_trace_with_a_span_of_each_stage(
+    running: tuple[Stack, Supervisor], collector: Collector
+) -> None:
+    stack, _ = running
+    project = await project_of(stack)
+    events = fresh(load_samples()[:3], datetime.now(UTC), random.Random(21))
+    assert (await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))).clean
+    for event in events:
+        number = uuid.UUID(event["id"]).bytes
+
+        def stages(number: bytes = number) -> set[str]:
+            return {span.name for span in collector.spans if span.trace_id == number}
+
+        await eventually(lambda: stages() == {"accept", "group", "store"}, 60)
 
 
 async def test_every_query_of_the_grafana_dashboards_is_answered(
