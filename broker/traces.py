@@ -8,7 +8,7 @@ decided by their ids, alike in each stage.
 import hashlib
 import time
 from collections.abc import Iterable
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any, Final, Literal, Protocol
 
 from schemas.errors import BadSetting
@@ -16,6 +16,8 @@ from schemas.settings import KafkaSettings
 
 Stage = Literal["accept", "group", "store"]
 _MISSING: Final = "SVC_TRACES_URL needs the extra `traces`: pip install 'svc-service[traces]'"
+_SEND_SECONDS: Final = 2
+"""A process that stops waits for it."""
 _RANDOM_BYTES: Final = 7
 """The last bytes of an id, which are random in each kind of UUID."""
 
@@ -48,8 +50,12 @@ class NoTraces:
 
 def check_traces(settings: KafkaSettings) -> None:
     """Raise BadSetting where traces are wanted and the packages are missing."""
-    if settings.traces_url and find_spec("opentelemetry") is None:
-        raise BadSetting(_MISSING)
+    if settings.traces_url:
+        try:
+            for package in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"):
+                import_module(package)
+        except ImportError:
+            raise BadSetting(_MISSING) from None
 
 
 def open_traces(settings: KafkaSettings, process: str) -> Traces:
@@ -73,7 +79,7 @@ class CollectedTraces:
         self._span, self._context = sdk.ReadableSpan, SpanContext
         self._sampled = TraceFlags(TraceFlags.SAMPLED)
         self._resource = Resource.create({"service.name": f"svc-{process}"})
-        self._sending = BatchSpanProcessor(OTLPSpanExporter(endpoint=url))
+        self._sending = BatchSpanProcessor(OTLPSpanExporter(endpoint=url, timeout=_SEND_SECONDS))
         self._below = int(share * (1 << 8 * _RANDOM_BYTES))
 
     def chosen(self, ids: Iterable[bytes]) -> list[bytes]:

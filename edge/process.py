@@ -143,8 +143,8 @@ class EdgeProcess:
                 log.exception("shutdown step failed")
                 self.failed = True
         self._scheduler.close()
-        await asyncio.to_thread(self._traces.close)
         self._folder.release()
+        await asyncio.to_thread(self._traces.close)
 
     async def _end_tasks(self) -> None:
         for task in self._tasks:

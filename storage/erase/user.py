@@ -193,8 +193,12 @@ def _erase(
     servers: Servers, begun: Sequence[tuple[OpenServer, Erasure]], tell: Tell, say: Say
 ) -> list[UserReport]:
     """Erase the listed events of servers, from the start or after an interruption; they work beside each other."""
-    with ThreadPoolExecutor(len(begun)) as threads:
-        deleted = list(threads.map(lambda one: _delete(one[0].own, one[1], say), begun))
+    if len(begun) == 1:
+        # Without a thread, which an operator's Ctrl-C would wait for.
+        deleted = [_delete(server.own, erasure, say) for server, erasure in begun]
+    else:
+        with ThreadPoolExecutor(len(begun)) as threads:
+            deleted = list(threads.map(lambda one: _delete(one[0].own, one[1], say), begun))
     return [
         _finish(servers, server, erasure, tell, *counted)
         for (server, erasure), counted in zip(begun, deleted, strict=True)

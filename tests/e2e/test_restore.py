@@ -18,11 +18,10 @@ from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.kafka.server import LocalKafka
 from local.stack import Stack
-from local.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.backed_up_clickhouse import BackedUpClickHouse
-from tests.recorded.record import svc
+from tests.recorded.record import started, svc
 from tests.servers import CACHE
 
 EVENTS = 400
@@ -31,8 +30,7 @@ EVENTS = 400
 @asynccontextmanager
 async def running(stack: Stack, *without: str) -> AsyncIterator[MigrateSettings]:
     """Our processes, but for some."""
-    supervisor = Supervisor([child for child in stack.children() if child.name not in without])
-    await supervisor.start()
+    supervisor = await started(stack, *without)
     try:
         yield load(MigrateSettings, stack.environ)
     finally:

@@ -8,15 +8,15 @@ import math
 import pickle
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
 from random import Random
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from clickhouse_connect.driver.exceptions import ClickHouseError, Error, OperationalError
+from clickhouse_connect.driver.exceptions import Error
 
 from storage import client
 from storage.migrations.migrate import migrations, statements
@@ -43,6 +43,7 @@ from tests.simulation.clickhouse_tables import (
     events_of,
     partition_of,
 )
+from tests.simulation.clickhouse_work import Work
 from tests.simulation.erasing import Erasing
 from tests.simulation.rebuilding import Rebuilding
 from tests.simulation.world import EPOCH, START, Process, World
@@ -59,8 +60,6 @@ LATEST_WINDOWS: Final = {
     for name in ("issues", "issue_activity", "outcomes", "projects")
 }
 """How many tokens the tables remember that collapse equal keys."""
-Work = Generator[float, None, Any]
-"""A statement's work: it yields the seconds that each step takes, and returns the answer."""
 _PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
 _REFUSED: Final = 117
 _UNSTEADY_SECONDS: Final = 15.0
@@ -76,57 +75,6 @@ class Answer:
     def __init__(self, rows: Sequence[Sequence[Any]] = (), written: int = 0) -> None:
         self.result_rows = list(rows)
         self.written_rows = written
-
-
-class Database(Protocol):
-    """Where statements are done."""
-
-    @property
-    def world(self) -> World: ...
-
-    @property
-    def is_up(self) -> bool: ...
-
-    @property
-    def life(self) -> int:
-        """How often it has died."""
-
-    @property
-    def frozen_until(self) -> float: ...
-
-    @property
-    def lag(self) -> float:
-        """Seconds that each step of a statement takes besides."""
-
-
-def work_off(database: Database, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
-    """Do a statement's work in its time, then call `done` with the answer or the error."""
-    _go_on(database, work, database.life, done)
-
-
-def _go_on(
-    database: Database, work: Work, life: int, done: Callable[[Any, BaseException | None], None]
-) -> None:
-    world = database.world
-    if life != database.life or not database.is_up:
-        work.close()
-        done(None, OperationalError("the server is gone"))
-        return
-    if world.now < database.frozen_until:
-        seconds = database.frozen_until - world.now
-    else:
-        try:
-            # What takes no time is no step.
-            while not (seconds := next(work)):
-                pass
-        except StopIteration as end:
-            done(end.value, None)
-            return
-        except ClickHouseError as error:
-            done(None, error)
-            return
-        seconds += database.lag
-    world.after(seconds, partial(_go_on, database, work, life, done))
 
 
 class Server:

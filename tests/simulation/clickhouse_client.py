@@ -9,9 +9,10 @@ import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error, OperationalError
 
 from storage.writer import insert_pauses
-from tests.simulation.clickhouse import Answer, Server, Work, work_off
+from tests.simulation.clickhouse import Answer, Server
 from tests.simulation.clickhouse_shards import Whole
 from tests.simulation.clickhouse_tables import FED
+from tests.simulation.clickhouse_work import Work, work_off
 from tests.simulation.world import Process
 
 _LOST: Final = 0.04

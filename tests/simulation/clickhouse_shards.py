@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from storage.shards import WHOLE
-from tests.simulation.clickhouse import Server, Work
+from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_tables import WINDOW
+from tests.simulation.clickhouse_work import Work
 from tests.simulation.world import World
 
 _APART_SECONDS: Final = 0.002

@@ -8,7 +8,8 @@ from storage.repair import duplicates
 from tests.simulation.clickhouse_tables import Key
 
 if TYPE_CHECKING:
-    from tests.simulation.clickhouse import Server, Work
+    from tests.simulation.clickhouse import Server
+    from tests.simulation.clickhouse_work import Work
 
 _DELETED: Final = re.compile(r"_part = '(\w+)' AND _part_offset IN \(([0-9, ]+)\)")
 

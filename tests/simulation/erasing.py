@@ -26,7 +26,8 @@ from tests.simulation.clickhouse_tables import (
 )
 
 if TYPE_CHECKING:
-    from tests.simulation.clickhouse import Server, Work
+    from tests.simulation.clickhouse import Server
+    from tests.simulation.clickhouse_work import Work
 
 Meets = Callable[[Any], bool]
 _LISTED: Final = re.compile(

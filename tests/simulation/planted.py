@@ -17,8 +17,8 @@ from schemas.topics import Topic
 from storage.writer.blocks import Block
 from storage.writer.missing_rows import complete
 from storage.writer.source import GroupedSource
-from tests.simulation.clickhouse import Work
 from tests.simulation.clickhouse_tables import Table
+from tests.simulation.clickhouse_work import Work
 from tests.simulation.kafka_clients import Client
 from tests.simulation.plan import plan
 from tests.simulation.run import run

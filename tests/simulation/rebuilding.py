@@ -11,7 +11,8 @@ from storage.repair import rebuild_queries, replay
 from tests.simulation.clickhouse_tables import Event
 
 if TYPE_CHECKING:
-    from tests.simulation.clickhouse import Server, Work
+    from tests.simulation.clickhouse import Server
+    from tests.simulation.clickhouse_work import Work
 
 _DAY_MS = 86_400_000
 

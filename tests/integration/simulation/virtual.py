@@ -3,9 +3,7 @@
 import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
-from unittest.mock import patch
 
-from tests.simulation.run import Executor
 from tests.simulation.virtual_time import VirtualLoop, clocks_of
 from tests.simulation.world import Process, World
 
@@ -21,7 +19,7 @@ def in_fiber(world: World, work: Callable[[], T]) -> T:
 
     process = Process(world, "history", lambda: results.append(work()), ended)
     try:
-        with clocks_of(world), patch("storage.erase.user.ThreadPoolExecutor", Executor):
+        with clocks_of(world):
             world.run()
     finally:
         world.close()

@@ -1,5 +1,6 @@
 """Spans of events, and a collector that takes them."""
 
+import sys
 import time
 import uuid
 from collections.abc import Iterator
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from broker.traces import CollectedTraces, NoTraces, check_traces, open_traces
+from local.ports import free_port
 from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.settings import KafkaSettings
@@ -49,11 +51,17 @@ def test_the_stages_choose_the_same_events(collector: Collector) -> None:
     assert 100 < len(of_edge) < 300
 
 
+def test_a_collector_that_is_down_harms_nobody() -> None:
+    traces = CollectedTraces(f"http://127.0.0.1:{free_port()}/v1/traces", 1.0, "edge")
+    traces.record("accept", IDS[:2], time.time_ns())
+    traces.close()
+
+
 def test_without_an_address_nothing_is_traced(monkeypatch: pytest.MonkeyPatch) -> None:
     traces = open_traces(load(KafkaSettings, {}), "edge")
     assert isinstance(traces, NoTraces)
     assert traces.chosen(IDS) == []
-    monkeypatch.setattr("broker.traces.find_spec", lambda _: None)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
     check_traces(load(KafkaSettings, {}))
     with pytest.raises(BadSetting, match="extra `traces`"):
         check_traces(load(KafkaSettings, {"SVC_TRACES_URL": "http://collector:4318/v1/traces"}))
