@@ -8,6 +8,13 @@ import pytest
 from local.kafka.server import LocalKafka
 from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.servers import CACHE
+from tests.trace_collector import Collector, collecting
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    with collecting() as found:
+        yield found
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import signal
 import sys
 import textwrap
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -37,7 +37,7 @@ from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from tests.eventually import eventually
 from tests.programs import program
 from tests.servers import CACHE, new_database, new_prefix
-from tests.trace_collector import Collector, collecting
+from tests.trace_collector import Collector
 from tests.unit.docker.test_chart import queries
 
 SDK = "e2e/1"
@@ -46,12 +46,6 @@ ROOT = Path(__file__).parents[2]
 
 # One loop for all: a supervisor belongs to the loop that started it.
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest.fixture(scope="module")
-def collector() -> Iterator[Collector]:
-    with collecting() as found:
-        yield found
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
