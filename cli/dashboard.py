@@ -70,7 +70,9 @@ async def serve(settings: DashboardSettings) -> None:
                 f"can't listen on {host}:{port} ({reason}): set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT"
             ) from None
         projects.start()
-        stored_rights = ClickHouseRights(reader_urls(settings), reader_rights)
+        stored_rights = ClickHouseRights(
+            reader_urls(settings), reader_rights, spread=len(settings.shard_urls) > 1
+        )
         await until(
             stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
         )

@@ -21,9 +21,10 @@ from cli.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, parse_url
 from storage.migrations import migrate as schema
+from storage.migrations.replicated import on_cluster, replicated
 from storage.migrations.whole import make_whole, whole_statements
-from storage.server_identity import IDENTITY
-from storage.shards import ONLY, shards_of, whole_urls
+from storage.server_identity import IDENTITY, REPLICA_IDENTITY
+from storage.shards import ONLY, shards_of, whole_url
 
 
 @click.command()
@@ -31,14 +32,19 @@ from storage.shards import ONLY, shards_of, whole_urls
     "--print", "only_print", is_flag=True, help="Print topic specifications (YAML) and SQL; change nothing."
 )
 @click.option(
-    "--moved", is_flag=True, help="The data was moved or restored to this ClickHouse server: accept it."
+    "--moved",
+    is_flag=True,
+    help="The data was moved or restored to this ClickHouse server, or another replica takes the place of the first, which is stopped.",
+)
+@click.option(
+    "--on-cluster", default="", help="With --print: statements for all servers of this cluster (ON CLUSTER)."
 )
 @click.pass_obj
-def migrate(workspace: Workspace, only_print: bool, moved: bool) -> None:
+def migrate(workspace: Workspace, only_print: bool, moved: bool, on_cluster: str) -> None:
     """Create the topics and the ClickHouse schema; idempotent."""
     settings = settings_of(workspace, MigrateSettings)
     if only_print:
-        click.echo(printed(settings))
+        click.echo(printed(settings, on_cluster))
         return
     need_kafka(settings.kafka_bootstrap)
     need_clickhouse(settings.clickhouse_url)
@@ -52,28 +58,47 @@ def migrate(workspace: Workspace, only_print: bool, moved: bool) -> None:
         fail(clickhouse_failure(settings.clickhouse_url, error))
 
 
-def printed(settings: MigrateSettings) -> str:
-    """One YAML document: the topics, and the SQL of all migrations in a block; of several servers one for each."""
+def printed(settings: MigrateSettings, cluster: str = "") -> str:
+    """One YAML document: the topics, and the SQL of all migrations in a block; of several servers one for each.
+
+    With the name of a cluster, each statement is for all of its servers.
+    """
     topics = yaml.safe_dump({"topics": as_builtins(specs_of(settings))}, sort_keys=False)
     shards = shards_of(settings)
+    has_replicas = any(len(urls) > 1 for urls in settings.replica_urls)
     if len(shards) < 2:
-        return f"{topics}sql: |\n{indent(_sql(ONLY), '  ')}"
+        return f"{topics}sql: |\n{indent(_sql(ONLY, cluster, has_replicas), '  ')}"
     database = parse_url(settings.clickhouse_url).database
     # For `clickhouse-client`: a session that has begun in the server's own database.
-    whole = [f"{statement};" for statement in whole_statements(database, settings.clickhouse_cluster)]
-    blocks = [f"  {shard}: |\n" + indent("\n".join([_sql(str(shard)), *whole]), "    ") for shard in shards]
+    whole = [
+        f"{on_cluster(statement, cluster)};"
+        for statement in whole_statements(database, settings.clickhouse_cluster)
+    ]
+    blocks = [
+        f"  {shard}: |\n" + indent("\n".join([_sql(str(shard), cluster, has_replicas), *whole]), "    ")
+        for shard in shards
+    ]
     return f"{topics}sql:\n" + "\n".join(blocks)
 
 
-def _sql(shard: str) -> str:
-    sql = [f"{schema.TABLE.strip()};"]
+def _sql(shard: str, cluster: str, has_replicas: bool) -> str:
+    def made(statement: str) -> str:
+        text = replicated(statement) if has_replicas else statement
+        return f"{on_cluster(text, cluster)};"
+
+    sql = [made(schema.TABLE.strip())]
+    if has_replicas and not cluster:
+        sql.insert(
+            0, "-- Run each statement on every replica before the next; rows are inserted on the first."
+        )
     for migration in schema.migrations():
         sql.append(f"-- {migration.number:04} {migration.name}: {migration.why}")
-        sql += [statement + ";" for statement in (*schema.statements(migration.sql), migration.record)]
+        sql += [*map(made, schema.statements(migration.sql)), f"{migration.record};"]
     last = schema.migrations()[-1]
     # From then on the writer refuses another server.
+    identity = (REPLICA_IDENTITY if has_replicas else IDENTITY).strip()
     sql.append(
-        f"INSERT INTO migrations (number, name, server, shard) SELECT {last.number}, '{last.name}', ({IDENTITY.strip()}), '{shard}';"
+        f"INSERT INTO migrations (number, name, server, shard) SELECT {last.number}, '{last.name}', ({identity}), '{shard}';"
     )
     return "\n".join(sql)
 
@@ -90,14 +115,23 @@ def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
     for topic in report.unknown:
         out.print(f"not compared: {topic}", style="yellow")
     shards, done = shards_of(settings), list[schema.Migration]()
-    for shard in shards:
-        done = schema.migrate(shard.url, shard=str(shard), moved=moved)
+    for shard, (url, *others) in zip(shards, settings.replica_urls, strict=True):
+        done = schema.migrate(url, shard=str(shard), moved=moved, others=others)
         where = f"shard {shard}: " if len(shards) > 1 else ""
         for migration in done:
             out.print(f"{where}applied {migration.number:04} {migration.name}: {migration.why}")
-    for shard, whole_url in zip(shards, whole_urls(settings), strict=True):
-        if len(shards) > 1:
-            make_whole(shard.url, whole_url, settings.clickhouse_cluster)
+    for (first, *others), shard in zip(settings.replica_urls, shards, strict=True):
+        for url in (first, *others):
+            try:
+                if url != first:
+                    schema.copy_schema(first, url)
+                if len(shards) > 1:
+                    make_whole(url, whole_url(settings, url), settings.clickhouse_cluster)
+            except ClickHouseError as error:
+                if url == first:
+                    raise
+                # One that is down gets its tables by the next `svc migrate`.
+                out.print(f"replica of shard {shard}: {clickhouse_failure(url, error)}", style="yellow")
     if not report.created and not done:
         out.print(closing(report))
 

@@ -39,7 +39,9 @@ async def _main(settings: ProcessorsSettings) -> None:
     host, port = settings.processors_health_host, settings.processors_health_port
     shards = shards_of(settings)
     stored_ids = StoredIds(shards, health) if shards else None
-    stored_rights = ClickHouseRights(settings.shard_urls, reader_rights) if shards else None
+    stored_rights = (
+        ClickHouseRights(settings.shard_urls, reader_rights, spread=len(shards) > 1) if shards else None
+    )
     async with serving_health(host, port, "SVC_PROCESSORS_HEALTH_PORT", health, registry):
         await run(settings, stop, health, registry, stored_ids, stored_rights)
 

@@ -3,6 +3,7 @@
 `SVC_X` sets the field `x`; `SVC_X_FILE` names an existing file with the value; setting both is an error.
 """
 
+import re
 import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -70,18 +71,24 @@ def _with_shards(settings: S) -> S:
         return settings
     if settings.clickhouse_url:
         raise BadSetting("SVC_CLICKHOUSE_URL and SVC_CLICKHOUSE_SHARDS are both set: unset one of them")
-    urls = settings.shard_urls
+    replicas = settings.replica_urls
+    urls = [url for addresses in replicas for url in addresses]
     if len(set(urls)) != len(urls):
         raise BadSetting("SVC_CLICKHOUSE_SHARDS names a server twice")
     if len({urlsplit(url).path.rstrip("/") for url in urls}) != 1:
         raise BadSetting(
             "SVC_CLICKHOUSE_SHARDS names several databases: give it the same name on each server"
         )
-    if len(urls) > 1 and not settings.clickhouse_cluster:
+    if len(replicas) > 1 and not settings.clickhouse_cluster:
         raise BadSetting(
             "SVC_CLICKHOUSE_CLUSTER is required: the name under which these servers know each other"
         )
-    return replace(settings, clickhouse_url=urls[0])
+    # With the number of replicas in each address, from which every client is made.
+    named = ",".join(
+        "|".join(_with_query(url, replicas=len(one)) if len(one) > 1 else url for url in one)
+        for one in replicas
+    )
+    return replace(settings, clickhouse_shards=named, clickhouse_url=re.split(r"[,|]", named)[0])
 
 
 def _with_ca(settings: S) -> S:
@@ -89,17 +96,22 @@ def _with_ca(settings: S) -> S:
     assert isinstance(settings, ClickHouseSettings)
     file = settings.clickhouse_ca_file
     _check_ca("SVC_CLICKHOUSE_CA_FILE", file)
-    query = urlencode({"ca_file": file})
 
     def named(url: str) -> str:
-        return f"{url}{'&' if '?' in url else '?'}{query}" if url else ""
+        return _with_query(url, ca_file=file) if url else ""
 
     return replace(
         settings,
         clickhouse_url=named(settings.clickhouse_url),
         clickhouse_reader_url=named(settings.clickhouse_reader_url),
-        clickhouse_shards=",".join(map(named, settings.shard_urls)) if settings.clickhouse_shards else "",
+        clickhouse_shards=",".join("|".join(map(named, urls)) for urls in settings.replica_urls)
+        if settings.clickhouse_shards
+        else "",
     )
+
+
+def _with_query(url: str, **more: object) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(more)}"
 
 
 def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -137,7 +137,7 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
     clickhouse_shards: Annotated[
         str,
         Meta(
-            description="instead of SVC_CLICKHOUSE_URL: the addresses of several servers, separated by commas; partition p of the topics is stored on server p mod their number, so neither number nor order can change",
+            description="instead of SVC_CLICKHOUSE_URL: the addresses of several servers, separated by commas; partition p of the topics is stored on server p mod their number, so neither number nor order can change; a server may have replicas, separated by |, of which the first is written to",
             extra={"secret": True},
         ),
     ] = ""
@@ -161,10 +161,16 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
 
     @property
     def shard_urls(self) -> tuple[str, ...]:
-        """The addresses of the servers in their order; one, if it is only one; empty if none is known."""
-        if not self.clickhouse_shards:
-            return (self.clickhouse_url,) if self.clickhouse_url else ()
-        return tuple(url for url in map(str.strip, self.clickhouse_shards.split(",")) if url)
+        """The addresses of the servers in their order; one, if it is only one; empty if none is known. Of replicas the first."""
+        return tuple(urls[0] for urls in self.replica_urls)
+
+    @property
+    def replica_urls(self) -> tuple[tuple[str, ...], ...]:
+        """The same with the addresses of all replicas."""
+        named = self.clickhouse_shards or self.clickhouse_url
+        shards = (shard.split("|") for shard in named.split(",")) if self.clickhouse_shards else [[named]]
+        stripped = (tuple(url for url in map(str.strip, urls) if url) for urls in shards)
+        return tuple(urls for urls in stripped if urls)
 
     @property
     def reader_url(self) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote, urlsplit
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
@@ -33,6 +33,17 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
     # Weeks times retention classes exceed the default of 100 if projects have different retentions.
     "max_partitions_per_insert_block": 2000,
 }
+REPLICA_SETTINGS: Final = {
+    # What a majority of the replicas has survives the loss of one. The rows are on the others within a moment, or the insert has failed.
+    "insert_quorum": "auto",
+    "insert_quorum_parallel": 1,
+    "insert_quorum_timeout": 60_000,
+    # An insert that outlives its server's session with Keeper fails: it must not arrive after a move to another replica.
+    "insert_keeper_max_retries": 0,
+    # A replica that is down doesn't hold up a deletion; it deletes when it is back.
+    "lightweight_deletes_sync": 1,
+}
+"""For all statements on servers whose tables are replicated."""
 _CONNECT_SECONDS: Final = 5
 _ANSWER_SECONDS: Final = 120
 _LIFE_SECONDS: Final = 4
@@ -41,7 +52,7 @@ LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_
 
 
 class Address(Struct, frozen=True):
-    """The parts of `http(s)://user:password@host:port/database?ca_file=PATH`; without a file the system's CAs count."""
+    """The parts of `http(s)://user:password@host:port/database?ca_file=PATH&replicas=N`; without a file the system's CAs count."""
 
     scheme: str
     host: str
@@ -50,6 +61,7 @@ class Address(Struct, frozen=True):
     password: str
     database: str
     ca_file: str | None = None
+    replicas: int = 1
 
 
 def parse_url(url: str) -> Address:
@@ -62,6 +74,7 @@ def parse_url(url: str) -> Address:
     database = parts.path.strip("/")
     if parts.scheme not in {"http", "https"} or not parts.hostname or not database.isidentifier():
         raise BadSetting("SVC_CLICKHOUSE_URL must be http(s)://user:password@host:port/database")
+    query = dict(parse_qsl(parts.query))
     return Address(
         scheme=parts.scheme,
         host=parts.hostname,
@@ -69,11 +82,14 @@ def parse_url(url: str) -> Address:
         user=unquote(parts.username or "default"),
         password=unquote(parts.password or ""),
         database=database,
-        ca_file=dict(parse_qsl(parts.query)).get("ca_file"),
+        ca_file=query.get("ca_file"),
+        replicas=int(query.get("replicas", 1)),
     )
 
 
-def open_client(url: str, *, database: str | None = None, **options: Any) -> Client:
+def open_client(
+    url: str, *, database: str | None = None, settings: Mapping[str, Any] | None = None, **options: Any
+) -> Client:
     """A client of the server at `url`, in its database or in `database`. Raises ClickHouseError if the server doesn't answer.
 
     A client may be used by one thread at a time. Payloads are already compressed, so inserts aren't compressed again.
@@ -87,6 +103,7 @@ def open_client(url: str, *, database: str | None = None, **options: Any) -> Cli
         password=address.password,
         database=database or address.database,
         ca_cert=address.ca_file,
+        settings={**(REPLICA_SETTINGS if address.replicas > 1 else {}), **(settings or {})},
         **{
             "compress": False,
             "autogenerate_session_id": False,
@@ -117,19 +134,14 @@ def scalar(
     return rows[0][0]
 
 
-def begin_session(client: Client, seconds: int) -> Mapping[str, Any]:
-    """Settings with which the server refuses a statement after a restart, or more than these seconds (and two) after the last with them.
-
-    A process can't check that itself: it may be frozen between its check and its statement. Raises ClickHouseError.
-    """
-    number = uuid4().hex
-    client.query("SELECT 1", settings={"session_id": number, "session_timeout": seconds})
-    return {"session_id": number, "session_check": 1}
-
-
 def started_at(client: Client) -> float:
     """When the server was started (Unix time by the local clock, accurate to two seconds)."""
     return time.time() - float(scalar(client, "SELECT uptime()"))
+
+
+def is_replicated(client: Client) -> bool:
+    """Whether the client was opened for a server with replicas."""
+    return client.get_client_setting("insert_quorum") is not None
 
 
 def life(client: Client) -> str:

@@ -57,13 +57,18 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     160: ("slow", "the server is too slow"),
     164: ("readOnly", "the user or the server is read-only"),
     202: ("busy", "too many queries at once"),
+    225: ("keeper", "ClickHouse Keeper doesn't answer"),
     241: ("memory", "out of memory"),
     242: ("readOnly", "the table is read-only"),
     243: ("disk", "out of disk"),
     252: ("tooManyParts", "too many parts: merges don't keep up"),
+    285: ("replicas", "too few replicas are up"),
+    289: ("replicas", "this replica lacks what others have"),
+    319: ("replicas", "too few replicas have confirmed the insert"),
     372: ("late", "the insert came too long after its checks"),
     497: ("denied", "the user may not do this"),
     516: ("denied", "user or password is wrong"),
+    999: ("keeper", "ClickHouse Keeper doesn't answer"),
 }
 
 

@@ -22,6 +22,7 @@ OPERATOR_ON_DATABASE: Final = (
 )
 OPERATOR_ON_SYSTEM: Final = (*WRITER_ON_SYSTEM, "columns", "mutations")
 OPERATOR_ON_WHOLE: Final = ("SELECT", "CREATE TABLE", "DROP TABLE")
+ON_REPLICAS: Final = ("replicas", "zookeeper")
 ENGINES: Final = ("MergeTree", "AggregatingMergeTree", "ReplacingMergeTree", "Null")
 WHOLE_ENGINES: Final = ("Distributed", "Merge")
 _SECONDS: Final = 5.0
@@ -37,29 +38,35 @@ class Right(Struct, frozen=True):
         return f"{self.privilege} ON {self.on}"
 
 
-Rights = Callable[[str, bool], Iterator[Right]]
-"""The rights of a user on a server's database, and whether it is one of several servers."""
+Rights = Callable[[str, bool, bool], Iterator[Right]]
+"""The rights of a user on a server's database, whether it is one of several servers, and whether it has replicas."""
 
 
-def operator_rights(database: str, spread: bool = False) -> Iterator[Right]:
+def operator_rights(database: str, spread: bool = False, replicated: bool = False) -> Iterator[Right]:
     """The rights of the user who migrates, repairs and erases."""
     yield from (Right(privilege, f"{database}.*") for privilege in OPERATOR_ON_DATABASE)
     yield from (Right("SELECT", f"system.{table}") for table in OPERATOR_ON_SYSTEM)
     yield from (Right("TABLE ENGINE", engine) for engine in ENGINES)
+    if replicated:
+        yield from (Right("SELECT", f"system.{table}") for table in ON_REPLICAS)
+        yield Right("SYSTEM SYNC REPLICA", f"{database}.*")
+        yield from (Right("TABLE ENGINE", f"Replicated{engine}") for engine in ENGINES if engine != "Null")
     if spread:
         yield from (Right(privilege, f"{database}{WHOLE}.*") for privilege in OPERATOR_ON_WHOLE)
         yield from (Right("TABLE ENGINE", engine) for engine in WHOLE_ENGINES)
 
 
-def writer_rights(database: str, spread: bool = False) -> Iterator[Right]:
+def writer_rights(database: str, spread: bool = False, replicated: bool = False) -> Iterator[Right]:
     """The rights of the writer's user."""
     yield from (Right(privilege, f"{database}.*") for privilege in WRITER_ON_DATABASE)
     yield from (Right("SELECT", f"system.{table}") for table in WRITER_ON_SYSTEM)
+    if replicated:
+        yield from (Right("SELECT", f"system.{table}") for table in ON_REPLICAS)
     if spread:
         yield Right("SELECT", f"{database}{WHOLE}.*")
 
 
-def reader_rights(database: str, spread: bool = False) -> Iterator[Right]:
+def reader_rights(database: str, spread: bool = False, _replicated: bool = False) -> Iterator[Right]:
     """The rights of a user who only reads: the dashboard's and the processors'."""
     yield Right("SELECT", f"{database}.*")
     if spread:
@@ -110,9 +117,10 @@ def as_grants(rights: Sequence[Right], user: str) -> str:
 class ClickHouseRights:
     """Asks the servers for the missing rights of the users in `urls`: for `broker.rights_watch`."""
 
-    def __init__(self, urls: Sequence[str], rights: Rights) -> None:
+    def __init__(self, urls: Sequence[str], rights: Rights, *, spread: bool) -> None:
         self._urls = urls
         self._rights = rights
+        self._spread = spread
 
     async def __call__(self) -> list[str]:
         """The missing rights. Raises ServerRefused or OSError."""
@@ -122,7 +130,7 @@ class ClickHouseRights:
         return list(dict.fromkeys(chain.from_iterable(map(self._lacking_at, self._urls))))
 
     def _lacking_at(self, url: str) -> list[Right]:
-        spread = len(self._urls) > 1
-        database = parse_url(url).database
-        own = database.removesuffix(WHOLE) if spread else database
-        return lacking(list(self._rights(own, spread)), lambda sql: ask(url, sql))
+        address = parse_url(url)
+        own = address.database.removesuffix(WHOLE) if self._spread else address.database
+        rights = self._rights(own, self._spread, address.replicas > 1)
+        return lacking(list(rights), lambda sql: ask(url, sql))

@@ -7,13 +7,23 @@ shards, each server's place among them is recorded too: in another place it woul
 from threading import Lock
 from typing import Final
 
-from storage.client import Client, open_client, scalar
+from storage.client import Client, is_replicated, open_client, scalar
 from storage.errors import AnotherServer
 from storage.shards import ONLY, Shard
 
 # Some engines have no id of their own. That of the database is made with it, and kept across restarts.
 IDENTITY: Final = """
     SELECT concat(toString(serverUUID()), '/', toString(uuid)) FROM system.databases WHERE name = currentDatabase()"""
+REPLICA_IDENTITY: Final = f"""
+    SELECT concat(({IDENTITY.strip()}), '/', replica_name) FROM system.replicas
+    WHERE database = currentDatabase() AND table = 'migrations'"""  # noqa: S608 - of two constants
+"""The same of a replica, with its name in Keeper at the end."""
+RECORD_SETTINGS: Final = {"insert_quorum_parallel": 0, "select_sequential_consistency": 1}
+"""Of replicas, each reads what was recorded last on any, or fails."""
+RECORD: Final = """
+    INSERT INTO migrations (number, name, server, shard, applied)
+    SELECT {number:UInt32}, {name:String}, {server:String}, {shard:String}, greatest(now64(3), max(applied) + toIntervalMillisecond(1))
+    FROM migrations"""
 _RECORDED: Final = "SELECT argMax((server, shard), applied) FROM migrations WHERE server != ''"
 _CONNECTIONS: Final = 4
 
@@ -30,8 +40,21 @@ def server_id(url: str) -> str:
 
 def recorded(client: Client) -> tuple[str, str]:
     """The id of the server that was migrated last, and its place among the shards; empty before the first migration that recorded one."""
-    server, shard = scalar(client, _RECORDED)
+    settings = RECORD_SETTINGS if is_replicated(client) else {}
+    server, shard = scalar(client, _RECORDED, settings=settings)
     return str(server), str(shard)
+
+
+def record(client: Client, server: str, shard: str) -> None:
+    """Record the server of this id as that of the data from now on, whatever its clock says. Raises ClickHouseError."""
+    number, name = client.query("SELECT max(number), argMax(name, number) FROM migrations").result_rows[0]
+    values = {"number": number, "name": name, "server": server, "shard": shard}
+    client.command(RECORD, parameters=values, settings=RECORD_SETTINGS if is_replicated(client) else {})
+
+
+def identity(client: Client) -> str:
+    """The statement that returns the id of the client's server."""
+    return REPLICA_IDENTITY if is_replicated(client) else IDENTITY
 
 
 def check_recorded(client: Client, server: str, shard: str) -> None:
@@ -42,6 +65,8 @@ def check_recorded(client: Client, server: str, shard: str) -> None:
             f"this server was prepared as shard {known_shard}, and is named as {shard}: the servers and their order can't change; "
             "correct SVC_CLICKHOUSE_SHARDS, or name other databases and another SVC_TOPIC_PREFIX"
         )
+    if known.startswith("moving"):
+        raise AnotherServer("the move to another replica has not ended: run `svc migrate --moved` again")
     if known not in {"", server}:
         raise AnotherServer(
             "this is not the ClickHouse server, or not the database, that `svc migrate` prepared: correct SVC_CLICKHOUSE_URL,"
@@ -79,6 +104,6 @@ def _id_of(url: str) -> str:
     # Clients share their connections otherwise.
     client = open_client(url, dedicated_pool=True)
     try:
-        return str(scalar(client, IDENTITY))
+        return str(scalar(client, identity(client)))
     finally:
         client.close()

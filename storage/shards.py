@@ -5,8 +5,9 @@ activity, outcomes and projects are on each. A second database on each server, N
 reads, reads there (`storage/migrations/whole.py`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import chain
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,8 +20,13 @@ ONLY: Final = "1/1"
 """The place of a server that has no others beside it."""
 WHOLE: Final = "_all"
 """What the database over all servers is called besides."""
-WHOLE_SETTINGS: Final = {"distributed_product_mode": "global"}
-"""For queries over several servers: each of them has a part of what a subquery reads."""
+WHOLE_SETTINGS: Final[Mapping[str, int | str]] = {
+    # Each server has a part of what a subquery reads.
+    "distributed_product_mode": "global",
+    # Of its replicas, one that is behind counts less.
+    "max_replica_delay_for_distributed_queries": 2,
+}
+"""For queries over several servers."""
 
 
 class Shard(Struct, frozen=True):
@@ -65,21 +71,20 @@ def shards_of(settings: ClickHouseSettings) -> tuple[Shard, ...]:
     return tuple(Shard(number, len(urls), url) for number, url in enumerate(urls))
 
 
-def whole_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
-    """The addresses at which all servers' tables can be read, by the writing user."""
-    urls = settings.shard_urls
-    return urls if len(urls) < 2 else tuple(_whole(url) for url in urls)
+def whole_url(settings: ClickHouseSettings, url: str) -> str:
+    """The address at which all servers' tables can be read, at the server of `url`."""
+    return url if len(settings.shard_urls) < 2 else _whole(url)
 
 
 def reader_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
-    """The same for the reading user, if there is one of its own; empty if no address is known."""
-    own, urls = settings.clickhouse_reader_url, settings.shard_urls
-    if not own:
-        return whole_urls(settings)
-    if len(urls) < 2:
+    """The same at each server and replica for the reading user, if there is one of its own; empty if no address is known."""
+    own, urls = settings.clickhouse_reader_url, list(chain.from_iterable(settings.replica_urls))
+    if own and len(urls) < 2:
         return (own,)
-    account = urlsplit(own).netloc.rpartition("@")[0]
-    return tuple(_whole(_of_account(url, account)) for url in urls)
+    if own:
+        account = urlsplit(own).netloc.rpartition("@")[0]
+        urls = [_of_account(url, account) for url in urls]
+    return tuple(whole_url(settings, url) for url in urls)
 
 
 def alone(client: Client) -> Servers:
@@ -102,8 +107,10 @@ def open_servers(settings: ClickHouseSettings, **options: Any) -> Iterator[Serve
             yield alone(opened(shards[0].url))
             return
         yield [
-            OpenServer(shard, opened(shard.url), opened(url, settings=WHOLE_SETTINGS))
-            for shard, url in zip(shards, whole_urls(settings), strict=True)
+            OpenServer(
+                shard, opened(shard.url), opened(whole_url(settings, shard.url), settings=WHOLE_SETTINGS)
+            )
+            for shard in shards
         ]
 
 

@@ -44,7 +44,7 @@ def container_engine_answers() -> bool:
     return subprocess.run([sys.executable, "-c", question], capture_output=True, check=False).returncode == 0
 
 
-def _await(condition: Callable[[], bool], what: str) -> None:
+def await_condition(condition: Callable[[], bool], what: str) -> None:
     limit = time.monotonic() + START_SECONDS
     while not condition():
         if time.monotonic() > limit:
@@ -60,7 +60,7 @@ def _kafka_container() -> Iterator[str]:
     for name, value in kafka_environment(port).items():
         container.with_env(name, value)
     with container:
-        _await(lambda: brokers(port) > 0, "Kafka's container")
+        await_condition(lambda: brokers(port) > 0, "Kafka's container")
         yield f"127.0.0.1:{port}"
 
 

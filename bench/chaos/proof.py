@@ -13,7 +13,7 @@ from schemas.settings import MigrateSettings
 from storage.client import open_client
 from storage.erased import ERASED
 from storage.repair.reconcile import BOUNDED, compare
-from storage.shards import WHOLE_SETTINGS, open_servers, whole_urls
+from storage.shards import WHOLE_SETTINGS, open_servers, whole_url
 from storage.writer.rollups import ROLLUPS, Rollup
 
 _OF_EVENTS = {
@@ -42,7 +42,7 @@ class Store:
 
     def __init__(self, settings: MigrateSettings) -> None:
         self._settings = settings
-        self._client = open_client(whole_urls(settings)[0], settings=WHOLE_SETTINGS)
+        self._client = open_client(whole_url(settings, settings.clickhouse_url), settings=WHOLE_SETTINGS)
 
     def number(self, sql: str) -> int:
         """The single number that a query returns."""

@@ -91,7 +91,7 @@ def _role(
         detail = f"the user {address.user} is read-only (its setting `readonly`)"
         fix = f"set {WRITER} to a user who may write; this one is for {READER}"
         return Finding(f"clickhouse rights: {role}", False, detail, fix)
-    return _rights(role, list(required(address.database, spread)), address, run)
+    return _rights(role, list(required(address.database, spread, address.replicas > 1)), address, run)
 
 
 def _rights(role: str, required: Sequence[Right], address: Address, run: Callable[[str], str]) -> Finding:

@@ -12,7 +12,7 @@ from schemas.settings import MigrateSettings
 from schemas.topics import Topic
 from storage.audit.damage import BrokenPart, broken_parts, without_issue
 from storage.client import ClickHouseError, open_client
-from storage.shards import whole_urls
+from storage.shards import whole_url
 
 NAME: Final = "stored rows"
 REPAIR: Final = "run `svc reconcile --repair`"
@@ -32,7 +32,7 @@ def check_damage(
         return []
     try:
         broken = [part for url in settings.shard_urls for part in _broken_at(url)]
-        client = open_client(whole_urls(settings)[0])
+        client = open_client(whole_url(settings, settings.clickhouse_url))
         try:
             missing = without_issue(client)
             if missing and not broken:

@@ -49,7 +49,7 @@ def plan(
         prefix=edge.topic_prefix,
         shards=max(1, len(writer.shard_urls)),
     )
-    spread = len(writer.shard_urls) > 1
+    several = len(writer.shard_urls) > 1, any(len(urls) > 1 for urls in writer.replica_urls)
     shared = {name: value for name, value in asdict(processors).items() if name in SHARED}
     given = shared | {"processors_app": processors.processors_app, "writer_group": writer.writer_group}
     known = {PREFIX + name.upper(): value for name, value in given.items()}
@@ -59,9 +59,9 @@ def plan(
         topics=specs_of(edge),
         rights={process: rights_of(required[process], edge) for process in PROCESSES},
         grants={
-            "svc_operator": list(operator_rights(database, spread)),
-            "svc": list(writer_rights(database, spread)),
-            "svc_reader": list(reader_rights(database, spread)),
+            "svc_operator": list(operator_rights(database, *several)),
+            "svc": list(writer_rights(database, *several)),
+            "svc_reader": list(reader_rights(database, *several)),
         },
         flows=list(_flows(edge, processors, writer)),
         settings={

@@ -4,16 +4,18 @@ Every statement is idempotent, so an interrupted run can be repeated, and two pr
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from typing import Final
 
 from msgspec import Struct
 
 from storage.analyst_views import create, own_views
-from storage.client import Client, open_client, parse_url, scalar, version
+from storage.client import Client, is_replicated, open_client, parse_url, scalar, version
 from storage.errors import UnreadableSchema
-from storage.server_identity import check_recorded, recorded, server_id
+from storage.migrations.replicated import replicated
+from storage.replicas import move
+from storage.server_identity import RECORD_SETTINGS, check_recorded, recorded, server_id
 from storage.shards import ONLY
 
 _FILE: Final = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
@@ -31,6 +33,9 @@ ENGINE = ReplacingMergeTree
 ORDER BY number
 """
 """The table of applied migrations, and of the server that was migrated: its id, and its place among the shards."""
+STORED: Final = """
+    SELECT create_table_query FROM system.tables
+    WHERE database = currentDatabase() AND engine LIKE '%MergeTree' ORDER BY name"""
 
 
 class Migration(Struct, frozen=True):
@@ -98,6 +103,12 @@ def create_database(url: str) -> None:
         client.close()
 
 
+def schema_statements(client: Client, migration: Migration) -> Iterator[str]:
+    """The statements of a migration for the client's server. Raises ClickHouseError."""
+    found = statements(migration.sql, version(client))
+    return map(replicated, found) if is_replicated(client) else found
+
+
 def pending(client: Client) -> list[Migration]:
     """The migrations that the database hasn't had, in their order. Raises UnreadableSchema if it was made by another base."""
     exists = client.command("EXISTS TABLE migrations")
@@ -111,27 +122,53 @@ def pending(client: Client) -> list[Migration]:
     return [migration for migration in migrations() if migration.number not in done]
 
 
-def migrate(url: str, *, shard: str = ONLY, moved: bool = False) -> list[Migration]:
+def migrate(
+    url: str, *, shard: str = ONLY, moved: bool = False, others: Sequence[str] = ()
+) -> list[Migration]:
     """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer, UnreadableSchema.
 
-    `shard` is the server's place. `moved` says that the data was moved to this server: it is the recorded one from now on.
+    `shard` is the server's place. `moved` says that the data was moved to this server: it is the recorded one from now on. `others` are
+    its other replicas.
     """
     create_database(url)
     client = open_client(url)
     try:
-        client.command(TABLE)
+        client.command(replicated(TABLE.strip()) if is_replicated(client) else TABLE)
+        if moved and is_replicated(client):
+            move(client, url, shard, others)
+        settings = RECORD_SETTINGS if is_replicated(client) else {}
         server, todo = server_id(url), pending(client)
         known, known_shard = recorded(client)
         check_recorded(client, known if moved else server, shard)
         for migration in todo:
-            for statement in statements(migration.sql, version(client)):
+            for statement in schema_statements(client, migration):
                 create(client, statement)
-            client.command(migration.record)
+            client.command(migration.record, settings=settings)
         if (known, known_shard) != (server, shard):
             last = migrations()[-1]
             row = [last.number, last.name, server, shard]
-            client.insert("migrations", [row], column_names=["number", "name", "server", "shard"])
+            names = ["number", "name", "server", "shard"]
+            client.insert("migrations", [row], column_names=names, settings=settings)
         own_views(client)
         return todo
     finally:
         client.close()
+
+
+def copy_schema(first: str, url: str) -> None:
+    """Make the replica at `url` have the tables of the first as they are now, and the views upon them. Raises ClickHouseError.
+
+    A table that others have is created from their definition: Keeper refuses that of the first migration once a later one has changed it.
+    """
+    create_database(url)
+    client, replica = open_client(first), open_client(url)
+    try:
+        for (text,) in client.query(STORED).result_rows:
+            replica.command(str(text).replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1))
+        for migration in migrations():
+            for statement in schema_statements(replica, migration):
+                create(replica, statement)
+        own_views(replica)
+    finally:
+        client.close()
+        replica.close()

@@ -19,7 +19,7 @@ from storage.audit.audit_reading import WINDOW_HOURS, AuditTables, erased_since,
 from storage.audit.damage import without_issue
 from storage.audit.differences import HOUR, AuditDifference, AuditReading, ConfirmedDifferences, judge
 from storage.client import ClickHouseError, Client, open_client
-from storage.shards import whole_urls
+from storage.shards import whole_url
 from storage.writer.metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ class Auditor:
         }
 
     def _with_client(self, read: Callable[[Client], T]) -> T:
-        client = open_client(whole_urls(self._settings)[0])
+        client = open_client(whole_url(self._settings, self._settings.clickhouse_url))
         try:
             return read(client)
         finally:

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 from storage.client import Client, scalar
 from storage.diagnosis import RetryLater
+from storage.replicas import lacks_majority
 from storage.writer.insert_pauses import Pause, paused
 
 T = TypeVar("T")
@@ -80,5 +81,7 @@ def _insert_state(clients: Sequence[Client], tables: list[str]) -> int | None:
     """A number that changes with each inserted block, or None during an insert."""
     # In this order: the second query sees an insert that ends between the two.
     if any(scalar(client, RUNNING, {"targets": ["", "ingest", *tables]}) for client in clients):
+        return None
+    if any(lacks_majority(client, tables) for client in clients):
         return None
     return sum(int(scalar(client, BLOCKS, {"tables": tables})) for client in clients)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from typing import Any, Final
 
-from storage.client import begin_session
+from storage.replicas import begin_session
 from storage.writer.insert_pauses import in_force
 from storage.writer.inserter import Inserter
 from storage.writer.plan import BlockPlan

@@ -16,9 +16,10 @@ import pyarrow as pa
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, begin_session
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client
 from storage.diagnosis import FailureKind, RetryLater, diagnose
 from storage.erased import ERASED_AMONG
+from storage.replicas import begin_session
 from storage.writer.consistent_read import MIN_PAUSE_SECONDS, read_consistently
 from storage.writer.event_rows import EVENT_COLUMNS, PAYLOAD_COLUMNS
 from storage.writer.insert_pauses import Pause, paused

@@ -87,7 +87,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         grouped_events=False,
         shards=len(settings.shard_urls),
     )["writer"]
-    stored_rights = ClickHouseRights(settings.shard_urls, writer_rights)
+    stored_rights = ClickHouseRights(settings.shard_urls, writer_rights, spread=len(shards) > 1)
     watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry, stored_rights))
     try:
         await until(stopping, until_allowed(settings, required))

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any, Final
 
-from storage.client import INSERT_SETTINGS, Client, begin_session, life, scalar
+from storage.client import INSERT_SETTINGS, Client, life, scalar
+from storage.replicas import begin_session
 from storage.writer.consistent_read import read_consistently
 from storage.writer.insert_pauses import Pause, paused
 from storage.writer.rollups import ROLLUPS, Rollup, difference

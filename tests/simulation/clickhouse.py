@@ -278,8 +278,11 @@ class Server:
         in_force = sum(until > self.world.now for until in self.pauses.values())
         engine = "MergeTree SETTINGS non_replicated_deduplication_window = "
         return [
-            *([name, f"{engine}{table.window}", table.last, in_force] for name, table in self.tables.items()),
-            ["insert_pauses", "ReplacingMergeTree", self.pause_changes, in_force],
+            *(
+                [name, f"{engine}{table.window}", table.last, in_force, [], 0]
+                for name, table in self.tables.items()
+            ),
+            ["insert_pauses", "ReplacingMergeTree", self.pause_changes, in_force, [], 0],
         ]
 
     def _any(self, *_: Any) -> Work:

@@ -46,6 +46,9 @@ class Client:
             self._server.look(self._process, rows)
         return Answer(rows)
 
+    def get_client_setting(self, _key: str) -> None:
+        """The servers of the model have no replicas."""
+
     @property
     def _process(self) -> Process:
         return self._target.world._current().process

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from schemas import environment, settings
 from schemas.errors import BadSetting
 from schemas.service_variables import service_variables
-from storage.shards import reader_urls, shards_of, whole_urls
+from storage.shards import reader_urls, shards_of, whole_url
 
 
 def test_defaults_are_those_of_the_contract() -> None:
@@ -145,13 +145,44 @@ def test_several_servers_are_an_ordered_list_and_the_first_is_the_one_address() 
 
 def test_one_server_is_as_it_was() -> None:
     loaded = environment.load(settings.WriterSettings, {"SVC_CLICKHOUSE_URL": "http://u:a,b@h/svc"})
-    assert loaded.shard_urls == whole_urls(loaded) == reader_urls(loaded) == ("http://u:a,b@h/svc",)
+    assert loaded.shard_urls == reader_urls(loaded) == ("http://u:a,b@h/svc",)
+    assert whole_url(loaded, loaded.clickhouse_url) == loaded.clickhouse_url
     assert environment.load(settings.WriterSettings, {}).shard_urls == ()
+
+
+def test_replicas_of_a_server_are_written_to_at_the_first_and_read_at_each() -> None:
+    given = {
+        "SVC_CLICKHOUSE_SHARDS": "http://w@a/svc | http://w@b/svc, http://w@c/svc",
+        "SVC_CLICKHOUSE_CLUSTER": "all",
+        "SVC_CLICKHOUSE_READER_URL": "http://r:s@anywhere/svc",
+    }
+    loaded = environment.load(settings.MigrateSettings, given)
+    assert loaded.shard_urls == ("http://w@a/svc?replicas=2", "http://w@c/svc")
+    assert loaded.clickhouse_url == loaded.shard_urls[0]
+    assert loaded.replica_urls == (
+        ("http://w@a/svc?replicas=2", "http://w@b/svc?replicas=2"),
+        ("http://w@c/svc",),
+    )
+    assert [str(shard) for shard in shards_of(loaded)] == ["1/2", "2/2"]
+    assert reader_urls(loaded) == (
+        "http://r:s@a/svc_all?replicas=2",
+        "http://r:s@b/svc_all?replicas=2",
+        "http://r:s@c/svc_all",
+    )
+
+
+def test_one_server_with_replicas_needs_no_cluster() -> None:
+    given = {"SVC_CLICKHOUSE_SHARDS": "https://a/svc|https://b/svc"}
+    loaded = environment.load(settings.MigrateSettings, given)
+    assert [str(shard) for shard in shards_of(loaded)] == ["1/1"]
+    assert reader_urls(loaded) == ("https://a/svc?replicas=2", "https://b/svc?replicas=2")
+    assert whole_url(loaded, loaded.clickhouse_url) == "https://a/svc?replicas=2"
 
 
 @pytest.mark.parametrize(
     ("more", "what"),
     [
+        ({"SVC_CLICKHOUSE_SHARDS": f"{ONE}|{ONE}"}, "SVC_CLICKHOUSE_SHARDS names a server twice"),
         ({"SVC_CLICKHOUSE_URL": ONE}, "SVC_CLICKHOUSE_URL and SVC_CLICKHOUSE_SHARDS are both set"),
         ({"SVC_CLICKHOUSE_SHARDS": f"{ONE},{ONE}"}, "SVC_CLICKHOUSE_SHARDS names a server twice"),
         ({"SVC_CLICKHOUSE_SHARDS": f"{ONE},{TWO}2"}, "SVC_CLICKHOUSE_SHARDS names several databases"),

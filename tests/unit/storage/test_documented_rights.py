@@ -4,14 +4,21 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import pytest
+
 from broker.rights import needs
 from schemas.topics import Topic
 from storage.migrations.migrate import TABLE, migrations
-from storage.rights import Right, operator_rights, reader_rights, writer_rights
+from storage.rights import ON_REPLICAS, Right, Rights, operator_rights, reader_rights, writer_rights
 from tests.granted_clickhouse import documented, grants
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("storage", "dashboard", "processors")
+USERS: dict[str, Rights] = {
+    "svc_operator": operator_rights,
+    "svc": writer_rights,
+    "svc_reader": reader_rights,
+}
 
 
 def test_every_system_table_that_is_asked_may_be_read() -> None:
@@ -22,7 +29,9 @@ def test_every_system_table_that_is_asked_may_be_read() -> None:
         for table in re.findall(r"\b(?:FROM|JOIN) system\.([a-z_]+)", path.read_text(encoding="utf-8"))
     }
     assert queried
-    assert queried == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc_operator", documented()))
+    page = documented() + (ROOT / "docs/operate/replicas.md").read_text(encoding="utf-8")
+    assert queried == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc_operator", page))
+    assert queried >= {*ON_REPLICAS}
 
 
 def test_every_engine_of_the_schema_may_be_used() -> None:
@@ -52,19 +61,16 @@ def test_doctor_checks_what_is_documented() -> None:
     assert engines == {f"TABLE ENGINE ON {engine}" for engine in re.findall(r"ENGINE ON (\w+)", documented())}
 
 
-def test_doctor_checks_what_is_documented_of_several_servers() -> None:
-    page = (ROOT / "docs/operate/shards.md").read_text(encoding="utf-8")
-    for user, rights in (
-        ("svc_operator", operator_rights),
-        ("svc", writer_rights),
-        ("svc_reader", reader_rights),
-    ):
+@pytest.mark.parametrize(("name", "several"), [("shards", (True, False)), ("replicas", (False, True))])
+def test_doctor_checks_what_is_documented_of_several_servers(name: str, several: tuple[bool, bool]) -> None:
+    page = (ROOT / f"docs/operate/{name}.md").read_text(encoding="utf-8")
+    for user, rights in USERS.items():
         documented_rights = {
             f"{privilege.strip()} ON {on}"
             for privileges, on in re.findall(rf"^GRANT (.+) ON (\S+) TO {user};$", page, re.MULTILINE)
             for privilege in privileges.split(",")
         }
-        assert documented_rights == set(map(str, {*rights("svc", True)} - {*rights("svc", False)}))
+        assert documented_rights == set(map(str, {*rights("svc", *several)} - {*rights("svc", False, False)}))
 
 
 def test_doctor_checks_what_is_documented_of_kafka() -> None:

@@ -1,6 +1,8 @@
 import re
 
-from storage.migrations.migrate import migrations, statements
+from storage.migrations.migrate import TABLE, migrations, statements
+from storage.migrations.replicated import WINDOW_SECONDS, on_cluster, replicated
+from storage.migrations.whole import whole_statements
 
 
 def test_migrations_are_numbered_without_a_gap_and_say_why() -> None:
@@ -33,3 +35,41 @@ def test_a_table_that_collapses_equal_rows_remembers_no_inserts() -> None:
     collapsing = [one for one in created if "ENGINE = ReplacingMergeTree" in one]
     assert len(collapsing) > 4
     assert not [one for one in collapsing if re.search(r"deduplication_window = [1-9]", one)]
+
+
+SCHEMA = [TABLE.strip(), *(one for migration in migrations() for one in statements(migration.sql))]
+
+
+def test_each_table_that_stores_is_replicated_with_the_same_order_and_windows() -> None:
+    stored = [one for one in SCHEMA if re.search(r"^ENGINE = \w*MergeTree", one, re.MULTILINE)]
+    assert len(stored) > 15
+    for statement in stored:
+        text = replicated(statement)
+        engine = re.search(r"^ENGINE = (\w+)\('(.+)', '(\{\w+\})'(?:, (\w+))?\)$", text, re.MULTILINE)
+        was = re.search(r"^ENGINE = (\w+)(?:\((\w+)\))?$", statement, re.MULTILINE)
+        assert engine is not None
+        assert was is not None
+        assert engine.groups() == (
+            f"Replicated{was[1]}",
+            "/clickhouse/tables/{shard}/{database}/{table}",
+            "{replica}",
+            was[2],
+        )
+        # Unless told otherwise, a replicated table drops what equals a block of the last hour.
+        tokens = re.findall(r"non_replicated_deduplication_window = (\d+)", statement) or ["0"]
+        assert re.findall(r"\breplicated_deduplication_window = (\d+)", text) == tokens
+        assert re.findall(r"\breplicated_deduplication_window_seconds = (\d+)", text) == [str(WINDOW_SECONDS)]
+        assert "non_replicated" not in text
+        assert text.count("SETTINGS ") == 1
+
+
+def test_what_stores_nothing_is_the_same_on_each_replica() -> None:
+    others = [one for one in SCHEMA if not re.search(r"^ENGINE = \w*MergeTree", one, re.MULTILINE)]
+    assert len(others) > 15
+    assert [replicated(one) for one in others] == others
+
+
+def test_each_statement_of_the_schema_names_the_cluster_once() -> None:
+    for statement in (*SCHEMA, *whole_statements("svc", "events")):
+        text = on_cluster(statement, "all")
+        assert text.count(" ON CLUSTER 'all'") == (0 if statement.startswith("USE ") else 1), text

@@ -16,7 +16,7 @@ from storage.migrations.migrate import migrate
 from storage.migrations.whole import make_whole
 from storage.repair.reconcile import compare
 from storage.rights import ClickHouseRights, Right, Rights, operator_rights, reader_rights, writer_rights
-from storage.shards import WHOLE, open_servers, whole_urls
+from storage.shards import WHOLE, open_servers, reader_urls, whole_url
 from tests.granted_clickhouse import PASSWORD, user_xml
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
@@ -26,13 +26,15 @@ ROLES: dict[str, Rights] = {"operator": operator_rights, "writes": writer_rights
 EXTRA = {
     f"{role}_{number}": (role, right)
     for role, rights in ROLES.items()
-    for number, right in enumerate(sorted({*rights(DATABASE, True)} - {*rights(DATABASE, False)}, key=str))
+    for number, right in enumerate(
+        sorted({*rights(DATABASE, True, False)} - {*rights(DATABASE, False, False)}, key=str)
+    )
 }
 """By a user who lacks it: what a role needs on several servers beyond one."""
 
 
 def statements(role: str, without: Right | None = None) -> list[str]:
-    return [f"GRANT {right}" for right in ROLES[role](DATABASE, True) if right != without]
+    return [f"GRANT {right}" for right in ROLES[role](DATABASE, True, False) if right != without]
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +71,8 @@ def work(servers: Sequence[ShardServer], operator: str, writer: str, reader: str
     settings = settings_of(servers, operator)
     for number, url in enumerate(settings.shard_urls):
         migrate(url, shard=f"{number + 1}/{COUNT}")
-    for url, whole in zip(settings.shard_urls, whole_urls(settings), strict=True):
-        make_whole(url, whole, CLUSTER)
+    for url in settings.shard_urls:
+        make_whole(url, whole_url(settings, url), CLUSTER)
     with open_servers(settings_of(servers, writer)) as opened:
         for server in opened:
             columns = ["project_id", "id", "ts", "received", "user_id", "user_hash", "fingerprint"]
@@ -81,7 +83,7 @@ def work(servers: Sequence[ShardServer], operator: str, writer: str, reader: str
     with open_servers(settings) as opened:
         compare(opened, datetime.now(UTC).date())
         erase_user(opened, 7, "ann", "me", lambda: None, lambda *_: None, lambda _: None)
-    reading = whole_urls(settings_of(servers, reader))
+    reading = reader_urls(settings_of(servers, reader))
     for url in reading:
         client = open_client(url)
         client.query("SELECT * FROM events INNER JOIN projects USING (project_id)")
@@ -92,7 +94,7 @@ def work(servers: Sequence[ShardServer], operator: str, writer: str, reader: str
 async def test_everything_works_with_these_rights(servers: list[ShardServer]) -> None:
     work(servers, "operator", "writes", "reads")
     for role, rights in ROLES.items():
-        assert await ClickHouseRights(settings_of(servers, role).shard_urls, rights)() == []
+        assert await ClickHouseRights(settings_of(servers, role).shard_urls, rights, spread=True)() == []
 
 
 @pytest.mark.parametrize("name", EXTRA)
@@ -103,5 +105,5 @@ async def test_each_right_is_needed_and_named_where_it_is_missing(
     users = {role: role for role in ROLES} | {role: name}
     with pytest.raises(ClickHouseError):
         work(servers, users["operator"], users["writes"], users["reads"])
-    found = await ClickHouseRights(settings_of(servers, name).shard_urls, ROLES[role])()
+    found = await ClickHouseRights(settings_of(servers, name).shard_urls, ROLES[role], spread=True)()
     assert found == [str(right)]
