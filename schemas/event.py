@@ -81,7 +81,7 @@ class User(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Frame(Struct, frozen=True, kw_only=True, gc=False):
-    """Section 2.7. Lines and columns are 1-indexed."""
+    """Section 2.7. Lines and columns are 1-indexed. `contextLine` is the source line itself (contract, section 2, point 7)."""
 
     file: str
     line: OneIndexed
@@ -90,6 +90,7 @@ class Frame(Struct, frozen=True, kw_only=True, gc=False):
     column: OneIndexed | None = None
     absolutePath: str | None = None
     preContext: ContextLines | None = None
+    contextLine: str | None = None
     postContext: ContextLines | None = None
 
 

@@ -98,7 +98,7 @@ def _without_context(event: dict[str, Any], *, keep_in_app: bool = False) -> Non
             {
                 k: v
                 for k, v in frame.items()
-                if not k.endswith("Context") or (keep_in_app and frame.get("inApp"))
+                if "context" not in k.lower() or (keep_in_app and frame.get("inApp"))
             }
             for frame in error["stack"]
         ]

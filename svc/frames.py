@@ -86,6 +86,8 @@ class Framer:
         if self._source and lines:
             at = site.line - 1
             frame["preContext"] = [mask_secrets(line) for line in lines[max(0, at - CONTEXT_LINES) : at]]
+            if 0 <= at < len(lines):
+                frame["contextLine"] = mask_secrets(lines[at])
             frame["postContext"] = [mask_secrets(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
         return frame
 

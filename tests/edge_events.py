@@ -59,6 +59,7 @@ def event(**fields: Any) -> dict[str, Any]:
                     "inApp": True,
                     "absolutePath": "/app/src/pay.js",
                     "preContext": ["a", "b"],
+                    "contextLine": "boom",
                     "postContext": ["c"],
                 }
             ],

@@ -1,5 +1,6 @@
 """The error chain and its frames as a page shows them: in-app frames open, library frames folded."""
 
+import re
 from itertools import groupby
 from typing import Any, Final
 
@@ -9,14 +10,17 @@ from msgspec import Struct
 from dashboard.view.raw_event import items_of, mapping_of, number_of, text_of
 
 MAX_CAUSES: Final = 32
+_WORD: Final = re.compile(r"\w+|\S")
 
 
 class ContextLine(Struct, frozen=True):
-    """A line of source; for the frame's own line the protocol sends only the number."""
+    """A line of source; of the frame's own line `marked` is the word at its column, and `rest` what follows. Not all clients send its text."""
 
     number: int
     text: str
     is_frame_line: bool = False
+    marked: str = ""
+    rest: str = ""
 
 
 class FrameView(Struct, frozen=True):
@@ -81,23 +85,32 @@ def _error(error: dict[str, Any]) -> ErrorView:
 
 def _frame(frame: dict[str, Any]) -> FrameView:
     line = number_of(frame.get("line"))
+    column = number_of(frame.get("column"))
+    own = _own_line(line, column, text_of(frame.get("contextLine")))
     return FrameView(
         function=text_of(frame.get("function")),
         file=text_of(frame.get("file")),
         line=line,
-        column=number_of(frame.get("column")),
+        column=column,
         in_app=frame.get("inApp") is True,
         absolute_path=text_of(frame.get("absolutePath")),
-        context=_context(line, items_of(frame.get("preContext")), items_of(frame.get("postContext"))),
+        context=_context(own, items_of(frame.get("preContext")), items_of(frame.get("postContext"))),
     )
 
 
-def _context(line: int, before: list[Any], after: list[Any]) -> tuple[ContextLine, ...]:
-    if not line or not (before or after):
+def _own_line(line: int, column: int, text: str) -> ContextLine:
+    at = column - 1 if 0 < column <= len(text) else len(text)
+    marked = _WORD.match(text, at)
+    end = marked.end() if marked else at
+    return ContextLine(line, text[:at], is_frame_line=True, marked=text[at:end], rest=text[end:])
+
+
+def _context(own: ContextLine, before: list[Any], after: list[Any]) -> tuple[ContextLine, ...]:
+    if not own.number or not (before or after or own.text or own.marked):
         return ()
-    first = line - len(before)
+    first = own.number - len(before)
     return (
         *(ContextLine(first + i, text_of(text)) for i, text in enumerate(before)),
-        ContextLine(line, "", is_frame_line=True),
-        *(ContextLine(line + 1 + i, text_of(text)) for i, text in enumerate(after)),
+        own,
+        *(ContextLine(own.number + 1 + i, text_of(text)) for i, text in enumerate(after)),
     )

@@ -113,7 +113,7 @@ def nulls() -> dict[str, Any]:
     given["app"] |= {"build": None, "framework": None}
     given["error"]["cause"] = None
     given["error"]["stack"][0] |= dict.fromkeys(
-        ["function", "column", "absolutePath", "preContext", "postContext"]
+        ["function", "column", "absolutePath", "preContext", "contextLine", "postContext"]
     )
     return given
 

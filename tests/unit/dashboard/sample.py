@@ -89,6 +89,8 @@ def showcase(at: int, number: int = 0) -> dict[str, Any]:
             "    if (total.isZero()) return Receipt.free(cart);",
             "    try {",
         ],
+        contextLine="      const receipt = await this.gateway.request(charge(card, total));",
+        column=42,
         postContext=[
             "    } catch (error) {",
             '      throw new CheckoutError("payment was not taken", { cause: error });',
@@ -100,6 +102,8 @@ def showcase(at: int, number: int = 0) -> dict[str, Any]:
         "src/components/CheckoutForm.tsx",
         88,
         preContext=["    setBusy(true);", "    event.preventDefault();"],
+        contextLine="    await checkout.pay(cart, card);",
+        column=20,
         postContext=["    setBusy(false);", '    navigate("/thanks");'],
     )
     request = frame("Gateway.request", "src/gateway.ts", 41)

@@ -1,5 +1,6 @@
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,7 +51,28 @@ def test_device_clock_is_shown_only_where_it_lies() -> None:
 def test_source_is_numbered_around_the_place() -> None:
     context = chain(showcase(AT)["error"])[0].groups[0].frames[0].context
     assert [line.number for line in context] == list(range(210, 218))
-    assert [line.number for line in context if line.is_frame_line] == [214]
+    (own,) = [line for line in context if line.is_frame_line]
+    assert own.number == 214
+    assert (
+        own.text + own.marked + own.rest
+        == "      const receipt = await this.gateway.request(charge(card, total));"
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "parts"),
+    [
+        (5, ("x = ", "price", " / count")),
+        (11, ("x = price ", "/", " count")),
+        (10, ("x = price", "", " / count")),
+        (0, ("x = price / count", "", "")),
+        (99, ("x = price / count", "", "")),
+    ],
+)
+def test_the_word_at_the_column_is_marked(column: int, parts: tuple[str, str, str]) -> None:
+    frame = {"file": "a.py", "line": 7, "column": column, "inApp": True, "contextLine": "x = price / count"}
+    ((own,),) = [one.context for one in chain({"stack": [frame]})[0].groups[0].frames]
+    assert (own.text, own.marked, own.rest) == parts
 
 
 def test_breadcrumbs_are_read_by_their_type() -> None:

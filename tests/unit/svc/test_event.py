@@ -64,7 +64,7 @@ def test_whatever_the_program_was_in_the_server_takes_the_event_as_it_is(situati
 def large_event() -> dict[str, Any]:
     frame = {
         "function": "f", "file": "f.py", "line": 1, "inApp": False,
-        "preContext": ["x" * 200] * 5, "postContext": ["x" * 200] * 5,
+        "preContext": ["x" * 200] * 5, "contextLine": "x" * 200, "postContext": ["x" * 200] * 5,
     }  # fmt: skip
     error: dict[str, Any] = {}
     for n in range(11):
@@ -94,7 +94,7 @@ def test_context_of_libraries_goes_first_and_the_oldest_breadcrumbs_before_the_r
     assert len(slim["breadcrumbs"]) == 100
     innermost = slim["error"]
     while "cause" in innermost:
-        assert "preContext" not in innermost["stack"][0]
+        assert not {"preContext", "contextLine"} & innermost["stack"][0].keys()
         innermost = innermost["cause"]
     assert innermost["stack"][0]["preContext"]
     slimmer = json.loads(fit_event(copy.deepcopy(event), 600_000) or b"")

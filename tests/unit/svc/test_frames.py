@@ -108,6 +108,7 @@ def test_frame_has_function_line_column_and_source(tmp_path: Path) -> None:
     assert frame["function"] == "Shop.pay"
     assert (frame["line"], frame["column"]) == (5, source.splitlines()[4].index("1 / 0") + 1)
     assert frame["preContext"] == source.splitlines()[:4]
+    assert frame["contextLine"] == source.splitlines()[4]
     assert frame["postContext"] == ["        return x", "z = 1"]
 
 
@@ -124,7 +125,7 @@ def test_source_context_can_be_disabled() -> None:
         raise ValueError
 
     frame = frames_of(fail, Framer(source=False))[0]
-    assert "preContext" not in frame
+    assert not {"preContext", "contextLine", "postContext"} & frame.keys()
     assert frame["function"].endswith("fail")
 
 
