@@ -7,6 +7,8 @@ from msgspec import Struct
 from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import Bounds, check_year
 from schemas.times import DAY_MS, HOUR_MS, from_ms, parse_iso
+from storage.answers import Interval
+from storage.reader.ranges import UNIT_MS
 
 DURATIONS: Final = {
     "1h": (HOUR_MS, "Last hour"),
@@ -17,6 +19,18 @@ DURATIONS: Final = {
     "90d": (90 * DAY_MS, "Last 90 days"),
 }
 DEFAULT: Final = "14d"
+_INTERVALS: Final[tuple[tuple[Interval, int], ...]] = (("minute", 3 * HOUR_MS), ("hour", 5 * DAY_MS))
+"""What a chart may show at most by minutes, and by hours."""
+_MIN_BARS: Final = 14
+_MAX_LIFE_MS: Final = 365 * DAY_MS
+
+
+class LifeRange(Struct, frozen=True):
+    """The part of time in which an issue happened, in Unix milliseconds, and the interval of its chart."""
+
+    start: int
+    end: int | None
+    interval: Interval
 
 
 class PageRange(Struct, frozen=True):
@@ -47,6 +61,20 @@ class PageRange(Struct, frozen=True):
     def end_field(self) -> str:
         """The end as such a value; empty if it is now."""
         return "" if self.end is None else _field(self.end)
+
+
+def life_range(first: int, last: int, now_ms: int) -> LifeRange:
+    """The range of an issue's chart: minutes for what has lasted an hour, days for what has lasted months.
+
+    It ends now, or soon after the last event where that is long ago compared with how long the issue lasted.
+    """
+    life = max(last - first, HOUR_MS)
+    is_over = now_ms - last > life
+    end = last + life // 4 if is_over else now_ms
+    interval: Interval = next((name for name, most in _INTERVALS if end - first <= most), "day")
+    unit = UNIT_MS[interval]
+    start = max(min(first, end - _MIN_BARS * unit), end - _MAX_LIFE_MS)
+    return LifeRange(start // unit * unit, end if is_over else None, interval)
 
 
 def read_page_range(fields: dict[str, str], now_ms: int) -> PageRange:

@@ -79,9 +79,9 @@ def _tag(key: str, values: tuple[Pattern, ...]) -> Predicate:
 
 
 def _of_issue(key: str, pattern: Pattern) -> Predicate:
-    fits, of_none, value = fitting(pattern), pattern.parts == ("",), attrgetter(key)
+    fits, of_none = fitting(pattern), pattern.parts == ("",)
     return lambda view, _: (
-        view.issue is not None and (fits(value(view.issue)) if value(view.issue) else of_none)
+        view.issue is not None and (fits(value) if (value := view.issue.value(key)) else of_none)
     )
 
 

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from query.event_fields import extract
+from query.tree import ISSUE_FIELDS
 from schemas.times import event_time, to_ms
 
 
@@ -12,6 +13,7 @@ class IssueView(Struct, frozen=True, kw_only=True):
     status: str = "open"
     regressed: bool = False
     assignee: str = ""
+    first_release: str = ""
     first_seen: int = 0
     last_seen: int = 0
     events: int = 0
@@ -20,6 +22,10 @@ class IssueView(Struct, frozen=True, kw_only=True):
     @property
     def assigned(self) -> bool:
         return bool(self.assignee)
+
+    def value(self, key: str) -> str:
+        """The value of a key in `tree.ISSUE_FIELDS`."""
+        return self.assignee if key == "assignee" else self.first_release
 
 
 class EventView(Struct, frozen=True, kw_only=True, gc=False):
@@ -44,8 +50,8 @@ class EventView(Struct, frozen=True, kw_only=True, gc=False):
 
     def values(self, key: str) -> tuple[str, ...]:
         """The values of a key in `tree.FIELDS` or `ISSUE_FIELDS`, without absent and empty ones."""
-        if key == "assignee":
-            return (self.issue.assignee,) if self.issue is not None and self.issue.assignee else ()
+        if key in ISSUE_FIELDS:
+            return tuple(filter(None, (self.issue.value(key),))) if self.issue is not None else ()
         if key == "file":
             return tuple(filter(None, self.files))
         if key == "function":

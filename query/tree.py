@@ -31,7 +31,7 @@ FIELDS: Final = (
 )
 """Keys that filter by a field of the event."""
 
-ISSUE_FIELDS: Final = ("assignee",)
+ISSUE_FIELDS: Final = ("assignee", "firstRelease")
 """Keys that filter by a field of the issue; keys in none of these lists are tags."""
 
 ISSUE_TIMES: Final = ("firstSeen", "lastSeen")

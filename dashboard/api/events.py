@@ -1,11 +1,19 @@
 """Events of an issue or a project: lists and details."""
 
+from msgspec import Struct
+
 from dashboard.api.operation import Call, NoInput, Operation
-from dashboard.http.inputs import Cursor, PageSize, RangeQuery
+from dashboard.http.inputs import Cursor, PageSize, Query, RangeQuery
 from schemas.errors import WireError
 from storage.answers import EventDetail, EventPage
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
+
+
+class MatchQuery(Struct, frozen=True):
+    """Among which events of the issue `latest`, `oldest` and the neighbours are."""
+
+    query: Query = ""
 
 
 class EventQuery(RangeQuery, frozen=True):
@@ -31,8 +39,8 @@ async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
     )
 
 
-async def _get_of_issue(call: Call[NoInput, NoInput]) -> EventDetail:
-    return await call.reader.read(GetIssueEvent(call.issue(), call.event()))
+async def _get_of_issue(call: Call[MatchQuery, NoInput]) -> EventDetail:
+    return await call.reader.read(GetIssueEvent(call.issue(), call.event(), call.query.query))
 
 
 async def _get_of_project(call: Call[NoInput, NoInput]) -> EventDetail:
@@ -54,6 +62,7 @@ OPERATIONS = (
         path="/issues/{issue}/events/{event}",
         summary="An event of an issue, as it was sent",
         handler=_get_of_issue,
+        query=MatchQuery,
         answer=EventDetail,
         errors=(WireError.DAMAGED,),
     ),

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import RangeQuery, read_key
 from storage.answers import Keys, TagFacets, TagValues
-from storage.reader.completion import CompleteKey, CompleteTag
+from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
 from storage.reader.tag_calls import CountIssueTags, CountProjectTags
 
 Prefix = Annotated[str, Meta(max_length=200, description="prefix of the answers")]
@@ -34,6 +34,12 @@ async def _of_issue(call: Call[RangeQuery, NoInput]) -> TagFacets:
 async def _values(call: Call[PrefixQuery, NoInput]) -> TagValues:
     return await call.reader.read(
         CompleteTag(call.project().number, read_key(call.path("key")), call.query.prefix)
+    )
+
+
+async def _field_values(call: Call[PrefixQuery, NoInput]) -> TagValues:
+    return await call.reader.read(
+        CompleteField(call.project().number, read_key(call.path("field")), call.query.prefix)
     )
 
 
@@ -65,6 +71,14 @@ OPERATIONS = (
         path="/projects/{project}/tags/{key}/values",
         summary="Values of a tag with a prefix",
         handler=_values,
+        query=PrefixQuery,
+        answer=TagValues,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/fields/{field}/values",
+        summary="Values of a field of the query language with a prefix",
+        handler=_field_values,
         query=PrefixQuery,
         answer=TagValues,
     ),

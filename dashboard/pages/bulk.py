@@ -44,14 +44,24 @@ async def change(request: web.Request) -> web.Response:
     by, result = request[IDENTITY].name, "done"
     try:
         if action == "merge":
-            await _merge(state, project, issues, by)
+            issues = await _merge(state, project, issues, by)
         else:
             assignee = fields.get("assignee", "").strip()[:MAX_ASSIGNEE] or None
             update = _STATUS.get(action) or Update(assignee=assignee)
             await changes_of(state).update_many(project.number, issues, update, by=by)
     except ChangePending:
         result = "pending"
-    return _back(project, fields.get("back", ""), {result: action, "count": str(len(issues))})
+    changed = {"was": ",".join(issues)} if result == "done" and action != "assign" else {}
+    return _back(project, fields.get("back", ""), {result: action, "count": str(len(issues))} | changed)
+
+
+def undo_of(done: str, was: str) -> tuple[str, list[str], str]:
+    """The change that undoes a bulk change, its issues, and the issue that others were merged into; empty where there is none."""
+    issues = [issue for issue in was.split(",") if is_issue(issue)][:MAX_ISSUES]
+    if done == "merge":
+        return "", [], next(iter(issues), "")
+    undo = {"resolve": "reopen", "ignore": "reopen"}.get(done, "") if issues else ""
+    return undo, issues if undo else [], ""
 
 
 async def selected(request: web.Request) -> list[str]:
@@ -71,8 +81,8 @@ def result_message(done: str, count: str) -> str:
     return f"{plural(int(count), 'issue')} {DONE[done]}."
 
 
-async def _merge(state: State, project: Project, issues: list[str], by: str) -> None:
-    """Merge into the issue with the most events: people know that one."""
+async def _merge(state: State, project: Project, issues: list[str], by: str) -> list[str]:
+    """Merge into the issue with the most events: people know that one. Returns the issues, that one first."""
     changes = changes_of(state)
     rows = await changes.find(issues)
     if any(issue.project_id != project.id for issue in rows):
@@ -81,6 +91,7 @@ async def _merge(state: State, project: Project, issues: list[str], by: str) -> 
     others = [issue.id for issue in rows if issue.id != target.id]
     if others:
         await changes.merge(target.id, others, by=by)
+    return [target.id, *(issue for issue in issues if issue != target.id)]
 
 
 def _back(project: Project, query: str, result: dict[str, str]) -> web.Response:

@@ -1,7 +1,9 @@
 """Changes from the controls of an issue's page."""
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final
+from urllib.parse import urlencode
 
 from aiohttp import web
 
@@ -11,11 +13,12 @@ from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import read_issue
 from dashboard.http.responses import redirect
-from schemas.changes import MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
+from schemas.changes import MAX_ASSIGNEE, MAX_COMMENT, MAX_RELEASE, NEXT, IgnoreUntil, Update, is_issue
 from schemas.errors import ChangePending
-from schemas.times import HOUR_MS, iso
+from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, iso
 
 Fields = dict[str, str]
+_MAX_OFFSET: Final = 14 * 60
 
 
 async def change(request: web.Request) -> web.Response:
@@ -28,8 +31,15 @@ async def change(request: web.Request) -> web.Response:
     try:
         await apply(request, issue, fields)
     except ChangePending:
-        return redirect(f"/issues/{issue}?pending={action}")
-    return redirect(f"/issues/{issue}?done={action}")
+        return _back(issue, "pending", action, fields)
+    return _back(issue, "done", action, fields)
+
+
+def _back(issue: str, result: str, action: str, fields: Fields) -> web.Response:
+    """To the page that the form was on, with what it needs to say what was done, and to undo it."""
+    was = fields.get({"merge": "other", "unmerge": "fingerprint"}.get(action, "was"), "")[:MAX_ASSIGNEE]
+    parameters = {"query": fields.get("query", ""), result: action, "was": was}
+    return redirect(f"/issues/{issue}?{urlencode({name: text for name, text in parameters.items() if text})}")
 
 
 async def _update(request: web.Request, issue: str, update: Update) -> None:
@@ -46,7 +56,9 @@ async def _resolve(request: web.Request, issue: str, fields: Fields) -> None:
 
 async def _ignore(request: web.Request, issue: str, fields: Fields) -> None:
     now_ms = state_of(request).dependencies.now_ms()
-    until = _snooze(fields.get("until", ""), fields.get("count", ""), now_ms)
+    # A preset is one button: what ends the snooze, and its number.
+    kind, _, preset = fields.get("until", "").partition(" ")
+    until = _snooze(kind or fields.get("unit", ""), preset or fields.get("count", ""), now_ms)
     await _update(request, issue, Update(status="ignored", ignore_until=until))
 
 
@@ -98,8 +110,21 @@ _CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]
 }
 
 
+def _next_morning(now_ms: int, offset: str) -> int:
+    """The next day's 9:00 in a zone (Unix ms)."""
+    if not re.fullmatch(r"-?\d{1,3}", offset) or abs(int(offset)) > _MAX_OFFSET:
+        raise invalid("until", "a time zone's offset must be a number of minutes")
+    shift = int(offset) * MINUTE_MS
+    return ((now_ms - shift) // DAY_MS + 1) * DAY_MS + 9 * HOUR_MS + shift
+
+
 def _snooze(kind: str, count: str, now_ms: int) -> IgnoreUntil | None:
-    """The condition that ends the snooze; None to ignore the issue forever."""
+    """The condition that ends the snooze; None to ignore the issue forever.
+
+    With `morning`, the number is the offset of the reader's zone from UTC in minutes, as `Date.getTimezoneOffset` has it.
+    """
+    if kind == "morning":
+        return IgnoreUntil(time=iso(_next_morning(now_ms, count)))
     if kind not in {"hours", "events", "users"}:
         return None
     if not (count.isascii() and count.isdecimal() and 1 <= len(count) <= 9 and int(count)):

@@ -1,7 +1,9 @@
-"""An issue and one of its events."""
+"""An issue and one of its events; with a query, the events that match it."""
 
 import asyncio
+from functools import partial
 from typing import Any
+from urllib.parse import urlencode
 
 import msgspec
 from aiohttp import web
@@ -9,13 +11,17 @@ from aiohttp import web
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import not_found
 from dashboard.http.inputs import read_event, read_issue
+from dashboard.pages.list_parameters import read_parameters, syntax_problem
 from dashboard.pages.render import page
 from dashboard.projects import find_project
-from dashboard.view.activity import describe
+from dashboard.time_ranges import life_range
+from dashboard.view.activity import describe, marks_of
+from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
 from dashboard.view.charts import events_chart
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import tag_query
-from storage.answers import EventDetail
+from schemas.times import parse_iso
+from storage.answers import EventDetail, Issue, Series
 from storage.errors import DamagedPayload, NotFound
 from storage.reader.count_calls import GetIssueStats
 from storage.reader.event_detail import GetIssueEvent
@@ -32,12 +38,14 @@ async def show(request: web.Request) -> web.Response:
     state = state_of(request)
     issue_id = read_issue(request.match_info["issue"])
     event_id = read_event(request.match_info.get("event", "latest"))
+    parameters = read_parameters(request, state.dependencies.now_ms())
+    problem = syntax_problem(parameters.query)
+    query = parameters.query.strip() if problem is None else ""
     reader = state.dependencies.reader
-    issue, (detail, is_damaged), facets, series, changes, similar = await asyncio.gather(
-        reader.read(GetIssue(issue_id)),
-        _event(state, issue_id, event_id),
-        reader.read(CountIssueTags(issue_id)),
-        reader.read(GetIssueStats(issue_id)),
+    (issue, series), (detail, is_damaged), facets, changes, similar = await asyncio.gather(
+        _issue_and_series(state, issue_id, query),
+        _event(state, issue_id, event_id, query),
+        reader.read(CountIssueTags(issue_id, query)),
         reader.read(ListActivity(issue_id, limit=MAX_CHANGES)),
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )
@@ -45,27 +53,57 @@ async def show(request: web.Request) -> web.Response:
     return page(
         request,
         "issue.html",
+        400 if problem is not None else 200,
         project=project,
         active="issues",
         issue=issue,
         detail=detail,
         event=_sections(detail) if detail is not None else None,
         facets=facets,
-        figure=events_chart(series),
+        query=query,
+        keep=f"?{urlencode({'query': query})}" if query else "",
+        problem=problem,
+        matching=sum(point.events for point in series.series),
+        figure=events_chart(series, marks_of(changes.activity)),
         changes=[describe(change, issue.id) for change in changes.activity],
+        narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
         similar=similar.similar,
         can_change=state.dependencies.changes is not None,
-        is_pending="pending" in request.query,
+        ignored=ignored(issue.ignore_until),
+        notice=_notice(request, issue),
         is_damaged=is_damaged,
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )
 
 
-async def _event(state: State, issue: str, event: str) -> tuple[EventDetail | None, bool]:
-    """The event and whether its payload is damaged; no event if all events of the issue have expired."""
+def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
+    """What was done just now; a change that wasn't confirmed in time counts as done once the issue shows it."""
+    done = request.query.get("done", "")
+    change, was = done or request.query.get("pending", ""), request.query.get("was", "")
+    return change_notice(change, was, issue, is_confirmed=bool(done))
+
+
+async def _issue_and_series(state: State, issue_id: str, query: str) -> tuple[Issue, Series]:
+    """The issue, and its matching events over its life."""
+    reader = state.dependencies.reader
+    issue = await reader.read(GetIssue(issue_id))
+    first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
+    span = life_range(first, last, state.dependencies.now_ms())
+    series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
+    return issue, await reader.read(series)
+
+
+def _narrowed(issue: str, query: str, term: str) -> str:
+    """The address of the issue's events that match a further term of the query language."""
+    both = query if term in query.split() else f"{query} {term}".strip()
+    return f"/issues/{issue}?{urlencode({'query': both})}"
+
+
+async def _event(state: State, issue: str, event: str, query: str) -> tuple[EventDetail | None, bool]:
+    """The event and whether its payload is damaged; no event if all of the issue have expired, or none matches."""
     try:
-        return await state.dependencies.reader.read(GetIssueEvent(issue, event)), False
+        return await state.dependencies.reader.read(GetIssueEvent(issue, event, query)), False
     except DamagedPayload as error:
         state.metrics.damaged_payloads.inc()
         return error.detail, True

@@ -1,13 +1,20 @@
 """The list of a project's issues."""
 
 import asyncio
+from urllib.parse import urlencode
 
 from aiohttp import web
 
 from dashboard import query_warnings
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk
-from dashboard.pages.list_parameters import ListParameters, read_parameters, syntax_problem, unknown_keys
+from dashboard.pages.list_parameters import (
+    PLAIN_STATE,
+    ListParameters,
+    read_parameters,
+    syntax_problem,
+    unknown_keys,
+)
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.views import current_view, query_to_save, view_link
@@ -15,10 +22,11 @@ from dashboard.projects import project_of
 from dashboard.time_ranges import DURATIONS
 from dashboard.view.charts import events_chart
 from dashboard.view.filters import TABS
+from query.tree import STATES
 from schemas.projects import Project
 from storage.answers import IssuePage, KeyWarning
 from storage.errors import BadQuery, NotFound, QueryTooExpensive
-from storage.reader.completion import CompleteField
+from storage.reader.completion import SUGGESTED, CompleteField
 from storage.reader.count_calls import GetProjectStats
 from storage.reader.event_detail import GetProjectEvent
 from storage.reader.issue_list import ListIssues
@@ -29,7 +37,7 @@ PAGE_SIZE = 25
 async def show(request: web.Request) -> web.Response:
     """The issues that match the parameters, or onboarding if the project has no events."""
     state, project = state_of(request), project_of(request)
-    parameters = read_parameters(request, state.dependencies.now_ms())
+    parameters = read_parameters(request, state.dependencies.now_ms(), PLAIN_STATE)
     problem = syntax_problem(parameters.query)
     error = problem.message if problem is not None else ""
     issues, figure = IssuePage([], None), None
@@ -50,6 +58,7 @@ async def show(request: web.Request) -> web.Response:
         return page(
             request, "onboarding.html", project=project, active="issues", **first_steps(request, project)
         )
+    undo, undo_issues, merged_into = bulk.undo_of(request.query.get("done", ""), request.query.get("was", ""))
     environments = await state.dependencies.reader.read(CompleteField(project.number, "environment"))
     return page(
         request,
@@ -65,8 +74,14 @@ async def show(request: web.Request) -> web.Response:
         unknown_keys=unknown_keys(parameters, warnings),
         durations=DURATIONS,
         note=bulk.result_message(request.query.get("done", ""), request.query.get("count", "")),
+        suggested=" ".join(SUGGESTED),
+        states=" ".join(STATES),
+        undo=undo,
+        undo_issues=undo_issues,
+        merged_into=merged_into,
         is_pending="pending" in request.query,
         can_change=state.dependencies.changes is not None,
+        keep=f"?{urlencode({'query': parameters.of_events})}" if parameters.of_events else "",
         tabs={"": "All"} | TABS,
         view=current_view(project, parameters),
         view_link=view_link,

@@ -16,10 +16,14 @@ from schemas.errors import QueryError
 from storage.answers import KeyWarning, Sort
 
 SORTS: Final = get_args(Sort)
+PLAIN_STATE: Final = "open"
+PLAIN_SORT: Final = "firstSeen"
+"""The issue list of a link that says neither: what is open, and new first."""
+ALL_STATES: Final = "all"
 
 
 class ListParameters(Struct, frozen=True):
-    """Query box, environment, state, time range, sort order and page of a list."""
+    """Query box, environment, state, time range, sort order and page of a list; `plain_state` is that of a link without one."""
 
     query: str
     environment: str
@@ -27,6 +31,7 @@ class ListParameters(Struct, frozen=True):
     time_range: PageRange
     sort: Sort
     cursor: str | None
+    plain_state: str = ""
 
     @property
     def text(self) -> str:
@@ -37,9 +42,16 @@ class ListParameters(Struct, frozen=True):
         return " ".join(filter(None, terms))
 
     @property
+    def of_events(self) -> str:
+        """The part of the filter that an issue's page keeps: which of its events are meant; `is:open` says nothing of them."""
+        terms = [split_state(self.query)[1].strip()]
+        terms.append(field_query("environment", self.environment) if self.environment else "")
+        return " ".join(filter(None, terms))
+
+    @property
     def is_filtered(self) -> bool:
         """Whether anything besides the time range filters the list."""
-        return bool(self.query.strip() or self.environment or self.state)
+        return bool(self.query.strip() or self.environment or self.state != self.plain_state)
 
     @property
     def tab(self) -> str:
@@ -47,15 +59,15 @@ class ListParameters(Struct, frozen=True):
         return self.state or split_state(self.query)[0]
 
     def tab_link(self, state: str) -> str:
-        return self.link(state=state, query=split_state(self.query)[1])
+        return self.link(state=state or ALL_STATES, query=split_state(self.query)[1])
 
     def link(self, **changes: str) -> str:
         """Query string of this list with changes; it starts at the first page unless `cursor` is given."""
         parameters = {
             "query": self.query,
             "environment": self.environment,
-            "state": self.state,
-            "sort": "" if self.sort == "lastSeen" else self.sort,
+            "state": "" if self.state == self.plain_state else self.state or ALL_STATES,
+            "sort": "" if self.sort == PLAIN_SORT else self.sort,
             **self.time_range.parameters,
         }
         return "?" + urlencode({key: value for key, value in (parameters | changes).items() if value})
@@ -98,18 +110,21 @@ def syntax_problem(query: str) -> SyntaxProblem | None:
     return None
 
 
-def read_parameters(request: web.Request, now_ms: int) -> ListParameters:
-    """The parameters of a list page. Raises HttpError."""
+def read_parameters(request: web.Request, now_ms: int, plain_state: str = "") -> ListParameters:
+    """The parameters of a list page; a query that names states is about these alone. Raises HttpError."""
     fields = dict(request.query)
     for name, value in fields.items():
         if not is_text(value):
             raise invalid(name, "must be text")
-    sort, state = fields.get("sort", "lastSeen"), fields.get("state", "")
+    sort, query = fields.get("sort", PLAIN_SORT), fields.get("query", "")
+    plain_state = "" if "is:" in query else plain_state
+    state = fields.get("state", plain_state)
     return ListParameters(
-        query=fields.get("query", ""),
+        query=query,
         environment=fields.get("environment", ""),
         state=state if state in STATES else "",
         time_range=read_page_range(fields, now_ms),
-        sort=sort if sort in SORTS else "lastSeen",  # type: ignore[arg-type]
+        sort=sort if sort in SORTS else PLAIN_SORT,  # type: ignore[arg-type]
         cursor=fields.get("cursor") or None,
+        plain_state=plain_state,
     )

@@ -11,7 +11,7 @@ from aiohttp import web
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import HttpError
-from dashboard.view import charts, text, times
+from dashboard.view import charts, filters, text, times
 from storage.reader.partial import is_partial
 
 TITLES = {
@@ -25,6 +25,18 @@ TITLES = {
     500: "Something went wrong",
     503: "Temporarily unavailable",
 }
+
+
+FACT_FIELDS = {
+    "Release": "release",
+    "Environment": "environment",
+    "Platform": "platform",
+    "SDK": "sdk",
+    "Id": "user",
+    "Model": "model",
+    "Locale": "locale",
+}
+"""Labels of an event's facts that a query can ask for, and the fields of the language."""
 
 
 @cache
@@ -45,12 +57,16 @@ def environment() -> jinja2.Environment:
         "plural": text.plural,
         "ago": times.ago,
         "exact": times.exact,
+        "at": times.at,
+        "is_recent": times.is_recent,
     }
     templates.globals |= {
         "static": static,
         "sparkline": charts.sparkline,
         "share": charts.share,
         "percent": charts.percent,
+        "field_query": filters.field_query,
+        "fields": FACT_FIELDS,
     }
     return templates
 

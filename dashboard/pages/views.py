@@ -9,7 +9,7 @@ from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_view
 from dashboard.http.responses import redirect
-from dashboard.pages.list_parameters import ListParameters
+from dashboard.pages.list_parameters import ALL_STATES, PLAIN_SORT, ListParameters
 from dashboard.projects import project_of
 from dashboard.saved_views import add, change, remove
 from dashboard.time_ranges import range_parameters
@@ -29,7 +29,11 @@ def current_view(project: Project, parameters: ListParameters) -> SavedView | No
 
 def view_link(view: SavedView) -> str:
     """The query string for the list of a view."""
-    fields = {"query": view.query, "sort": "" if view.sort == "lastSeen" else view.sort}
+    fields = {
+        "query": view.query,
+        "sort": "" if view.sort == PLAIN_SORT else view.sort,
+        "state": "" if "is:" in view.query else ALL_STATES,
+    }
     return "?" + urlencode(
         {name: value for name, value in (fields | range_parameters(view.range)).items() if value}
     )

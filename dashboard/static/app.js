@@ -11,6 +11,66 @@ document.addEventListener("click", (event) => {
   if (button) copy(button);
 });
 
+// A change shows at once as "Saving…" in place, then as what the server says of it.
+document.addEventListener("submit", async (event) => {
+  const form = event.target.closest('main form.change[action^="/issues/"]');
+  if (!form) return;
+  event.preventDefault();
+  const button = event.submitter;
+  const body = new URLSearchParams(new FormData(form, button));
+  form.classList.add("saving");
+  if (button) { button.dataset.label = button.textContent; button.textContent = "Saving…"; button.disabled = true; }
+  let problem = "No answer from the server: it is not known whether your change was made. Reload the page to see.";
+  try {
+    const response = await fetch(form.action, { method: "POST", body });
+    if (response.ok) return await show(response);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    problem = [...page.querySelectorAll("#main h1, #main p, #main li")].map((part) => part.textContent.trim()).join(" ");
+  } catch { /* the sentence above */ }
+  form.classList.remove("saving");
+  if (button) { button.textContent = button.dataset.label; button.disabled = false; }
+  tell(problem);
+});
+
+// Puts the answer's page in the place of this one.
+async function show(response) {
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  document.getElementById("main").replaceWith(page.getElementById("main"));
+  document.title = page.title;
+  history.replaceState(null, "", response.url);
+  prepare();
+  document.querySelector("main .notice")?.scrollIntoView({ block: "nearest" });
+}
+
+function tell(text) {
+  const notice = document.createElement("div");
+  notice.className = "notice bad";
+  notice.setAttribute("role", "alert");
+  notice.textContent = text;
+  document.getElementById("main").prepend(notice);
+}
+
+let looks = 0;
+
+// What depends on the reader: times in their zone, with UTC beside; their next morning; changes that are still pending.
+function prepare() {
+  const zone = { dateStyle: "medium", timeStyle: "medium" };
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const local = new Date(time.dateTime).toLocaleString(undefined, zone);
+    if (time.dataset.exact === undefined) time.title = `${local} · ${time.title}`;
+    else time.textContent = local;
+  }
+  for (const button of document.querySelectorAll("[data-morning]")) {
+    button.value = `morning ${new Date().getTimezoneOffset()}`;
+    button.querySelector(".utc").remove();
+  }
+  if (document.querySelector("[data-pending]") && looks++ < 15) setTimeout(async () => {
+    if (!document.querySelector("[data-pending]")) return;
+    try { await show(await fetch(location.href)); } catch { /* the notice stays */ }
+  }, 2000);
+}
+prepare();
+
 async function copy(button) {
   const source = document.getElementById(button.dataset.copy);
   const label = button.textContent;
@@ -39,6 +99,13 @@ document.addEventListener("keydown", (event) => {
     query.focus();
     query.select();
   }
+  if (event.key === "?") {
+    const help = document.querySelector("details.more");
+    if (help) { help.open = true; help.scrollIntoView({ block: "center" }); }
+  }
+  if (event.key === "x") document.activeElement?.closest?.("tr")?.querySelector('input[name="issue"]')?.click();
+  const action = { r: "resolve", i: "ignore" }[event.key];
+  if (action && document.querySelector('input[name="issue"]:checked')) document.querySelector(`#bulk button[value="${action}"]`).click();
   const step = { j: 1, k: -1 }[event.key];
   if (step && !select(step)) document.querySelector(`nav[aria-label="Events"] a[rel="${step > 0 ? "next" : "prev"}"]`)?.click();
 });
@@ -71,6 +138,72 @@ if (bulk) {
   all.addEventListener("change", () => { for (const box of checkboxes) box.checked = all.checked; update(); });
   for (const box of checkboxes) box.addEventListener("change", update);
   addEventListener("pageshow", update);
+}
+
+// Suggests keys, and values of a key, for the term before the caret.
+const box = document.querySelector("input[data-suggest]");
+if (box) {
+  const list = document.createElement("ul");
+  Object.assign(list, { id: "suggestions", className: "suggestions", hidden: true });
+  list.setAttribute("role", "listbox");
+  list.setAttribute("aria-label", "Suggestions");
+  box.after(list);
+  let asked = 0, chosen = -1, term = null;
+
+  const close = () => { list.hidden = true; chosen = -1; box.setAttribute("aria-expanded", "false"); box.removeAttribute("aria-activedescendant"); };
+  const current = () => {
+    const before = box.value.slice(0, box.selectionStart);
+    const found = /(?:^|[\s(])-?(?:([A-Za-z_][\w.-]*):)?([^\s():"\[\]]*)$/.exec(before);
+    return found && { key: found[1], prefix: found[2], start: before.length - found[2].length, end: box.selectionStart };
+  };
+  const suggest = async () => {
+    term = current();
+    if (!term || (!term.key && !term.prefix)) return close();
+    const number = ++asked;
+    await new Promise((resume) => setTimeout(resume, 120));
+    if (number !== asked) return;
+    const path = !term.key ? "keys" : `${box.dataset.fields.split(" ").includes(term.key) ? "fields" : "tags"}/${encodeURIComponent(term.key)}/values`;
+    let found = { values: term.key === "is" ? box.dataset.states.split(" ").filter((state) => state.startsWith(term.prefix)) : [] };
+    if (term.key !== "is") try {
+      const answer = await fetch(`${box.dataset.suggest}/${path}?prefix=${encodeURIComponent(term.prefix)}`);
+      if (answer.ok) found = await answer.json();
+    } catch { /* without suggestions */ }
+    if (number !== asked || document.activeElement !== box) return;
+    const texts = (found.keys ?? found.values ?? []).slice(0, 8).map((one) => one.value ?? one).filter((text) => text !== term.prefix);
+    list.replaceChildren(...texts.map((text, index) => {
+      const item = document.createElement("li");
+      item.id = `suggestion-${index}`;
+      item.setAttribute("role", "option");
+      item.textContent = text;
+      item.addEventListener("pointerdown", (event) => { event.preventDefault(); choose(text); });
+      return item;
+    }));
+    chosen = -1;
+    list.hidden = !texts.length;
+    box.setAttribute("aria-expanded", String(!list.hidden));
+  };
+  const choose = (text) => {
+    const written = term.key ? (/^[\w./@+-]+$/.test(text) ? text : `"${text.replace(/["\\*]/g, "\\$&")}"`) : `${text}:`;
+    box.setRangeText(written, term.start, term.end, "end");
+    close();
+    box.focus();
+    if (!term.key) suggest();
+  };
+  box.addEventListener("input", suggest);
+  box.addEventListener("blur", close);
+  box.addEventListener("keydown", (event) => {
+    if (list.hidden) return;
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      chosen = (chosen + step + list.children.length) % list.children.length;
+      [...list.children].forEach((item, index) => item.setAttribute("aria-selected", String(index === chosen)));
+      box.setAttribute("aria-activedescendant", `suggestion-${chosen}`);
+    } else if (event.key === "Enter" && chosen >= 0) {
+      event.preventDefault();
+      choose(list.children[chosen].textContent);
+    } else if (event.key === "Escape") close();
+  });
 }
 
 const waiting = document.querySelector("[data-wait-for-events]");

@@ -1,13 +1,15 @@
 """An issue's activity as sentences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
 
+from dashboard.view.charts import Mark
 from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
+from schemas.times import parse_iso
 from storage.answers import ActivityRow
 
 _MAX_LISTED = 10
@@ -32,6 +34,16 @@ class ActivityLine(Struct, frozen=True):
     at: str
     text: str
     merged_issue: str
+
+
+MARKED: Final = frozenset({"regressed", "resolved", "reopened", "merged", "unmerged"})
+"""Changes that a chart shows at their time."""
+
+
+def marks_of(rows: Sequence[ActivityRow]) -> list[Mark]:
+    """The changes of an issue that explain its chart."""
+    lines = [(describe(row, row.issue_id), row.kind) for row in rows if row.kind in MARKED]
+    return [Mark(parse_iso(line.at), f"{line.title} {line.text}".strip(), kind) for line, kind in lines]
 
 
 def describe(row: ActivityRow, issue: str) -> ActivityLine:

@@ -1,10 +1,12 @@
 """Charts as inline SVG, styled by classes: the content security policy forbids inline styles."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Final, get_args
 
 from markupsafe import Markup
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dashboard.view.text import plural
 from schemas.issues import Refusal
@@ -17,6 +19,14 @@ CHART_WIDTH: Final = 720
 CHART_HEIGHT: Final = 120
 REFUSED: Final = (*get_args(Refusal), "deadLettered")
 _FORMATS: Final[dict[str, str]] = {"minute": "%b %-d, %H:%M", "hour": "%b %-d, %H:%M", "day": "%b %-d"}
+
+
+class Mark(Struct, frozen=True):
+    """Something that happened at a time (Unix ms), and its CSS class."""
+
+    at: int
+    label: str
+    kind: str
 
 
 class Bar(Struct, frozen=True):
@@ -49,12 +59,21 @@ def sparkline(values: Sequence[int]) -> Markup:
     ).format(SPARK_WIDTH, SPARK_HEIGHT, f"Trend: {', '.join(str(v) for v in values)}", bars)
 
 
-def chart(bars: Sequence[Bar], description: str) -> Markup:
-    """Bars over time with grid lines; `description` is the chart in a sentence for screen readers."""
+def chart(bars: Sequence[Bar], description: str, lines: Sequence[tuple[int, Mark]] = ()) -> Markup:
+    """Bars over time with grid lines; `description` is the chart in a sentence for screen readers.
+
+    `lines` are marks at the bar of a number.
+    """
     peak = max((bar.total for bar in bars), default=0) or 1
     step = CHART_WIDTH / max(1, len(bars))
     gap = min(14.0, step * 0.3)
     shapes = Markup().join(_bar(bar, i * step + gap / 2, step - gap, peak) for i, bar in enumerate(bars))
+    shapes += Markup().join(
+        Markup('<line class="mark {}" x1="{x}" x2="{x}" y1="0" y2="{}"><title>{}</title></line>').format(
+            mark.kind, CHART_HEIGHT, mark.label, x=f"{(number + 0.5) * step:.1f}"
+        )
+        for number, mark in lines
+    )
     return Markup(
         '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{description}" preserveAspectRatio="none">'
         '<line class="grid" x1="0" x2="{w}" y1="0.5" y2="0.5"/><line class="grid" x1="0" x2="{w}" y1="{mid}" y2="{mid}"/>'
@@ -119,16 +138,18 @@ def _sentence(values: Sequence[int], times: Sequence[str]) -> str:
 
 
 class Figure(Struct, frozen=True):
-    """A chart, the labels under its ends, and its highest value."""
+    """A chart, the labels under its ends, its highest value, and what its marks say."""
 
     drawing: Markup
     first: str
     last: str
     peak: int
+    interval: str = ""
+    marks: tuple[str, ...] = ()
 
 
-def events_chart(series: Series) -> Figure:
-    """Events over time."""
+def events_chart(series: Series, marks: Sequence[Mark] = ()) -> Figure:
+    """Events over time, with the marks that are in its range."""
     labels = [_label(point.time, series.interval) for point in series.series]
     values = [point.events for point in series.series]
     bars = [
@@ -138,7 +159,13 @@ def events_chart(series: Series) -> Figure:
         )
         for label, point in zip(labels, series.series, strict=True)
     ]
-    return _figure(bars, labels, _sentence(values, labels))
+    starts = [parse_iso(point.time) for point in series.series]
+    # The last interval is as long as that before it.
+    end = 2 * starts[-1] - starts[-2] if len(starts) > 1 else 0
+    lines = [(bisect_right(starts, mark.at) - 1, mark) for mark in marks if starts[:1] <= [mark.at] < [end]]
+    figure = _figure(bars, labels, _sentence(values, labels), lines)
+    sentences = tuple(f"{labels[number]}: {mark.label}" for number, mark in reversed(lines))
+    return replace(figure, interval=series.interval, marks=sentences)
 
 
 def outcomes_chart(counts: Sequence[OutcomeCount], times: Sequence[str], interval: Interval) -> Figure:
@@ -159,10 +186,12 @@ def outcomes_chart(counts: Sequence[OutcomeCount], times: Sequence[str], interva
     return _figure(bars, labels, f"{accepted:,} accepted, {refused:,} refused")
 
 
-def _figure(bars: list[Bar], labels: list[str], description: str) -> Figure:
+def _figure(
+    bars: list[Bar], labels: list[str], description: str, lines: Sequence[tuple[int, Mark]] = ()
+) -> Figure:
     peak = max((bar.total for bar in bars), default=0)
     first, last = (labels[0], labels[-1]) if labels else ("", "")
-    return Figure(chart(bars, description), first, last, peak)
+    return Figure(chart(bars, description, lines), first, last, peak)
 
 
 def _label(time: str, interval: str) -> str:

@@ -4,12 +4,12 @@ from typing import Final
 
 from markupsafe import Markup
 
-from schemas.times import from_ms, iso, parse_iso
+from schemas.times import DAY_MS, from_ms, iso, parse_iso
 
 _UNITS: Final = (
     (365 * 86_400, "y"),
-    (30 * 86_400, "mo"),
-    (7 * 86_400, "wk"),
+    (60 * 86_400, "mo"),
+    (14 * 86_400, "wk"),
     (86_400, "d"),
     (3_600, "h"),
     (60, "min"),
@@ -17,18 +17,33 @@ _UNITS: Final = (
 )
 
 
+_SIZES: Final = {"mo": 30 * 86_400, "wk": 7 * 86_400}
+"""Units that are used from two of them on: "8 d" says more than "1 wk"."""
+
+
 def distance(milliseconds: int) -> str:
     """A duration in its largest unit: `3 h`."""
     seconds = abs(milliseconds) // 1000
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{seconds // size} {unit}"
+    for least, unit in _UNITS:
+        if seconds >= least:
+            return f"{seconds // _SIZES.get(unit, least)} {unit}"
     return "now"
 
 
 def exact(moment: str | int) -> str:
     """`2026-11-21 10:52:07 UTC`."""
     return from_ms(_ms(moment)).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def at(moment: str | int) -> Markup:
+    """The exact time as a `<time>` element, which a script shows in the reader's zone."""
+    text = exact(moment)
+    return Markup('<time datetime="{}" title="{}" data-exact>{}</time>').format(iso(_ms(moment)), text, text)
+
+
+def is_recent(moment: str | int, now_ms: int) -> bool:
+    """Whether it is within the last day: what first happened then is new."""
+    return now_ms - _ms(moment) < DAY_MS
 
 
 def ago(moment: str | int, now_ms: int) -> Markup:

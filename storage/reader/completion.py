@@ -32,6 +32,14 @@ _COLUMNS: Final = {
 }
 
 
+SUGGESTED: Final = (
+    *_DEPLOYMENT,
+    *ISSUE_FIELDS,
+    *(key for key in _COLUMNS if key not in {"user", "file", "function"}),
+)
+"""Fields whose values are few enough to be read while somebody types."""
+
+
 class CompleteTag(ReadCall[TagValues], frozen=True):
     """Values of a tag that start with the prefix, in the last 14 days."""
 
@@ -103,7 +111,8 @@ def field_values(question: Question, field: str, prefix: str) -> Sql:
     if field in _DEPLOYMENT:
         source = f"SELECT {field} AS v, n FROM issue_day_er WHERE {statement.project} AND {_days(statement)}"
     elif field in ISSUE_FIELDS:
-        source = f"SELECT {field} AS v, 1 AS n FROM {statement.issues}"
+        column = {"firstRelease": "first_release"}.get(field, field)
+        source = f"SELECT {column} AS v, 1 AS n FROM {statement.issues}"
     elif field in _COLUMNS:
         source = (
             f"SELECT {_COLUMNS[field]} AS v, 1 AS n FROM events WHERE {statement.project}"

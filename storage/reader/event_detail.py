@@ -37,27 +37,28 @@ class _EventIssue(Struct, frozen=True):
 
 
 class GetIssueEvent(ReadCall[EventDetail], frozen=True):
-    """An event of an issue by its id, or `latest`, or `oldest`."""
+    """An event of an issue by its id, or `latest`, or `oldest`; these two and the neighbours are among the events that match the query."""
 
     issue: str
     event: str
+    query: str = ""
 
     async def answer(self, session: Session) -> EventDetail:
         """The event with its issue, and the previous and next event."""
         if self.event in _NEWEST:
             issue_ref = await session.issue_ref(self.issue)
-            question = session.question_ever(issue_ref.project_id)
+            question = session.question_ever(issue_ref.project_id, self.query)
             stored = await _newest_or_oldest(session, question, issue_ref, _NEWEST[self.event])
             return await _complete(session, question, stored, _event_issue(issue_ref), None)
         number = event_number(self.event)
         project = session.projects.get(issue_number(self.issue))
         if project is None:
             issue_ref = await session.issue_ref(self.issue)
-            question = session.question_ever(issue_ref.project_id)
+            question = session.question_ever(issue_ref.project_id, self.query)
             payload = await _payload(session, question, number)
         else:
             # The payload is found by project and id, concurrently with the issue.
-            question = session.question_ever(project)
+            question = session.question_ever(project, self.query)
             issue_ref, payload = await asyncio.gather(
                 session.issue_ref(self.issue), _payload(session, question, number)
             )

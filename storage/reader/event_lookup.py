@@ -45,12 +45,12 @@ def event_by_id(question: Question, event: int, time: int | None) -> Sql:
 def newest_or_oldest(
     question: Question, fingerprints: Sequence[int] | None, newest: bool, bound: int | None = None
 ) -> Sql:
-    """`HEADER` of the newest or the oldest event of some fingerprints, or of the project.
+    """`HEADER` of the newest or the oldest event of some fingerprints, or of the project, that matches the query.
 
     Only events from `bound` (Unix ms) on are read, or up to it for the oldest; there may be none.
     """
     statement = question.statement()
-    conditions = [statement.project]
+    conditions = [statement.project, statement.event]
     if fingerprints is not None:
         conditions.append(statement.of_fingerprints(fingerprints))
     else:
@@ -67,7 +67,7 @@ def newest_or_oldest(
 
 
 def nearby(question: Question, fingerprints: Sequence[int], event: EventHeader, near: Range) -> Sql:
-    """One row: ids of the previous and next event in a range (or None), and a list with `ATTRIBUTES` of the event if it has a fingerprint.
+    """One row: ids of the previous and next event in a range (or None) that match the query, and a list with `ATTRIBUTES` of the event if it has a fingerprint.
 
     All events of the range are read, so it should be short.
     """
@@ -77,16 +77,17 @@ def nearby(question: Question, fingerprints: Sequence[int], event: EventHeader, 
     # Not `(ts, id) = at`: over several servers that is written in two ways, and its column not found.
     # One pass takes half the time of two that each stop at the first row: planning dominates short statements.
     return statement.ready(
-        f"SELECT argMaxOrNullIf(id, (ts, id), (ts, id) < {at}), argMinOrNullIf(id, (ts, id), (ts, id) > {at}),"
+        f"SELECT argMaxOrNullIf(id, (ts, id), (ts, id) < {at} AND {statement.event}),"
+        f" argMinOrNullIf(id, (ts, id), (ts, id) > {at} AND {statement.event}),"
         f" groupArrayIf(({ATTRIBUTES}), ts = {ts} AND id = {number}) FROM events"
         f" WHERE {statement.project} AND {statement.of_fingerprints(fingerprints)} AND {statement.within('ts', near)}"
     )
 
 
 def neighbours(question: Question, fingerprints: Sequence[int], event: EventHeader) -> Sql:
-    """-1 with the id of the previous event, 1 with the id of the next, among all events of some fingerprints."""
+    """-1 with the id of the previous event, 1 with the id of the next, among the events of some fingerprints that match the query."""
     statement = question.statement()
-    of = f"{statement.project} AND {statement.of_fingerprints(fingerprints)}"
+    of = f"{statement.project} AND {statement.of_fingerprints(fingerprints)} AND {statement.event}"
     sides = (
         f"(SELECT {side} AS side, id FROM events WHERE {of} AND {beside(statement, sign, event.time, event.id)}"
         f" ORDER BY ts {order}, id {order} LIMIT 1)"

@@ -117,6 +117,7 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
         status=row.status,
         regressed=bool(row.regressed),
         assignee=row.assignee,
+        first_release=row.first_release,
         first_seen=row.first_seen,
         last_seen=row.last_seen,
         events=row.events,

@@ -39,7 +39,12 @@ _SNOOZE_END: Final = "parseDateTime64BestEffortOrZero(JSONExtractString(ignore_u
 STATUS: Final = f"if(status = 'ignored' AND JSONHas(ignore_until, 'time') AND {_SNOOZE_END} <= now64(3, 'UTC'), 'open', status)"
 """The column `status` of `issues`. A timed snooze ends on read; the record itself changes with the next event."""
 
-_COLUMNS: Final = {"osVersion": "os_version", "user": "user_id", "type": "error_type"}
+_COLUMNS: Final = {
+    "osVersion": "os_version",
+    "user": "user_id",
+    "type": "error_type",
+    "firstRelease": "first_release",
+}
 _ARRAYS: Final = {"file": "files", "function": "functions"}
 _ISSUE_COLUMNS: Final = {
     "firstSeen": "first_seen",
@@ -138,7 +143,6 @@ def issue_condition(query: Query, scope: SqlScope) -> str:
         case Compare(key, op):
             return f"({_ISSUE_COLUMNS[key]} {op} {_value(query, scope)})"
         case Filter() | Has():
-            # Columns and keys have the same names.
             return _leaf(query, scope)
         case _:
             raise ValueError(f"{type(query).__name__} is no condition on an issue")

@@ -39,14 +39,14 @@ def test_several_issues_are_changed_together(browser: Browser, address: str, jav
     with watched_page(browser, javascript=javascript) as watched:
         page = watched.page
         sign_in(page, address)
-        page.goto(f"{address}{LIST}?query=type:TypeError&sort=events")
+        page.goto(f"{address}{LIST}?query=type:TypeError&sort=events&state=all")
         controls = page.get_by_role("form", name="Change the selected issues")
         assert controls.is_visible() is not javascript
         picks = page.locator('tbody input[name="issue"]')
         picks.nth(0).check()
         picks.nth(2).check()
-        page.get_by_role("button", name="Ignore", exact=True).click()
-        expect(page.get_by_role("status")).to_have_text("2 issues ignored.")
+        page.get_by_role("button", name="Ignore until reopened").click()
+        expect(page.get_by_role("status")).to_contain_text("2 issues ignored.")
         expect(page.locator(".issues .badge.ignored")).to_have_count(2)
         assert page.locator("#query").input_value() == "type:TypeError"
         picks.nth(0).check()
@@ -69,7 +69,9 @@ def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) 
         expect(page.locator("[data-selected]")).to_have_text("24 selected:")
         page.get_by_label("Select all issues on this page").check()
         page.get_by_role("button", name="Resolve", exact=True).click()
-        expect(page.get_by_role("status")).to_have_text("25 issues resolved.")
+        expect(page.get_by_role("status")).to_contain_text("25 issues resolved.")
+        page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_role("status")).to_contain_text("25 issues reopened.")
         assert watched.violations() + watched.complaints == []
 
 

@@ -1,5 +1,6 @@
 """The pages in a real browser: nothing is logged as wrong, nothing runs that was sent, everyone can read them."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -89,7 +90,7 @@ def test_a_person_goes_from_the_sign_in_to_the_previous_event(browser: Browser, 
         page.fill("#password", PASSWORD)
         page.keyboard.press("Enter")
         expect(page).to_have_url(f"{address}{ISSUE}")
-        expect(page.get_by_role("heading", level=1)).to_have_text("CheckoutError")
+        expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("payment was not taken"))
         latest = page.locator(".event-id").inner_text()
         page.get_by_role("link", name="‹ Previous").click()
         expect(page.locator(".event-id")).not_to_have_text(latest)
@@ -103,7 +104,13 @@ def test_a_person_goes_from_the_sign_in_to_the_previous_event(browser: Browser, 
         page.keyboard.type('feature:checkout "in time"')
         page.keyboard.press("Enter")
         expect(page.locator(".issues tbody tr")).to_have_count(1)
-        page.get_by_role("link", name="CheckoutError").click()
+        page.get_by_role("link", name="payment was not taken").click()
+        # The query stays with the issue.
+        expect(page).to_have_url(re.compile(f"^{address}{ISSUE}\\?query=feature"))
+        expect(page.get_by_role("status")).to_contain_text("of this issue match")
+        page.get_by_role("link", name="‹ Previous").click()
+        expect(page).to_have_url(re.compile("query=feature"))
+        page.get_by_role("link", name="All events of this issue").click()
         expect(page).to_have_url(f"{address}{ISSUE}")
         assert watched.complaints == []
 
@@ -141,7 +148,7 @@ def test_pages_read_without_javascript(browser: Browser, address: str, session: 
     with watched_page(browser, javascript=False, session=session) as watched:
         page = watched.page
         page.goto(f"{address}/projects/{FULL}/issues?query=type:CheckoutError")
-        page.get_by_role("link", name="CheckoutError").click()
+        page.get_by_role("link", name="payment was not taken").click()
         expect(page.get_by_text("payment was not taken").first).to_be_visible()
         page.get_by_text("3 frames from libraries and the runtime").click()
         expect(page.get_by_text("invokeGuardedCallback")).to_be_visible()

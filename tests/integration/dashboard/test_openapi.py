@@ -33,6 +33,7 @@ PATHS = {
     "issue": issue_of(SHOWCASE),
     "event": "latest",
     "key": "tier",
+    "field": "release",
     "token": "none",
     "view": "none",
 }

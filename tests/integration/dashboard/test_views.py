@@ -93,19 +93,19 @@ def tab_of(html: str) -> str:
 async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site: StoredSite) -> None:
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
-    html = await (await site.client.get(f"{listed}?state=open&sort=users&range=7d")).text()
+    html = await (await site.client.get(f"{listed}?state=regressed&sort=users&range=7d")).text()
     fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', html))
     parameters = {name: fields[name] for name in ("query", "sort", "range")}
-    assert parameters == {"query": "is:open", "sort": "users", "range": "7d"}
+    assert parameters == {"query": "is:regressed", "sort": "users", "range": "7d"}
     await post(site, f"/projects/{site.project.id}/views", name="Mine", **parameters)
     # From a list in another order and range.
     html = await (await site.client.get(f"{listed}?sort=events&range=24h")).text()
     match = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', html)
     assert match is not None
-    assert parse_qs(unescape(match[1])[1:]) == {"query": ["is:open"], "sort": ["users"], "range": ["7d"]}
+    assert parse_qs(unescape(match[1])[1:]) == {"query": ["is:regressed"], "sort": ["users"], "range": ["7d"]}
     html = await (await site.client.get(listed + unescape(match[1]))).text()
     assert re.search(r'aria-current="true"><bdi>Mine</bdi>', html)
-    assert tab_of(html) == "Open"
+    assert tab_of(html) == "Regressed"
 
 
 @pytest.mark.parametrize(

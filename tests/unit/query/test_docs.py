@@ -38,6 +38,7 @@ def example() -> EventView:
     issue = IssueView(
         status="open",
         regressed=True,
+        first_release="shop@1.2.0+7",
         first_seen=parse_iso("2026-01-02T00:00:00Z"),
         last_seen=at,
         events=120,

@@ -117,6 +117,7 @@ issues = st.builds(
     status=st.sampled_from(["open", "resolved", "ignored"]),
     regressed=st.booleans(),
     assignee=short,
+    first_release=short,
     first_seen=near,
     last_seen=near,
     events=st.integers(0, 5),

@@ -27,7 +27,13 @@ def names(operation: Operation) -> str:
 
 
 def path_of(operation: Operation, site: Site, **given: str) -> str:
-    values = {"project": site.project.id, "issue": issue_of(SHOWCASE), "event": "latest", "key": "tier"}
+    values = {
+        "project": site.project.id,
+        "issue": issue_of(SHOWCASE),
+        "event": "latest",
+        "key": "tier",
+        "field": "release",
+    }
     values |= {"token": site.project.tokens[0].token, "view": "0000000000000001"} | given
     return API + re.sub(r"\{(\w+)\}", lambda match: values[match[1]], operation.path)
 

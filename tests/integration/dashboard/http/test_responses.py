@@ -14,7 +14,7 @@ from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN
 
 READS = [operation for operation in OPERATIONS if operation.method == "GET"]
-PATHS = {"issue": issue_of(SHOWCASE), "event": "latest", "key": "tier"}
+PATHS = {"issue": issue_of(SHOWCASE), "event": "latest", "key": "tier", "field": "release"}
 
 
 def names(operation: Operation) -> str:

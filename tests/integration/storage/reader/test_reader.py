@@ -93,7 +93,7 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
         users=distinct_users(events),
         total_events=life.events,
         total_users=life.users,
-        first_release="shop@1.0.0+1",
+        first_release=life.first_release,
         last_release="shop@1.3.0+1",
         environments=["prod"],
         assignee=life.assignee or None,
@@ -178,6 +178,31 @@ async def test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest(
         assert walked[-1].previous_event_id is None
         assert await reader.read(GetIssueEvent(issue, "oldest")) == walked[-1]
         assert await reader.read(GetProjectEvent(world.project, walked[0].event_id)) == walked[0]
+
+
+@pytest.mark.parametrize("query", ["feature:cart", "is:open feature:cart", "-has:user"])
+async def test_a_walk_with_a_query_meets_the_events_that_match(
+    reader: Reader, world: World, query: str
+) -> None:
+    issue = hex64(issue_id(world.project, 20))
+    events = world.by_issue(world.found("", 0, None))[int(issue, 16)]
+    matching = [event for event in world.found(query.removeprefix("is:open "), 0, None) if event in events]
+    assert 0 < len(matching) < len(events)
+    detail = await reader.read(GetIssueEvent(issue, "latest", query))
+    for number, expected in enumerate(matching):
+        assert detail.event_id == str(expected.id)
+        assert detail.next_event_id == (str(matching[number - 1].id) if number else None)
+        if detail.previous_event_id is not None:
+            detail = await reader.read(GetIssueEvent(issue, detail.previous_event_id, query))
+    assert detail.previous_event_id is None
+    assert (await reader.read(GetIssueEvent(issue, "oldest", query))).event_id == str(matching[-1].id)
+    # One that doesn't match is shown, with its matching neighbours.
+    other = next(event for event in events if event not in matching)
+    detail = await reader.read(GetIssueEvent(issue, str(other.id), query))
+    before = [event for event in matching if event.view.timestamp < other.view.timestamp]
+    assert detail.previous_event_id == (str(before[0].id) if before else None)
+    with pytest.raises(NotFound):
+        await reader.read(GetIssueEvent(issue, "latest", "feature:nowhere"))
 
 
 async def test_a_sample_has_the_newest_events_whole(reader: Reader, world: World) -> None:

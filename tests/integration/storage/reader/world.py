@@ -121,6 +121,7 @@ def make(project: int, seed: int = 1, many: int = 700) -> World:
             status=chance.choice(["open", "open", "resolved", "ignored"]),
             regressed=chance.random() < 0.2,
             assignee="ann" if chance.random() < 0.3 else "",
+            first_release=min(found, key=lambda event: event.view.timestamp).view.release,
             first_seen=min(times),
             last_seen=max(times),
             events=len(found),
@@ -169,7 +170,7 @@ def insert(database: Client, world: World) -> None:
         rows.append([
             *(world.project, issue, fingerprints, newest.view.type, newest.view.message, "f", "javascript"),
             *(life.status, int(life.regressed), from_ms(life.first_seen), from_ms(life.last_seen)),
-            *(life.events, life.users, "shop@1.0.0+1", "shop@1.3.0+1", ["prod"]),
+            *(life.events, life.users, life.first_release, "shop@1.3.0+1", ["prod"]),
             *(life.assignee, "", '{"events":5}' if life.status == "ignored" else ""),
             *(["f", "src"], 0, 7),
         ])  # fmt: skip

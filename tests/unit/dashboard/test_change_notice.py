@@ -1,0 +1,101 @@
+"""What a page says after a change, and how it is undone."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
+from schemas.ids import hex64, issue_id
+from storage.answers import Issue
+
+OTHER = hex64(issue_id(11, 9))
+ISSUE = Issue(
+    id="a" * 16, project_id="11", error_type="E", message="m", culprit="", status="open", regressed=False,
+    platform="python", first_seen="2026-01-01T00:00:00.000Z", last_seen="2026-01-02T00:00:00.000Z", events=1, users=1,
+    total_events=1, total_users=1, first_release="", last_release="", environments=[], assignee=None, resolved_in=None,
+    ignore_until=None, fingerprints=[hex64(7)], trend=[],
+)  # fmt: skip
+
+
+def noticed(change: str, was: str = "", *, is_confirmed: bool = True, **fields: Any) -> ChangeNotice | None:
+    return change_notice(change, was, replace(ISSUE, **fields), is_confirmed=is_confirmed)
+
+
+@pytest.mark.parametrize(
+    ("change", "was", "fields", "text", "undo"),
+    [
+        ("resolve", "open", {"status": "resolved"}, "Resolved.", {"change": "reopen"}),
+        (
+            "resolve",
+            "ignored",
+            {"status": "resolved", "resolved_in": "next"},
+            "Resolved in the next release.",
+            {"change": "ignore"},
+        ),
+        ("resolve", "resolved", {"status": "resolved", "resolved_in": "a@1+1"}, "Resolved in a@1+1.", None),
+        (
+            "ignore",
+            "open",
+            {"status": "ignored", "ignore_until": {"events": 1000}},
+            "Ignored until 1,000 more events.",
+            {"change": "reopen"},
+        ),
+        ("reopen", "resolved", {}, "Reopened.", {"change": "resolve"}),
+        ("assign", "ann", {"assignee": "bob"}, "Assigned to bob.", {"change": "assign", "assignee": "ann"}),
+        ("assign", "bob", {"assignee": "bob"}, "Assigned to bob.", None),
+        ("assign", "ann", {}, "Assigned to nobody.", {"change": "assign", "assignee": "ann"}),
+        (
+            "merge",
+            OTHER,
+            {"fingerprints": [hex64(7), hex64(9)]},
+            f"Issue {OTHER} was merged into this one.",
+            {"change": "unmerge", "fingerprint": hex64(9)},
+        ),
+        (
+            "unmerge",
+            hex64(9),
+            {},
+            f"The events of {hex64(9)} are an issue of their own again.",
+            {"change": "merge", "other": OTHER},
+        ),
+        ("comment", "open", {}, "The comment is in the history.", None),
+    ],
+)
+def test_a_change_is_told_and_can_be_undone(
+    change: str, was: str, fields: dict[str, Any], text: str, undo: dict[str, str] | None
+) -> None:
+    assert noticed(change, was, **fields) == ChangeNotice(text, is_done=True, undo=undo)
+
+
+@pytest.mark.parametrize(
+    ("change", "was", "fields"),
+    [
+        ("resolve", "open", {}),
+        ("ignore", "open", {"status": "resolved"}),
+        ("merge", OTHER, {}),
+        ("merge", "<b>", {"fingerprints": [hex64(7), hex64(9)]}),
+        ("unmerge", hex64(9), {"fingerprints": [hex64(7), hex64(9)]}),
+    ],
+)
+def test_a_change_that_the_issue_does_not_show_is_pending(
+    change: str, was: str, fields: dict[str, Any]
+) -> None:
+    assert noticed(change, was, **fields) == ChangeNotice("", is_done=False)
+
+
+def test_what_the_issue_cannot_show_is_pending_until_it_is_confirmed() -> None:
+    for change in ("assign", "comment", "discard"):
+        assert noticed(change, is_confirmed=False) == ChangeNotice("", is_done=False)
+    assert noticed("resolve", "open", is_confirmed=False, status="resolved") is not None
+
+
+@pytest.mark.parametrize("change", ["", "explode", "<script>"])
+def test_an_unknown_change_says_nothing(change: str) -> None:
+    assert noticed(change) is None
+
+
+def test_how_long_an_issue_is_ignored() -> None:
+    assert ignored({"time": "2026-01-02T03:04:05.000Z"}) == "Ignored until 2026-01-02 03:04:05 UTC."
+    assert ignored({"users": 10}) == "Ignored until 10 more users."
+    assert ignored(None) == ignored({}) == "Ignored until somebody reopens it."
