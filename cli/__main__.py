@@ -13,31 +13,41 @@ from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from local.discovery import environment, overlaid
 
-COMMANDS = {
-    "up": "cli.up:up",
-    "demo": "cli.demo.command:demo",
-    "doctor": "cli.doctor.command:doctor",
-    "edge": "cli.edge:command",
-    "processors": "cli.processors:command",
-    "writer": "cli.writer:command",
-    "dashboard": "cli.dashboard:command",
-    "migrate": "cli.migrate:migrate",
-    "guest": "cli.guest.command:guest",
-    "projects": "cli.projects:projects",
-    "send": "cli.send.command:send",
-    "fingerprint": "cli.fingerprint:fingerprint",
-    "dead-letters": "cli.dead_letters:dead_letters",
-    "spool": "cli.spool:spool",
-    "rebuild": "cli.rebuild:rebuild",
-    "reconcile": "cli.reconcile:reconcile",
-    "topics": "cli.topics:topics",
-    "schemas": "cli.schema_registry:schemas",
-    "trace": "cli.trace.command:trace",
-    "issues": "cli.issues:issues",
-    "analysts": "cli.analysts:analysts",
-    "erase": "cli.erase:erase",
-    "dictionary": "cli.dictionary:dictionary",
+SECTIONS = {
+    "On this machine": {
+        "up": "cli.up:up",
+        "demo": "cli.demo.command:demo",
+        "doctor": "cli.doctor.command:doctor",
+        "send": "cli.send.command:send",
+        "fingerprint": "cli.fingerprint:fingerprint",
+    },
+    "Projects, issues and people": {
+        "projects": "cli.projects:projects",
+        "issues": "cli.issues:issues",
+        "trace": "cli.trace.command:trace",
+        "analysts": "cli.analysts:analysts",
+    },
+    "Processes of a deployment": {
+        "edge": "cli.edge:command",
+        "processors": "cli.processors:command",
+        "writer": "cli.writer:command",
+        "dashboard": "cli.dashboard:command",
+    },
+    "Set up and operate": {
+        "guest": "cli.guest.command:guest",
+        "migrate": "cli.migrate:migrate",
+        "topics": "cli.topics:topics",
+        "schemas": "cli.schema_registry:schemas",
+        "reconcile": "cli.reconcile:reconcile",
+        "dead-letters": "cli.dead_letters:dead_letters",
+        "spool": "cli.spool:spool",
+        "rebuild": "cli.rebuild:rebuild",
+        "erase": "cli.erase:erase",
+        "dictionary": "cli.dictionary:dictionary",
+    },
 }
+"""Subcommands and where they are, by the sections of the help."""
+COMMANDS = {name: target for section in SECTIONS.values() for name, target in section.items()}
 
 
 def _is_installed(module: str) -> bool:
@@ -72,6 +82,19 @@ class LazyGroup(NearestGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """The installed subcommands, in the order of the table."""
         return [name for name, target in COMMANDS.items() if _is_installed(target.partition(":")[0])]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the subcommands by their sections, each with its whole first sentence."""
+        for title, names in SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (name, command.get_short_help_str(limit=300))
+                        for name, command in found
+                        if command is not None
+                    ]
+                )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import a subcommand; None for an unknown or uninstalled one."""

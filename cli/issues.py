@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import click
@@ -22,6 +23,7 @@ from cli.console import (
 )
 from cli.groups import NearestGroup
 from cli.issue_text import lines
+from cli.topics import end_iso
 from cli.workspace import Workspace
 from control.issue_changes import IssueChanges, set_discarded
 from control.issue_commands import Commands
@@ -234,7 +236,7 @@ def resolve(
 
 @issues.command()
 @click.argument("issues", type=ISSUE, nargs=-1, required=True)
-@click.option("--until", "time", help="A time, ISO 8601 with an offset.")
+@click.option("--until", "time", help="A time, ISO 8601 with an offset, or a span such as 8h, 3d.")
 @click.option("--events", type=click.IntRange(1), help="Until that many more events.")
 @click.option("--users", type=click.IntRange(1), help="Until that many users.")
 @by_option
@@ -245,6 +247,8 @@ def ignore(
     workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
 ) -> None:
     """Ignore issues: forever, until a time, or until more events or users."""
+    if until["time"]:
+        until["time"] = end_iso(until["time"], datetime.now(UTC))
     condition = IgnoreUntil(**until) if any(value is not None for value in until.values()) else None
     _print(_update(workspace, issues, Update(status="ignored", ignore_until=condition), by, key), as_json)
 

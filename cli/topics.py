@@ -32,6 +32,13 @@ def start_ms(text: str, now: datetime) -> int:
     return parse_iso(text)
 
 
+def end_iso(text: str, now: datetime) -> str:
+    """The ISO time after a span such as `15m`, `8h`, `7d` from now; any other text as it is."""
+    if text[-1:] in _UNITS and text[:-1].isdecimal():
+        return iso(int((now + timedelta(**{_UNITS[text[-1]]: int(text[:-1])})).timestamp() * 1000))
+    return text
+
+
 def lines(topic: Topic, record: Record) -> Iterator[dict[str, Any]]:
     """The JSON objects of a record: one per event of a chunk.
 

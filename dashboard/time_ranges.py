@@ -8,7 +8,7 @@ from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import Bounds, check_year
 from schemas.times import DAY_MS, HOUR_MS, from_ms, parse_iso
 from storage.answers import Interval
-from storage.reader.ranges import UNIT_MS
+from storage.reader.ranges import UNIT_MS, Range, trend_unit
 
 DURATIONS: Final = {
     "1h": (HOUR_MS, "Last hour"),
@@ -46,6 +46,10 @@ class PageRange(Struct, frozen=True):
     def bounds(self) -> Bounds:
         """The range as arguments of a read call."""
         return {"start": self.start, "end": self.end}
+
+    def is_short(self, now_ms: int) -> bool:
+        """Whether the trends of the list are by hours: they have 24 of these, or 14 days, whatever the range."""
+        return trend_unit(Range(self.start, self.end), now_ms) == "hour"
 
     @property
     def text(self) -> str:

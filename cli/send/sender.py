@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -127,5 +128,12 @@ class Sender:
             body = json.loads(answer.why)
         except ValueError:
             body = {"error": answer.why}
-        reason = f"{answer.status or 'no answer'} {body.get('error', '')}".strip()
+        why = str(body.get("error", ""))
+        reason = f"{answer.status} {why}".strip() if answer.status else f"no answer: {_words(why)}"
         self.report.add_problem(batch.first, reason, body.get("details", []))
+
+
+def _words(why: str) -> str:
+    """The words of an exception's name and number, such as `ConnectionRefusedError(111, 'Connection refused')`."""
+    match = re.search(r"'([^']+)'\)?$", why)
+    return match[1] if match else why

@@ -4,6 +4,7 @@ import hashlib
 import hmac
 import secrets
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable
 from functools import cache
 from typing import Final
@@ -136,9 +137,25 @@ def current(request: web.Request, revoked: RevokedSessions) -> ActiveSession | N
     return ActiveSession(session_id, csrf)
 
 
+def masked_csrf(session: ActiveSession) -> str:
+    """The session's token as a page has it: other characters each time, so that the size of compressed pages says nothing of it (BREACH)."""
+    token = session.csrf.encode()
+    pad = secrets.token_bytes(len(token))
+    return urlsafe_b64encode(pad + bytes(a ^ b for a, b in zip(pad, token, strict=True))).decode()
+
+
+def _unmasked(text: str) -> str:
+    try:
+        both = urlsafe_b64decode(text)
+    except ValueError:
+        return ""
+    pad, masked = both[: len(both) // 2], both[len(both) // 2 :]
+    return bytes(a ^ b for a, b in zip(pad, masked, strict=False)).decode(errors="replace")
+
+
 def is_csrf(session: ActiveSession, token: str) -> bool:
     """Whether this is the session's CSRF token."""
-    return hmac.compare_digest(_digest(session.csrf), _digest(token))
+    return hmac.compare_digest(_digest(session.csrf), _digest(_unmasked(token)))
 
 
 def _digest(text: str) -> bytes:

@@ -74,6 +74,7 @@ async def show(request: web.Request) -> web.Response:
         unknown_keys=unknown_keys(parameters, warnings),
         durations=DURATIONS,
         note=bulk.result_message(request.query.get("done", ""), request.query.get("count", "")),
+        trend_of="24 h" if parameters.time_range.is_short(state.dependencies.now_ms()) else "14 d",
         suggested=" ".join(SUGGESTED),
         states=" ".join(STATES),
         undo=undo,

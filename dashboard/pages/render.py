@@ -9,6 +9,7 @@ import jinja2
 from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
+from dashboard.auth.session import masked_csrf
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.view import charts, filters, text, times
@@ -83,7 +84,9 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     state = state_of(request)
     identity = request.get(IDENTITY)
     context = {
-        "csrf": identity.session.csrf if identity is not None and identity.session is not None else "",
+        "csrf": masked_csrf(identity.session)
+        if identity is not None and identity.session is not None
+        else "",
         "signed_in": identity is not None,
         "projects": state.dependencies.projects.all() if identity is not None else [],
         "project": None,
@@ -92,7 +95,9 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         "is_partial": is_partial(),
     }
     body = state.templates.get_template(template).render(context | values)
-    return web.Response(text=body, status=status, content_type="text/html")
+    response = web.Response(text=body, status=status, content_type="text/html")
+    response.enable_compression()
+    return response
 
 
 def error_page(request: web.Request, error: HttpError) -> web.Response:

@@ -14,7 +14,7 @@ from storage.answers import ActivityRow
 
 _MAX_LISTED = 10
 _TITLES = {
-    "created": "First seen",
+    "created": "Opened",
     "regressed": "Regressed",
     "resolved": "Resolved",
     "ignored": "Ignored",

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
-from cli.__main__ import COMMANDS, LazyGroup, hoisted, svc
+from cli.__main__ import COMMANDS, SECTIONS, LazyGroup, hoisted, svc
 from cli.up import announce, start
 from cli.workspace import Workspace
 from local.discovery import FILE, environment
@@ -147,3 +147,11 @@ def test_topics_are_narrowed_by_the_id_of_a_project_and_nothing_else() -> None:
     answer = CliRunner().invoke(svc, ["topics", "cat", "issues", "--project", "shop"], env=environ)
     assert answer.exit_code == 2
     assert "must be a project's numeric id" in answer.output
+
+
+def test_help_has_every_subcommand_in_its_section_with_its_whole_sentence() -> None:
+    text = CliRunner().invoke(svc, ["--help"]).output
+    assert [line.rstrip(":") for line in text.splitlines() if line.rstrip(":") in SECTIONS] == [*SECTIONS]
+    words = set(text.split())
+    assert words >= COMMANDS.keys()
+    assert "..." not in text.partition("\n")[2]

@@ -8,7 +8,7 @@ import pytest
 from aiokafka import ConsumerRecord
 from msgspec import Raw
 
-from cli.topics import lines, start_ms
+from cli.topics import end_iso, lines, start_ms
 from schemas import chunks, payload
 from schemas.dead_letters import DeadLetter
 from schemas.increments import (
@@ -99,3 +99,11 @@ def test_a_start_is_a_time_or_an_age(text: str, ms: int) -> None:
 def test_any_other_start_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         start_ms(text, NOW)
+
+
+def test_a_span_is_a_time_from_now_and_a_time_stays_as_it_is() -> None:
+    now = datetime(2026, 1, 31, 8, tzinfo=UTC)
+    assert end_iso("8h", now) == "2026-01-31T16:00:00.000Z"
+    assert end_iso("3d", now) == "2026-02-03T08:00:00.000Z"
+    for text in ("2026-02-01T00:00:00Z", "tomorrow", "h"):
+        assert end_iso(text, now) == text

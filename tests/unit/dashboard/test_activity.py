@@ -13,7 +13,7 @@ from storage.answers import ActivityRow
 @pytest.mark.parametrize(
     ("kind", "data", "sentence"),
     [
-        ("created", {"release": "shop@1.0.0+1"}, "First seen with shop@1.0.0+1"),
+        ("created", {"release": "shop@1.0.0+1"}, "Opened with shop@1.0.0+1"),
         ("regressed", {"release": "shop@1.0.0+2"}, "Regressed with shop@1.0.0+2"),
         ("resolved", {}, "Resolved "),
         ("resolved", {"resolvedIn": "shop@1.0.0+2"}, "Resolved in shop@1.0.0+2"),

@@ -67,3 +67,17 @@ async def test_own_page_may_sign_in(site: Site) -> None:
         "/sign-in", data={"password": PASSWORD}, headers={"Origin": origin}, allow_redirects=False
     )
     assert answer.status == 303
+
+
+async def test_each_page_masks_the_token_anew_since_pages_are_compressed(site: Site) -> None:
+    await site.sign_in()
+    first, second = await csrf_of(site), await csrf_of(site)
+    assert first != second
+    for token in (first, second):
+        answer = await site.client.post("/projects/new", data=BODY | {"csrf": token}, allow_redirects=False)
+        assert answer.status == 303
+    answer = await site.client.get("/projects/new")
+    assert answer.headers["Content-Encoding"] in {"gzip", "deflate"}
+    for wrong in (first[:-4], first[4:], "A" * len(first), "é"):
+        answer = await site.client.post("/projects/new", data=BODY | {"csrf": wrong})
+        assert answer.status == 403
