@@ -21,7 +21,7 @@ from processors.grouper.event_outline import decode_event, grouping_event
 from rebuild.dedup_log import IdKeys, entries
 from rebuild.issues import Covered, Sources, rebuilt
 from rebuild.merges import news
-from schemas.chunks import SOURCE_HEADER
+from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
@@ -199,21 +199,49 @@ async def source_ends(need: Need, consumer: Consumer) -> dict[int, int]:
         state = decode_plan(text)
         seen = state.source_offset if isinstance(state, NoBlock) else -1
         if seen < 0 and ends[tp]:
-            seen = await _last_source(consumer, tp, ends[tp])
+            seen = await _last_source(need, consumer, tp, ends[tp])
         offsets[tp.partition] = seen
     return offsets
 
 
-async def _last_source(consumer: Consumer, tp: TopicPartition, end: int) -> int:
+async def _last_source(need: Need, consumer: Consumer, tp: TopicPartition, end: int) -> int:
     begin = (await consumer.beginning_offsets([tp]))[tp]
     if begin >= end:
-        raise RebuildRefused(
-            f"the written position of {tp.topic}/{tp.partition} is unknown: its records and the writer's position are lost"
-        )
+        return await _last_stored(need, consumer, tp.partition)
     consumer.assign([tp])
     consumer.seek(tp, end - 1)
     record = await consumer.getone(tp)
     return int(dict(record.headers)[SOURCE_HEADER].partition(b"/")[2])
+
+
+async def _last_stored(need: Need, consumer: Consumer, partition: int) -> int:
+    """The same from what is stored, where the records of `grouped` have expired and the writer's position is lost.
+
+    Up to the processors' commit all is stored. Behind it they may have written some of `events` before they ended: a record is stored if
+    the stored event of one of its ids was received when this copy was, for of other copies of an id the first is stored.
+    """
+    events = TopicPartition(name_of(need.processors, Topic.EVENTS), partition)
+    committed = (await _commits(need.processors, need.processors.processors_app, [events]))[events][0]
+    end = (await consumer.end_offsets([events]))[events]
+    first: int = max(committed, (await consumer.beginning_offsets([events]))[events])
+    copies = dict[int, set[tuple[int, bytes, int]]]()
+    consumer.assign([events])
+    consumer.seek(events, first)
+    while await consumer.position(events) < end:
+        for records in (await consumer.getmany(timeout_ms=500)).values():
+            for record in records:
+                # What can't be decoded is a dead letter.
+                with suppress(BadPayload, msgspec.DecodeError):
+                    chunk = decode_chunk(record.value or b"")
+                    copies[record.offset] = {(one.project, one.id, one.received_ms) for one in chunk}
+    wanted = set[tuple[int, bytes, int]]().union(*copies.values())
+    if not wanted:
+        return first - 1
+    with open_servers(need.writer) as servers:
+        stored = wanted.intersection(
+            rebuild_queries.ids(servers[0].whole, min(received for *_, received in wanted))
+        )
+    return max((offset for offset, found in copies.items() if found & stored), default=first - 1)
 
 
 async def _deltas(need: Need, partitions: list[int]) -> dict[int, int]:

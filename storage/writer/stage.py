@@ -15,7 +15,7 @@ A crash, or a rebalance, is repaired by the next owner of any of the partitions 
 - between 3 and 5: the owner finds the plan, reads its ranges again and replays exactly that block under the same token. Where the token
   can't be relied on, the block is completed by ids. Dead letters may repeat, their outcomes count once;
 - after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also after a restart;
-- with the group's offsets lost: records up to the partition's end at that moment (`by_id_until`) are completed by ids.
+- with the group's offsets lost: records up to the partition's end at that moment, and some of the next (`by_id_until`), are completed by ids.
 
 A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced. Each shard of ClickHouse has
 its own part of a session, which reads and inserts its own partitions: a server that is away holds up no other.
@@ -46,6 +46,8 @@ from storage.writer.source import Committed, GroupedSource, Listener
 
 log = logging.getLogger(__name__)
 
+_FORWARDED_AGAIN: Final = 2_000
+"""Records of a partition that a processor forwards again at most, where no record of `grouped` says what it has forwarded: some batches."""
 _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _RESTART_SECONDS: Final = 0.25
@@ -184,9 +186,11 @@ class EventsStage:
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
             if state == NoBlock() and await inserter.has_rows():
-                # The group's offsets were reset or have expired: records of the topic may be stored already.
-                state = NoBlock(state.source_offset, by_id_until=end)
-                log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, end)
+                # The group's offsets were reset or have expired: records of the topic may be stored already, and those that come next
+                # be what a processor forwards again.
+                until = end + _FORWARDED_AGAIN
+                state = NoBlock(state.source_offset, by_id_until=until)
+                log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, until)
             self._source_offsets[partition] = state.source_offset
             self._by_id_until[partition] = state.by_id_until
             self._next_offsets[partition] = max(at.offset, begin)

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
@@ -12,13 +13,16 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from click.testing import CliRunner, Result
 
+from broker.client import reading
 from broker.consumer_lag import lags, readers
+from broker.errors import CommitFailedError
 from cli.rebuild import rebuild
 from cli.workspace import Workspace
+from rebuild.from_clickhouse import Need, source_ends
 from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
-from schemas.settings import WriterSettings
+from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import iso
 from storage.client import open_client
 from storage.migrations.migrate import migrate
@@ -88,15 +92,29 @@ class Pipeline:
 
     async def interrupt(self) -> None:
         """As if the processors had been killed before they committed anything."""
+        await self._commit("processors", "events", lambda _: 0)
+
+    async def forget(self) -> None:
+        """The writer's position is lost: its group stands at the end, and knows no source."""
+        await self._commit("writer", "grouped", lambda end: end)
+
+    async def _commit(self, group: str, topic: str, at: Callable[[int], int]) -> None:
         consumer: AIOKafkaConsumer = AIOKafkaConsumer(
-            bootstrap_servers=self.bootstrap,
-            group_id=f"{self.prefix}processors",
-            enable_auto_commit=False,
+            bootstrap_servers=self.bootstrap, group_id=f"{self.prefix}{group}", enable_auto_commit=False
         )
         await consumer.start()
-        tps = [TopicPartition(f"{self.prefix}events", p) for p in range(PARTITIONS)]
+        tps = [TopicPartition(f"{self.prefix}{topic}", p) for p in range(PARTITIONS)]
         consumer.assign(tps)
-        await consumer.commit(dict.fromkeys(tps, 0))
+        ends = await consumer.end_offsets(tps)
+
+        async def committed() -> bool:
+            # A killed member is one until its session has expired.
+            with suppress(CommitFailedError):
+                await consumer.commit({tp: at(end) for tp, end in ends.items()})
+                return True
+            return False
+
+        await eventually(committed, timeout=60)
         await consumer.stop()
 
     async def expire(self, *topics: str) -> None:
@@ -281,7 +299,7 @@ async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the
         await counts_are_exact(pipeline, feed)
 
 
-async def work_off(pipeline: Pipeline, start: Start, seed: int) -> None:
+async def work_off(pipeline: Pipeline, start: Start, seed: int) -> Feed:
     """Some events, which all are stored when the worker and the writer have ended."""
     feed = Feed(PARTITIONS, seed=seed, now_ms=now_ms() - 10_000_000)
     await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
@@ -290,6 +308,41 @@ async def work_off(pipeline: Pipeline, start: Start, seed: int) -> None:
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
         assert worker.stop() == 0
         await eventually(pipeline.stored, timeout=60)
+    return feed
+
+
+def unread(feed: Feed) -> list[tuple[int, bytes]]:
+    """Chunks of new events alone."""
+    return [(p, feed.chunk(p, 20, repeats=0)) for p in range(PARTITIONS)]
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_issues_are_built_though_nothing_says_what_the_writer_has_stored(
+    pipeline: Pipeline, start: Start, killed: bool
+) -> None:
+    feed = await work_off(pipeline, start, seed=27)
+    need = Need(load(ProcessorsSettings, pipeline.environ), pipeline.settings)
+
+    async def ends() -> dict[int, int]:
+        async with reading(need.processors) as consumer:
+            return await source_ends(need, consumer)
+
+    known = await ends()
+    await pipeline.expire("grouped")
+    await pipeline.forget()
+    if killed:
+        await pipeline.interrupt()
+    # Not read by anybody: these must not count as stored.
+    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", unread(feed))
+    assert await ends() == known
+    done = await pipeline.rebuild("issues", "--from", "clickhouse")
+    assert done.exit_code == 0, done.output
+    worker = start()
+    with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
+        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
+        assert worker.stop() == 0
+        await eventually(pipeline.stored, timeout=60)
+    await counts_are_exact(pipeline, feed)
 
 
 async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_were_just_written(
