@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege docs lock clean
+.PHONY: help install lint format test test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege screenshots docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -67,6 +67,9 @@ chaos: .venv/installed-test  ## kills in the middle of everything
 
 simulate: .venv/installed-test  ## seeded schedules of faults and commands, on models of the servers; ARGS='--seed N' repeats one
 	@$(RUN) -m tests.simulation $(ARGS)
+
+screenshots: .venv/installed-test  ## every page as a picture, in both schemes, wide and on a phone; ARGS='--to FOLDER'
+	@$(RUN) -m tests.e2e.screenshots $(ARGS)
 
 siege: .venv/installed-test  ## a hostile token beside an honest project
 	@$(RUN) -m bench.siege $(ARGS)

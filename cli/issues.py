@@ -2,13 +2,14 @@
 
 import asyncio
 import getpass
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 from rich.box import SIMPLE
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -49,6 +50,10 @@ S = TypeVar("S", bound=msgspec.Struct)
 DEADLINE_SECONDS = 10.0
 CHANGE_LIMITS = Limits(seconds=2, grace_seconds=1)
 """A change doesn't wait longer for ClickHouse, and the command ends with the last statement."""
+
+
+_ROOM: Final = 110
+"""Columns from which a title has room beside the figures."""
 
 
 class IssueId(click.ParamType):
@@ -149,6 +154,12 @@ def _print(rows: list[Issue], as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
+    print_lines(rows, console())
+
+
+def print_lines(rows: Sequence[Issue], out: Console) -> None:
+    """A line for each issue; where there is little room, two, so that the title isn't cut to a word."""
+    is_narrow = out.width < _ROOM
     table = Table(
         Column("id", no_wrap=True, min_width=16),
         Column("state", no_wrap=True, min_width=9),
@@ -163,10 +174,15 @@ def _print(rows: list[Issue], as_json: bool) -> None:
     for row in rows:
         state = "regressed" if row.regressed else row.status
         message = row.message.splitlines()[0][:120] if row.message else ""
-        seen = row.last_seen[5:16].replace("T", " ")
-        cells = (row.id, state, f"{row.error_type}: {message}", row.total_events, row.total_users, seen)
-        table.add_row(*(escape(str(cell)) for cell in cells))
-    console().print(table)
+        title, seen = f"{row.error_type}: {message}", row.last_seen[5:16].replace("T", " ")
+        figures = (str(row.total_events), str(row.total_users), seen)
+        if is_narrow:
+            out.print(escape(title), no_wrap=True, overflow="ellipsis", soft_wrap=False)
+            out.print(f"  {row.id}  {state:<9} {figures[0]:>9} events {figures[1]:>7} users  {seen}")
+        else:
+            table.add_row(*map(escape, (row.id, state, title, *figures)))
+    if not is_narrow:
+        out.print(table)
 
 
 @click.group(cls=NearestGroup)

@@ -198,6 +198,31 @@ class Release(Struct, frozen=True, rename="camel", kw_only=True):
     regressions: int
 
 
+Verdict = Literal["new", "gone", "worse", "better", "same"]
+
+
+class ComparedIssue(Struct, frozen=True, rename="camel", kw_only=True):
+    """An issue in two releases: its events in each, and what became of it by their share of all."""
+
+    id: str
+    error_type: str
+    message: str
+    status: str
+    before: int
+    after: int
+    verdict: Verdict
+
+
+class ReleaseComparison(Struct, frozen=True, rename="camel", kw_only=True):
+    """Two releases, their stored events and their issues."""
+
+    before_release: str
+    after_release: str
+    before: int
+    after: int
+    issues: list[ComparedIssue]
+
+
 class Releases(Struct, frozen=True, rename="camel"):
     """Releases ordered by their first event, newest first."""
 

@@ -1,9 +1,17 @@
 """Counts over time: events, releases, and the outcomes of everything that was sent."""
 
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
-from storage.answers import Interval, OutcomeSeries, Releases, Series
+from schemas.changes import MAX_RELEASE
+from storage.answers import Interval, OutcomeSeries, ReleaseComparison, Releases, Series
 from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
+from storage.reader.release_comparison import CompareReleases
+
+ReleaseName = Annotated[str, Meta(max_length=MAX_RELEASE, description="a release")]
 
 
 class StatsQuery(RangeQuery, frozen=True):
@@ -16,6 +24,13 @@ class OutcomesQuery(TimeQuery, frozen=True):
     """Without `interval` each outcome has one count for the whole range."""
 
     interval: Interval | None = None
+
+
+class ComparisonQuery(Struct, frozen=True):
+    """Two releases; by default the newest and the one before it."""
+
+    before: ReleaseName = ""
+    after: ReleaseName = ""
 
 
 async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
@@ -36,6 +51,11 @@ async def _releases(call: Call[PageQuery, NoInput]) -> Releases:
     return await call.reader.read(
         ListReleases(call.project().number, limit=call.query.limit, cursor=call.query.cursor)
     )
+
+
+async def _compared(call: Call[ComparisonQuery, NoInput]) -> ReleaseComparison:
+    query = call.query
+    return await call.reader.read(CompareReleases(call.project().number, query.before, query.after))
 
 
 async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
@@ -61,6 +81,15 @@ OPERATIONS = (
         handler=_of_issue,
         query=StatsQuery,
         answer=Series,
+        polled=True,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/releases:compare",
+        summary="Issues of two releases: new, gone, worse or better by their share of the events",
+        handler=_compared,
+        query=ComparisonQuery,
+        answer=ReleaseComparison,
         polled=True,
     ),
     Operation(

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 import msgspec
 from aiohttp import web
 
+from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import not_found
 from dashboard.http.inputs import read_event, read_issue
@@ -18,11 +19,13 @@ from dashboard.time_ranges import life_range
 from dashboard.view.activity import describe, marks_of
 from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
 from dashboard.view.charts import events_chart
+from dashboard.view.copies import as_markdown, as_sql
 from dashboard.view.event import EventSections, read
-from dashboard.view.filters import tag_query
+from dashboard.view.filters import field_query, tag_query
 from schemas.times import parse_iso
 from storage.answers import EventDetail, Issue, Series
 from storage.errors import DamagedPayload, NotFound
+from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetIssueStats
 from storage.reader.event_detail import GetIssueEvent
 from storage.reader.issue_calls import GetIssue, ListActivity
@@ -50,6 +53,8 @@ async def show(request: web.Request) -> web.Response:
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )
     project = find_project(state, issue.project_id)
+    assignees = await reader.read(CompleteField(project.number, "assignee"))
+    sections = _sections(detail) if detail is not None else None
     return page(
         request,
         "issue.html",
@@ -58,7 +63,10 @@ async def show(request: web.Request) -> web.Response:
         active="issues",
         issue=issue,
         detail=detail,
-        event=_sections(detail) if detail is not None else None,
+        event=sections,
+        markdown=as_markdown(issue, sections, f"{request.url.origin()}/issues/{issue.id}"),
+        sql=as_sql(issue),
+        rule=f"/projects/{issue.project_id}/rules?{urlencode({'match': _like(issue, sections)})}",
         facets=facets,
         query=query,
         keep=f"?{urlencode({'query': query})}" if query else "",
@@ -71,6 +79,7 @@ async def show(request: web.Request) -> web.Response:
         similar=similar.similar,
         can_change=state.dependencies.changes is not None,
         ignored=ignored(issue.ignore_until),
+        assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
         notice=_notice(request, issue),
         is_damaged=is_damaged,
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
@@ -92,6 +101,16 @@ async def _issue_and_series(state: State, issue_id: str, query: str) -> tuple[Is
     span = life_range(first, last, state.dependencies.now_ms())
     series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
     return issue, await reader.read(series)
+
+
+def _like(issue: Issue, event: EventSections | None) -> str:
+    """A query for events like those of an issue: their type, and the file in which the application failed."""
+    frames = (
+        frame for error in (event.errors if event else ()) for group in error.groups for frame in group.frames
+    )
+    file = next((frame.file for frame in frames if frame.in_app and frame.file), "")
+    terms = [field_query("type", issue.error_type), field_query("file", file) if file else ""]
+    return " ".join(filter(None, terms))
 
 
 def _narrowed(issue: str, query: str, term: str) -> str:

@@ -1,15 +1,27 @@
 """The releases of a project."""
 
+from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from dashboard.dependencies import state_of
-from dashboard.http.inputs import PageQuery, decode_query
+from dashboard.http.inputs import PageQuery, decode_query, is_text
 from dashboard.pages.render import page
 from dashboard.projects import project_of
-from dashboard.view.filters import field_query
+from schemas.changes import MAX_RELEASE
+from storage.answers import Verdict
 from storage.reader.count_calls import ListReleases
+from storage.reader.release_comparison import CompareReleases
+
+VERDICTS: Final[dict[Verdict, str]] = {
+    "new": "New",
+    "worse": "Worse",
+    "better": "Better",
+    "gone": "Gone",
+    "same": "About the same",
+}
+"""In the order of the page."""
 
 
 async def show(request: web.Request) -> web.Response:
@@ -17,6 +29,12 @@ async def show(request: web.Request) -> web.Response:
     project, query = project_of(request), decode_query(request, PageQuery)
     reader = state_of(request).dependencies.reader
     releases = await reader.read(ListReleases(project.number, limit=query.limit, cursor=query.cursor))
+    compared = request.query.get("before", "")[:MAX_RELEASE], request.query.get("after", "")[:MAX_RELEASE]
+    comparison = (
+        await reader.read(CompareReleases(project.number, *compared))
+        if all(compared) and all(map(is_text, compared))
+        else None
+    )
     next_page = {"limit": query.limit, "cursor": releases.next_cursor}
     return page(
         request,
@@ -27,5 +45,8 @@ async def show(request: web.Request) -> web.Response:
         largest=max((release.events for release in releases.releases), default=0),
         first=request.path if query.cursor else "",
         next=f"{request.path}?{urlencode(next_page)}" if releases.next_cursor else "",
-        field_query=field_query,
+        before=compared[0],
+        after=compared[1],
+        comparison=comparison,
+        verdicts=VERDICTS,
     )

@@ -10,6 +10,7 @@ from dashboard.api.rules import RuleView, Skipped, read_rules, skip_counts
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import HttpError
+from dashboard.http.inputs import MAX_QUERY
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, fields_of, read_fields
@@ -36,7 +37,9 @@ async def show(request: web.Request) -> web.Response:
     errors = rule_checks.violations(project.grouping_rules)
     skipped = await skip_counts(state_of(request).dependencies.reader, project.number)
     content = RulesPage(errors=errors, saved="saved" in request.query, skipped=skipped)
-    return _page(request, project, fields_of(project.grouping_rules), content)
+    # From an issue: a new rule for what is like its events.
+    new = RuleFields(match=request.query.get("match", "")[:MAX_QUERY])
+    return _page(request, project, fields_of(project.grouping_rules), content, new=new)
 
 
 async def change(request: web.Request) -> web.Response:
@@ -69,7 +72,12 @@ def _rule(fields: RuleFields) -> RuleView:
 
 
 def _page(
-    request: web.Request, project: Project, rules: list[RuleFields], content: RulesPage, status: int = 200
+    request: web.Request,
+    project: Project,
+    rules: list[RuleFields],
+    content: RulesPage,
+    status: int = 200,
+    new: RuleFields | None = None,
 ) -> web.Response:
     return page(
         request,
@@ -77,7 +85,7 @@ def _page(
         status,
         project=project,
         active="rules",
-        rules=[*rules, RuleFields()],
+        rules=[*rules, new or RuleFields()],
         entered=len(rules),
         errors=_by_index(content.errors),
         tested=content.tested,

@@ -1,8 +1,9 @@
 """The two endpoints that accept events (protocol, section 4); the contract's section 2, point 1, fixes the order of the checks."""
 
 import asyncio
+import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 from aiohttp import web
@@ -43,6 +44,10 @@ _OUTCOMES: Final[dict[WireError, Refusal]] = {
     WireError.RATE_LIMITED: "rateLimited",
 }
 _LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
+_SCHEMA: Final = "schema"
+_POSITION: Final = re.compile(r"\[\d+\]")
+_CAUSES: Final = re.compile(r"(?:\.cause)+")
+_OWN_KEYS: Final = re.compile(r"^(tags|user\.linkHashes|breadcrumbs\.data)\..*", re.DOTALL)
 
 Validate = Callable[[bytes, ValidationRules, TimeSlice], Coroutine[Any, Any, ValidatedBody]]
 
@@ -106,7 +111,7 @@ class Ingest(Struct, frozen=True):
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
         for event in rejected:
-            self._count(project.id, head.sdk, "invalid", _reason(event.details))
+            self._count(project.id, head.sdk, "invalid", _reason(event.details), event.details)
         return accepted, rejected
 
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
@@ -152,11 +157,14 @@ class Ingest(Struct, frozen=True):
         if outcome is None:
             self.metrics.count(project.id, sdk, "unavailable", error.reason)
         else:
-            self._count(project.id, sdk, outcome, error.reason)
+            self._count(project.id, sdk, outcome, error.reason, error.details or ())
 
-    def _count(self, project: str, sdk: str, outcome: Refusal, reason: str) -> None:
+    def _count(
+        self, project: str, sdk: str, outcome: Refusal, reason: str, details: Sequence[Detail] = ()
+    ) -> None:
         self.metrics.count(project, sdk, outcome, reason)
-        self.outcomes.count(project, sdk, outcome, reason)
+        named = f"{reason}: {field_of(details[0])}" if reason == _SCHEMA and details else reason
+        self.outcomes.count(project, sdk, outcome, named)
 
 
 def _reason(details: list[Detail]) -> str:
@@ -164,4 +172,10 @@ def _reason(details: list[Detail]) -> str:
     for detail in details:
         if detail.message in _LIMIT_REASONS:
             return _LIMIT_REASONS[detail.message]
-    return details[0].field if details[0].field in {"body", "events"} else "schema"
+    return details[0].field if details[0].field in {"body", "events"} else _SCHEMA
+
+
+def field_of(detail: Detail) -> str:
+    """The field of a violation without positions, keys that clients choose, and the depth of a cause: few different ones."""
+    path = _CAUSES.sub(".cause", _POSITION.sub("", detail.field))
+    return _OWN_KEYS.sub(r"\1", path)

@@ -174,7 +174,7 @@ async def test_refusals_become_outcome_records_of_their_project(
         for o in decode_outcomes(r.value)
     ]
     assert {(o.project_id, o.outcome, o.reason, o.sdk): o.count for o in found} == {
-        (deployment.project.id, "invalid", "schema", "svc-js/1.2.3"): 3,
+        (deployment.project.id, "invalid", "schema: kind", "svc-js/1.2.3"): 3,
         (deployment.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
         (deployment.project.id, "invalid", "tag keys per event", "svc-js/1.2.3"): 1,
         (limited.id, "rateLimited", "requests a minute", "svc-js/1.2.3"): 2,

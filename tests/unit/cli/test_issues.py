@@ -1,12 +1,16 @@
 """`svc issues`: arguments that are refused without a server."""
 
 import getpass
+import io
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
+from rich.console import Console
 
 from cli.__main__ import svc
-from cli.issues import current_user
+from cli.issues import current_user, print_lines
+from tests.unit.dashboard.test_change_notice import ISSUE as ROW
 
 ISSUE = "00000000000000a1"
 NOWHERE = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://127.0.0.1:1/svc"}
@@ -47,3 +51,14 @@ def test_unavailable_clickhouse_is_reported_with_its_address() -> None:
         assert answer.exit_code == 1
         assert f"nothing answers at 127.0.0.1:{port}" in answer.output
         assert f"correct {variable}\n" in answer.output
+
+
+@pytest.mark.parametrize(("width", "lines"), [(80, 2), (160, 1)])
+def test_a_title_has_room_at_eighty_columns(width: int, lines: int) -> None:
+    out = io.StringIO()
+    message = "payment was not taken [red]: the provider did not answer"
+    print_lines([replace(ROW, error_type="CheckoutError", message=message)], Console(file=out, width=width))
+    text = out.getvalue()
+    assert f"CheckoutError: {message}" in text
+    assert max(map(len, text.splitlines())) <= width
+    assert sum(ROW.id in line or message in line for line in text.splitlines()) == lines

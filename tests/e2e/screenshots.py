@@ -1,0 +1,84 @@
+"""`make screenshots`: a picture of every page over the sample project, in both schemes, on a wide screen and on a phone."""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+from playwright.sync_api import Page, sync_playwright
+
+from local.clickhouse.server import LocalClickHouse
+from tests.e2e.browser import Scheme, launch, watched_page
+from tests.e2e.page_server import PASSWORD, serving
+from tests.e2e.test_pages import ISSUE, PAGES
+
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+WIDTHS = (1440, 390)
+
+
+def narrowed(page: Page) -> None:
+    """The issue with the events of one user."""
+    page.get_by_role("link", name=re.compile("^u_")).first.click()
+
+
+def ignoring(page: Page) -> None:
+    """The menu of what an issue can wait for."""
+    page.locator("summary", has_text="Ignore").click()
+
+
+def searching(page: Page) -> None:
+    """Suggestions below the search box."""
+    page.locator("#query").press_sequentially("environment:p")
+    page.get_by_role("listbox", name="Suggestions").wait_for()
+
+
+STATES: dict[str, tuple[str, Any]] = {
+    "issue narrowed": (ISSUE, narrowed),
+    "issue ignoring": (ISSUE, ignoring),
+    "issues searching": (PAGES["issues"][0], searching),
+}
+"""Pages after an action."""
+
+
+@click.command()
+@click.option(
+    "--to",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".cache/screenshots"),
+    show_default=True,
+)
+def screenshots(folder: Path) -> None:
+    """Write the pictures as PAGE-SCHEME-WIDTH.png."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as data:
+        server = LocalClickHouse(Path(data) / "clickhouse").start(120)
+        try:
+            with serving(server.url()) as address, sync_playwright() as playwright:
+                browser = launch(playwright)
+                with watched_page(browser) as watched:
+                    watched.page.goto(f"{address}/sign-in")
+                    watched.page.fill("#password", PASSWORD)
+                    watched.page.click("button.primary")
+                    watched.page.wait_for_url("**/issues")
+                    session = watched.page.context.storage_state()
+                wanted = {name: (path, None) for name, (path, _) in PAGES.items()} | STATES
+                for scheme in SCHEMES:
+                    for width in WIDTHS:
+                        for name, (path, act) in wanted.items():
+                            who = None if name == "sign-in" else session
+                            with watched_page(browser, scheme=scheme, width=width, session=who) as watched:
+                                watched.page.goto(address + path)
+                                if act is not None:
+                                    act(watched.page)
+                                file = folder / f"{name.replace(' ', '-')}-{scheme}-{width}.png"
+                                watched.page.screenshot(path=file, full_page=True)
+                browser.close()
+        finally:
+            server.stop()
+    click.echo(f"{len(wanted) * len(SCHEMES) * len(WIDTHS)} pictures in {folder}")
+
+
+if __name__ == "__main__":
+    screenshots()
