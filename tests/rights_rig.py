@@ -210,11 +210,12 @@ class Seen(Struct, frozen=True):
 
     @property
     def loud(self) -> list[dict[str, Any]]:
-        """Lines that should not be there: besides one of each process that names the right and one that ends the first, and tracebacks."""
+        """Lines that should not be there: errors besides the watch's, which repeats itself each minute, and one that ends the process, and tracebacks."""
         # asyncio reports a connection that aiokafka left open.
         lines = [line for line in self.lines if line["logger"] not in {"asyncio", "aiokafka.conn"}]
         errors = [line for line in lines if line["level"] in {"error", "critical"}]
-        return [*errors[1 + 2 * self.ended :], *(line for line in lines if "exception" in line)]
+        others = [line for line in errors if line["logger"] != "broker.rights_watch"]
+        return [*others[self.ended :], *(line for line in lines if "exception" in line)]
 
 
 class Rig:
