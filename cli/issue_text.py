@@ -65,6 +65,8 @@ def _until(condition: dict[str, object]) -> str:
             return f"for {plural(count, 'more event')}"
         case {"users": int(count)}:
             return f"for {plural(count, 'user')}"
+        case {"escalating": True}:
+            return "until it escalates"
     return "forever"
 
 

@@ -255,6 +255,7 @@ def resolve(
 @click.option("--until", "time", help="A time, ISO 8601 with an offset, or a span such as 8h, 3d.")
 @click.option("--events", type=click.IntRange(1), help="Until that many more events.")
 @click.option("--users", type=click.IntRange(1), help="Until that many users.")
+@click.option("--escalating", is_flag=True, default=None, help="Until its rate rises far above its own past.")
 @by_option
 @key_option
 @as_json
@@ -262,7 +263,7 @@ def resolve(
 def ignore(
     workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
 ) -> None:
-    """Ignore issues: forever, until a time, or until more events or users."""
+    """Ignore issues: forever, until a time, until more events or users, or until they escalate."""
     if until["time"]:
         until["time"] = end_iso(until["time"], datetime.now(UTC))
     condition = IgnoreUntil(**until) if any(value is not None for value in until.values()) else None

@@ -10,6 +10,7 @@ from query.event_view import EventView, IssueView
 from query.patterns import fitting, within
 from query.tree import ISSUE_FIELDS, And, Compare, Filter, Has, Is, Not, Or, Pattern, Query, Text
 from query.values import moment_ms
+from schemas.issues import ESCALATING_MS, NEW_MS
 
 _OPERATORS: Final = {"=": eq, ">": gt, ">=": ge, "<": lt, "<=": le}
 
@@ -47,7 +48,9 @@ def predicate(query: Query) -> Predicate:  # noqa: PLR0911  # one a node
                 return lambda view, _: key in view.tags
             return lambda view, _: bool(view.values(key))
         case Is(states):
-            return lambda view, _: view.issue is not None and any(_in_state(view.issue, s) for s in states)
+            return lambda view, now_ms: (
+                view.issue is not None and any(_in_state(view.issue, state, now_ms) for state in states)
+            )
         case Compare(key, op):
             return lambda view, now_ms: _compares(_left(key, view), op, moment_ms(query, now_ms))
 
@@ -100,10 +103,21 @@ def _field(key: str, pattern: Pattern) -> Predicate:
     return lambda view, _: (text := value(view)) != "" and fits(text)
 
 
-def _in_state(issue: IssueView, state: str) -> bool:
-    if state == "regressed":
-        return issue.regressed
-    return issue.assigned if state == "assigned" else issue.status == state
+def _in_state(issue: IssueView, state: str, now_ms: int) -> bool:
+    match state:
+        case "regressed":
+            return issue.regressed
+        case "assigned":
+            return issue.assigned
+        case "new":
+            return issue.status == "open" and issue.first_seen > now_ms - NEW_MS
+        case "escalating":
+            return issue.status == "open" and issue.escalated > now_ms - ESCALATING_MS
+        case "ongoing":
+            others = ("regressed", "new", "escalating")
+            return issue.status == "open" and not any(_in_state(issue, other, now_ms) for other in others)
+        case _:
+            return issue.status == state
 
 
 def _compares(left: int | None, op: str, right: int) -> bool:

@@ -8,7 +8,7 @@ from schemas.times import event_time, to_ms
 
 
 class IssueView(Struct, frozen=True, kw_only=True):
-    """The values of an issue, with lifetime counts. Times are Unix ms."""
+    """The values of an issue, with lifetime counts. Times are Unix ms; `escalated` is 0 for never."""
 
     status: str = "open"
     regressed: bool = False
@@ -18,6 +18,7 @@ class IssueView(Struct, frozen=True, kw_only=True):
     last_seen: int = 0
     events: int = 0
     users: int = 0
+    escalated: int = 0
 
     @property
     def assigned(self) -> bool:

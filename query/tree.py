@@ -9,9 +9,9 @@ from typing import Final, Literal
 from msgspec import Struct
 
 Comparison = Literal["=", ">", ">=", "<", "<="]
-IssueState = Literal["open", "resolved", "ignored", "regressed", "assigned"]
+IssueState = Literal["open", "resolved", "ignored", "regressed", "assigned", "new", "ongoing", "escalating"]
 
-STATES: Final = ("open", "resolved", "ignored", "regressed", "assigned")
+STATES: Final = ("open", "resolved", "ignored", "regressed", "assigned", "new", "ongoing", "escalating")
 """States for `is:`."""
 
 FIELDS: Final = (

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from processors.aggregator.findings import milestone
 from processors.aggregator.lifecycle import fix_in
 from processors.aggregator.totals import Users, recent, whole
 from rebuild.merges import Merges
@@ -185,6 +186,7 @@ def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
         last_release=row.last_release,
         last_event=id_text(row.last_event) if any(row.last_event) else "",
         received_ms=row.last_ms,
+        escalated_ms=row.escalated_ms,
         grouping_version=row.grouping_version,
         grouping_rule=row.grouping_rule,
         grouping_parts=tuple(row.grouping_parts),
@@ -283,7 +285,9 @@ def _life(
     record: IssueRecord, changes: list[StoredChange], sources: Sources, stored: StoredCounts | None
 ) -> Life:
     """The baseline of a fix or a snooze, and the ids of known commands."""
-    life = Life(commands=tuple(_commands(record.id, changes))[-MAX_COMMANDS:])
+    life = Life(
+        commands=tuple(_commands(record.id, changes))[-MAX_COMMANDS:], reached=milestone(record.users)
+    )
     causes = [change for change in changes if change.kind == record.status]
     if not causes:
         return life

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Final, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, structs
 
 from schemas.errors import Detail
 from schemas.ids import parse_hex64
@@ -28,11 +28,12 @@ Hexes = Annotated[tuple[Hex, ...], Meta(min_length=1, max_length=MAX_ISSUES)]
 
 
 class IgnoreUntil(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One of: a time (ISO 8601), a number of further events, a number of further distinct users."""
+    """One of: a time (ISO 8601), a number of further events, a number of further distinct users, or until it escalates."""
 
     time: str | None = None
     events: Many | None = None
     users: Many | None = None
+    escalating: Literal[True] | None = None
 
 
 class Update(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -107,8 +108,8 @@ def violations(update: Update) -> list[Detail]:
 
 
 def _until_violations(until: IgnoreUntil) -> list[Detail]:
-    if sum(value is not None for value in (until.time, until.events, until.users)) != 1:
-        return [Detail("ignoreUntil", "exactly one of time, events and users")]
+    if sum(value is not None for value in structs.astuple(until)) != 1:
+        return [Detail("ignoreUntil", "exactly one of time, events, users and escalating")]
     if until.time is not None:
         try:
             parse_iso(until.time)

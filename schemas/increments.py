@@ -61,6 +61,10 @@ class Increment(Struct, array_like=True, gc=False):
             events[row.release] = events.get(row.release, 0) + row.events
         return events
 
+    @property
+    def environments(self) -> list[str]:
+        return list(dict.fromkeys(row.environment for row in self.rows))
+
 
 class SourceIncrements(Struct, array_like=True, frozen=True):
     """The increments of one source record of `events` that go to one partition of `issue-deltas`."""

@@ -7,11 +7,20 @@ from msgspec import Struct
 
 from schemas.life import Life
 from schemas.merges import Signal
+from schemas.times import HOUR_MS
 
 Status = Literal["open", "resolved", "ignored"]
 ActivityKind = Literal[
-    "created", "regressed", "resolved", "ignored", "reopened", "merged", "unmerged", "assigned", "commented"
-]
+    "created", "regressed", "resolved", "ignored", "reopened", "merged", "unmerged", "assigned", "commented",
+    "seenInRelease", "seenInEnvironment", "usersReached", "escalated"
+]  # fmt: skip
+FINDINGS: Final = frozenset({"seenInRelease", "seenInEnvironment", "usersReached", "escalated"})
+"""Kinds of activity that change no state: what events show about the issue."""
+
+NEW_MS: Final = 24 * HOUR_MS
+"""How long an issue counts as new after its first event."""
+ESCALATING_MS: Final = 24 * HOUR_MS
+"""How long an issue counts as escalating after its rate rose; until then it doesn't escalate again."""
 
 
 class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -41,7 +50,7 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
 
     `events` and `users` are lifetime counts; `users` is estimated from `users_sketch`. `positions` has, for each source partition,
     the offset up to which increments are applied (repeats are dropped by it). `version` increases by one with each change, so the
-    highest is the newest. `fingerprints` are its own and those of issues merged into it, whose counts it includes; a record with
+    highest is the newest. `escalated_ms` is when its rate last rose far above its own past, 0 for never. `fingerprints` are its own and those of issues merged into it, whose counts it includes; a record with
     `merged_into` is merged. `life` is for the processors.
     """
 
@@ -75,6 +84,7 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
     positions: dict[int, int] = {}
     received_ms: int = 0
     merged_into: str | None = None
+    escalated_ms: int = 0
     life: Life = Life()
 
 

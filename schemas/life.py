@@ -38,7 +38,8 @@ class Ignored(Struct, frozen=True, rename="camel", omit_defaults=True):
 class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
     """`applied` is the offset on `issue-deltas` of the last applied command or signal, `join` the merge that made it a member.
 
-    `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there are `members`.
+    `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there are `members`. `reached` is
+    the highest milestone of users that was published.
     """
 
     applied: int = -1
@@ -50,3 +51,4 @@ class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
     pending: dict[str, Pending] = {}
     members: dict[str, Member] = {}
     home: Figures | None = None
+    reached: int = 0

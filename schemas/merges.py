@@ -40,6 +40,7 @@ class News(Struct, frozen=True, array_like=True):
     releases: dict[str, int]
     users: list[int]
     received_ms: int
+    environments: list[str] = []
 
 
 class Member(Struct, frozen=True, rename="camel"):

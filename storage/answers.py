@@ -18,7 +18,7 @@ class KeyWarning(Struct, frozen=True):
 class Issue(Struct, frozen=True, rename="camel", kw_only=True):
     """An issue. `events` and `users` are for the requested range and query, the totals for its lifetime.
 
-    `trend` has 24 hourly or 14 daily counts of the matching events; the last count is for the end of the range.
+    `escalated_at` is when its rate last rose far above its own past. `trend` has 24 hourly or 14 daily counts of the matching events; the last count is for the end of the range.
     """
 
     id: str
@@ -28,6 +28,7 @@ class Issue(Struct, frozen=True, rename="camel", kw_only=True):
     culprit: str
     status: str
     regressed: bool
+    escalated_at: str | None
     platform: str
     first_seen: str
     last_seen: str

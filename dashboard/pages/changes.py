@@ -125,6 +125,8 @@ def _snooze(kind: str, count: str, now_ms: int) -> IgnoreUntil | None:
     """
     if kind == "morning":
         return IgnoreUntil(time=iso(_next_morning(now_ms, count)))
+    if kind == "escalating":
+        return IgnoreUntil(escalating=True)
     if kind not in {"hours", "events", "users"}:
         return None
     if not (count.isascii() and count.isdecimal() and 1 <= len(count) <= 9 and int(count)):

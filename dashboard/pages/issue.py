@@ -16,7 +16,7 @@ from dashboard.pages.list_parameters import read_parameters, syntax_problem
 from dashboard.pages.render import page
 from dashboard.projects import find_project
 from dashboard.time_ranges import life_range
-from dashboard.view.activity import describe, marks_of
+from dashboard.view.activity import LEFT_OUT, describe, marks_of
 from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
 from dashboard.view.charts import events_chart
 from dashboard.view.copies import as_markdown, as_sql
@@ -49,7 +49,7 @@ async def show(request: web.Request) -> web.Response:
         _issue_and_series(state, issue_id, query),
         _event(state, issue_id, event_id, query),
         reader.read(CountIssueTags(issue_id, query)),
-        reader.read(ListActivity(issue_id, limit=MAX_CHANGES)),
+        reader.read(ListActivity(issue_id, limit=MAX_CHANGES, without=LEFT_OUT)),
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )
     project = find_project(state, issue.project_id)

@@ -59,7 +59,8 @@ def environment() -> jinja2.Environment:
         "ago": times.ago,
         "exact": times.exact,
         "at": times.at,
-        "is_recent": times.is_recent,
+        "is_new": times.is_new,
+        "is_escalating": times.is_escalating,
     }
     templates.globals |= {
         "static": static,

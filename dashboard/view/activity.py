@@ -9,6 +9,7 @@ from msgspec import Struct
 from dashboard.view.charts import Mark
 from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
+from schemas.issues import ActivityKind
 from schemas.times import parse_iso
 from storage.answers import ActivityRow
 
@@ -23,7 +24,13 @@ _TITLES = {
     "unmerged": "Unmerged",
     "assigned": "Assigned",
     "commented": "Comment",
+    "seenInRelease": "First event in release",
+    "seenInEnvironment": "First event in environment",
+    "usersReached": "Users",
+    "escalated": "Escalated",
 }
+LEFT_OUT: Final[tuple[ActivityKind, ...]] = ("seenInRelease",)
+"""Too many for people to read; the releases of an issue are listed beside its tags."""
 
 
 class ActivityLine(Struct, frozen=True):
@@ -36,7 +43,7 @@ class ActivityLine(Struct, frozen=True):
     merged_issue: str
 
 
-MARKED: Final = frozenset({"regressed", "resolved", "reopened", "merged", "unmerged"})
+MARKED: Final = frozenset({"escalated", "regressed", "resolved", "reopened", "merged", "unmerged"})
 """Changes that a chart shows at their time."""
 
 
@@ -92,7 +99,13 @@ def _snooze(until: Any) -> str:
             return f"for {plural(events, 'event')}"
         case {"users": int(users)}:
             return f"for {plural(users, 'user')}"
+        case {"escalating": True}:
+            return "until it escalates"
     return ""
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else ""
 
 
 _TEXTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
@@ -105,4 +118,8 @@ _TEXTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "unmerged": _unmerged,
     "assigned": lambda data: f"to {text_of(data.get('assignee')) or 'nobody'}",
     "commented": lambda data: text_of(data.get("text")),
+    "seenInRelease": lambda data: text_of(data.get("release")),
+    "seenInEnvironment": lambda data: text_of(data.get("environment")),
+    "usersReached": lambda data: f"{_number(data.get('users'))} reached",
+    "escalated": lambda data: f"{_number(data.get('events'))} events within an hour, far more than before",
 }

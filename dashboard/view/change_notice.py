@@ -62,6 +62,8 @@ def ignored(until: Mapping[str, object] | None) -> str:
             return f"Ignored until {count:,} more events."
         case {"users": int(count)}:
             return f"Ignored until {count:,} more users."
+        case {"escalating": True}:
+            return "Ignored until it escalates."
     return "Ignored until somebody reopens it."
 
 

@@ -4,7 +4,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from schemas.times import DAY_MS, from_ms, iso, parse_iso
+from schemas.issues import ESCALATING_MS, NEW_MS
+from schemas.times import from_ms, iso, parse_iso
 
 _UNITS: Final = (
     (365 * 86_400, "y"),
@@ -41,9 +42,14 @@ def at(moment: str | int) -> Markup:
     return Markup('<time datetime="{}" title="{}" data-exact>{}</time>').format(iso(_ms(moment)), text, text)
 
 
-def is_recent(moment: str | int, now_ms: int) -> bool:
-    """Whether it is within the last day: what first happened then is new."""
-    return now_ms - _ms(moment) < DAY_MS
+def is_new(first_seen: str, now_ms: int) -> bool:
+    """Whether an issue that was first seen then is new, as `is:new` has it."""
+    return now_ms - parse_iso(first_seen) < NEW_MS
+
+
+def is_escalating(escalated_at: str | None, now_ms: int) -> bool:
+    """Whether an issue that escalated then still is escalating, as `is:escalating` has it."""
+    return escalated_at is not None and now_ms - parse_iso(escalated_at) < ESCALATING_MS
 
 
 def ago(moment: str | int, now_ms: int) -> Markup:

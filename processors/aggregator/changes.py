@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from processors.aggregator.findings import findings
 from processors.aggregator.fold import Fold
 from processors.aggregator.lifecycle import by_command, judge, update
 from processors.aggregator.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
@@ -44,7 +45,7 @@ class BatchChanges:
         self._news: dict[str, list[News]] = {}
 
     def increment(self, fold: Fold, partition: int, offset: int, increment: Increment) -> None:
-        """Judge an increment just folded into an issue that is not open: it may reopen it, or be news for the issue it is merged into."""
+        """Judge an increment just folded in: it may show something, reopen the issue, or be news for the one that it is merged into."""
         state = fold.state
         news = News(
             fold.version,
@@ -54,13 +55,15 @@ class BatchChanges:
             increment.releases,
             increment.users,
             increment.received_ms,
+            increment.environments,
         )
         if state.merged_into is not None:
             self._news.setdefault(fold.id, []).append(news)
             return
-        change = judge(state, news)
+        record, found = findings(state, fold.shown(), news)
+        change = judge(record, news, found)
         fold.set_state(change.record)
-        self.activities += change.activities
+        self.activities += (*found, *change.activities)
 
     def command(self, offset: int, command: Command, find: Find) -> None:
         """Apply a command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""
@@ -116,8 +119,8 @@ class BatchChanges:
         if offset <= life.applied:
             return
         if signal.kind == "news":
-            # News is frequent and needs no figures of this issue; a repeat is known by its version.
-            changed = receive(fold.state, signal)
+            # News is frequent and needs few figures of this issue; a repeat is known by its version.
+            changed = receive(fold.counted_state(), signal)
             if changed.record is not fold.state:
                 self._change(fold, offset, changed)
             return

@@ -1,21 +1,20 @@
 """Folding increments into an issue: each counts once, however often it is delivered. Pure."""
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from msgspec.json import Decoder
 from msgspec.structs import replace
 
-from processors.aggregator.totals import HOURS, Users, figures, own, recent, whole
+from processors.aggregator.escalation import worth_judging
+from processors.aggregator.findings import MAX_NAMES, SYSTEM, Shown, names_of, new_names, next_milestone
+from processors.aggregator.totals import HOURS, Users, figures, own, recent, united, whole
 from schemas.changes import RedactData
 from schemas.ids import hex64, id_text
 from schemas.increments import Increment, decode_description
 from schemas.issues import Activity, IssueRecord, decode_issue, encode_json
 from schemas.merges import Figures
-from schemas.times import iso
-
-MAX_NAMES: Final = 100
-"""Most releases, and most environments, in an issue's record; the first and the last release are never dropped."""
-SYSTEM: Final = "system"
+from schemas.times import HOUR_MS, iso
 
 
 class FoldedRecord(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # type: ignore[misc]  # msgspec allows it
@@ -35,7 +34,7 @@ def created_activity(increment: Increment) -> Activity:
         kind="created",
         by=SYSTEM,
         at=iso(increment.received_ms),
-        data={"release": increment.first_release},
+        data={"release": increment.first_release, "environment": increment.rows[0].environment},
     )
 
 
@@ -45,7 +44,18 @@ class Fold:
     It counts its own fingerprint; `record` and `encoded` add the figures of merged issues. More may be folded in after these.
     """
 
-    __slots__ = ("_counted_version", "_latest", "_record", "_sketched", "_users", "id")
+    __slots__ = (
+        "_counted_version",
+        "_environments",
+        "_latest",
+        "_next_milestone",
+        "_record",
+        "_releases",
+        "_sketched",
+        "_users",
+        "id",
+        "stands_out",
+    )
 
     def __init__(self, record: IssueRecord) -> None:
         # Any: to mypy, a class derived from a frozen struct is frozen.
@@ -55,6 +65,12 @@ class Fold:
         self._sketched = True
         self._counted_version = record.version
         self._latest: Increment | None = None
+        # Of the increment folded in last: names that no earlier one had.
+        self._releases: list[str] = []
+        self._environments: list[str] = []
+        self._next_milestone = next_milestone(record.life.reached)
+        self.stands_out = False
+        """Whether the increment folded in last may have findings; most have none."""
 
     @staticmethod
     def restore(published: bytes) -> "Fold":
@@ -91,11 +107,30 @@ class Fold:
         record: IssueRecord = self._record
         return record
 
+    def counted_state(self) -> IssueRecord:
+        """As `state`, with the counts and users of its own fingerprint up to date."""
+        self._sketch()
+        return self.state
+
     @property
     def is_open(self) -> bool:
         """Whether the issue is open and not merged: an increment then has no other effect than its counts."""
         record: IssueRecord = self._record
         return record.status == "open" and record.merged_into is None
+
+    def shown(self) -> Shown:
+        """What the increment folded in last shows, together with the merged issues."""
+        record = self._record
+        self._sketch()
+        members = [member.figures for member in record.life.members.values()]
+        return Shown(
+            _new(self._releases, [record.releases, *(one.releases for one in members)]),
+            _new(self._environments, [record.environments, *(one.environments for one in members)]),
+            [record.hours, *(one.hours for one in members)],
+            united([record.users_sketch, *(one.users_sketch for one in members)]).count
+            if members
+            else record.users,
+        )
 
     def set_state(self, state: IssueRecord) -> None:
         """Set the state that follows from an increment folded in before."""
@@ -106,7 +141,9 @@ class Fold:
         record.resolved_in = state.resolved_in
         record.ignore_until = state.ignore_until
         record.merged_into = state.merged_into
+        record.escalated_ms = state.escalated_ms
         record.life = replace(state.life, home=None)
+        self._next_milestone = next_milestone(state.life.reached)
 
     def change_state(self, state: IssueRecord) -> None:
         """Set the state that follows from a command or signal; the version grows."""
@@ -162,9 +199,8 @@ class Fold:
         ):
             record.last_seen_ms = last
             self._latest = increment
-        if increment.users:
-            self._add_users(increment.users)
-        self._add_rows(increment)
+        users_reached = bool(increment.users) and self._add_users(increment.users)
+        self.stands_out = self._add_rows(increment) or users_reached or bool(record.life.members)
         return True
 
     def record(self) -> IssueRecord:
@@ -177,13 +213,7 @@ class Fold:
         if self._latest is not None:
             self._describe(self._latest)
             self._latest = None
-        if not self._sketched and self._users is not None:
-            record.users, record.users_sketch = self._users.count, self._users.text()
-            self._sketched = True
-        if len(record.releases) > MAX_NAMES:
-            _bound(record.releases, (record.first_release, record.last_release))
-        if len(record.environments) > MAX_NAMES:
-            _bound(record.environments, ())
+        self._sketch()
         return encode_json(whole(record) if record.life.members else record)
 
     def _has_newer_id(self, increment: Increment) -> bool:
@@ -191,24 +221,58 @@ class Fold:
         newest = self._record.last_event if self._latest is None else id_text(self._latest.last_event)
         return id_text(increment.last_event) > newest
 
-    def _add_users(self, users: list[int]) -> None:
+    def _sketch(self) -> None:
+        if not self._sketched and self._users is not None:
+            self._record.users, self._record.users_sketch = self._users.count, self._users.text()
+            self._sketched = True
+
+    def _add_users(self, users: list[int]) -> bool:
+        """Count users; returns whether the next milestone is reached."""
         if self._users is None:
             self._users = Users(self._record.users_sketch)
         self._users.add(users)
         self._sketched = False
+        return self._users.reaches(self._next_milestone)
 
-    def _add_rows(self, increment: Increment) -> None:
+    def _add_rows(self, increment: Increment) -> bool:
+        """Count rows; returns whether a name is new or an hour's count worth judging."""
         record = self._record
+        judged, grown = increment.received_ms // HOUR_MS, 0
+        if self._releases or self._environments:
+            self._releases, self._environments = [], []
         releases, environments = record.releases, record.environments
         platforms, hours = record.platforms, record.hours
         for row in increment.rows:
             events = row.events
+            if row.release not in releases:
+                self._releases.append(row.release)
+            if row.environment not in environments:
+                self._environments.append(row.environment)
+            if row.hour == judged:
+                grown += events
             releases[row.release] = releases.get(row.release, 0) + events
             environments[row.environment] = environments.get(row.environment, 0) + events
             platforms[row.platform] = platforms.get(row.platform, 0) + events
             hours[row.hour] = hours.get(row.hour, 0) + events
+        is_worth_judging = grown > 0 and worth_judging((now := hours[judged]) - grown, now)
         if len(hours) > HOURS:
             record.hours = recent(hours)
+        if self._releases or self._environments:
+            return self._add_names() or is_worth_judging
+        return is_worth_judging
+
+    def _add_names(self) -> bool:
+        """Bound the names that have grown; returns whether they are findings: those of the first increment are in the activity `created`."""
+        record = self._record
+        if len(record.releases) > MAX_NAMES:
+            last = record.last_release if self._latest is None else self._latest.last_release
+            _bound(record.releases, (record.first_release, last))
+        if len(record.environments) > MAX_NAMES:
+            _bound(record.environments, ())
+        if record.version == 1:
+            self._releases, self._environments = [], []
+        is_later: bool = record.version > 1
+        return is_later
 
     def _describe(self, newest: Increment) -> None:
         record, description = self._record, decode_description(newest.description)
@@ -220,6 +284,11 @@ class Fold:
         record.grouping_version = description.version
         record.grouping_rule = description.rule
         record.grouping_parts = description.parts
+
+
+def _new(added: Sequence[str], parts: Sequence[dict[str, int]]) -> list[str]:
+    """Of the names that an increment has just added to the first part, those that no part had before."""
+    return new_names(added, (parts[0].keys() - added) | names_of(parts[1:])) if added else []
 
 
 def _bound(counts: dict[str, int], keep: tuple[str, ...]) -> None:

@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec import UNSET
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
+from processors.aggregator.findings import by_event
 from processors.aggregator.release_order import compare, highest, newest_by_app
 from processors.aggregator.totals import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
 from schemas.life import Fix, Ignored
 from schemas.merges import News
-from schemas.times import iso, parse_iso
+from schemas.times import parse_iso
 
-SYSTEM: Final = "system"
 MAX_OLDER: Final = 500
 
 
@@ -61,9 +61,11 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
     )
 
 
-def judge(record: IssueRecord, news: News, origin: str = "") -> LifecycleChange:
-    """Judge the state of an issue after an increment. `origin` names the merged issue that received it."""
-    return _BY_EVENT[record.status](record, news, origin)
+def judge(
+    record: IssueRecord, news: News, found: Sequence[Activity] = (), origin: str = ""
+) -> LifecycleChange:
+    """Judge the state of an issue after an increment and what it `found`. `origin` names the merged issue that received it."""
+    return _BY_EVENT[record.status](record, news, found, origin)
 
 
 def regresses(fix: Fix | None, release: str) -> bool:
@@ -132,8 +134,7 @@ def _ignore(record: IssueRecord, data: UpdateData) -> _Outcome:
 
 
 def _limits(until: IgnoreUntil) -> dict[str, Any]:
-    fields = {"time": until.time, "events": until.events, "users": until.users}
-    return {name: value for name, value in fields.items() if value is not None}
+    return {name: value for name, value in asdict(until).items() if value is not None}
 
 
 def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
@@ -148,16 +149,16 @@ def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
     )
 
 
-def _resolved(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
+def _resolved(record: IssueRecord, news: News, found: Sequence[Activity], origin: str) -> LifecycleChange:  # noqa: ARG001
     for release in news.releases:
         if regresses(record.life.fix, release):
             details = {"release": release, "resolvedIn": record.resolved_in}
-            activity = _by_event(record, news, origin, "regressed", details)
+            activity = by_event(record, news, origin, "regressed", details)
             return LifecycleChange(opened(record, regressed=True), (activity,))
     return LifecycleChange(record)
 
 
-def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
+def _ignored(record: IssueRecord, news: News, found: Sequence[Activity], origin: str) -> LifecycleChange:
     if record.ignore_until is None:
         return LifecycleChange(record)
     until, since = record.ignore_until, record.life.ignored or Ignored()
@@ -166,6 +167,9 @@ def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
     elif "events" in until:
         since = replace(since, events=since.events + news.events)
         reached = since.events >= until["events"]
+    elif "escalating" in until:
+        # One that escalated before has to rise again.
+        reached = any(one.kind == "escalated" for one in found)
     else:
         users = Users(since.users_sketch)
         users.add(news.users)
@@ -173,28 +177,13 @@ def _ignored(record: IssueRecord, news: News, origin: str) -> LifecycleChange:
         reached = users.count >= until["users"]
     if not reached:
         return LifecycleChange(replace(record, life=replace(record.life, ignored=since)))
-    activity = _by_event(record, news, origin, "reopened", {"ignoreUntil": until})
+    activity = by_event(record, news, origin, "reopened", {"ignoreUntil": until})
     return LifecycleChange(opened(record, regressed=False), (activity,))
 
 
-def _open(record: IssueRecord, news: News, origin: str) -> LifecycleChange:  # noqa: ARG001
+def _open(record: IssueRecord, news: News, found: Sequence[Activity], origin: str) -> LifecycleChange:  # noqa: ARG001
     return LifecycleChange(record)
 
 
 _BY_COMMAND: Final = {"resolved": _resolve, "ignored": _ignore, "open": _reopen}
 _BY_EVENT: Final = {"open": _open, "resolved": _resolved, "ignored": _ignored}
-
-
-def _by_event(
-    record: IssueRecord, news: News, origin: str, kind: ActivityKind, data: dict[str, Any]
-) -> Activity:
-    position = f"{news.partition}-{news.offset}" + (f"-{origin}" if origin else "")
-    return Activity(
-        id=f"{record.id}-{position}-{kind}",
-        issue=record.id,
-        project_id=record.project_id,
-        kind=kind,
-        by=SYSTEM,
-        at=iso(news.received_ms),
-        data=data,
-    )

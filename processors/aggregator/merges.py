@@ -22,8 +22,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from processors.aggregator.findings import Shown, findings, names_of, new_names
 from processors.aggregator.lifecycle import by_command, judge
-from processors.aggregator.totals import figures, own
+from processors.aggregator.totals import figures, own, united
 from schemas.changes import MergeData, UnmergeData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
 from schemas.merges import Member, Pending, Signal, SignalKind
@@ -162,14 +163,28 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
     known = member.version
     if signal.version <= known:
         return Exchanged(record)
+    before = [figures(record), *(one.figures for one in record.life.members.values())]
+    releases = names_of(part.releases for part in before)
+    environments = names_of(part.environments for part in before)
     member = replace(member, version=signal.version, figures=signal.figures)
     record = replace(record, life=replace(record.life, members=record.life.members | {signal.sender: member}))
+    parts = [figures(record), *(one.figures for one in record.life.members.values())]
+    users = united(part.users_sketch for part in parts).count
     activities: list[Activity] = []
     for news in signal.news:
         # A replay may split news differently: each is judged by its own version.
         if news.version > known:
-            record, judged = judge(record, news, origin=signal.sender)
-            activities += judged
+            shown = Shown(
+                new_names(news.releases, releases),
+                new_names(news.environments, environments),
+                [part.hours for part in parts],
+                users,
+            )
+            releases |= news.releases.keys()
+            environments |= set(news.environments)
+            record, found = findings(record, shown, news, origin=signal.sender)
+            record, judged = judge(record, news, found, signal.sender)
+            activities += (*found, *judged)
     return Exchanged(record, tuple(activities))
 
 

@@ -196,7 +196,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
                     continue
                 folded += 1
                 dirty[fold.id] = fold
-                if not fold.is_open:
+                if fold.stands_out or not fold.is_open:
                     changes.increment(fold, partition, offset, increment)
         self._metrics.increments.inc(folded)
         self._metrics.increments_repeated.inc(repeated)

@@ -35,6 +35,10 @@ class Users:
     def count(self) -> int:
         return round(float(self._hll.get_estimate()))
 
+    def reaches(self, number: int) -> bool:
+        """Whether `count` is at least this number."""
+        return bool(self._hll.get_estimate() >= number - 0.5)
+
     def text(self) -> str:
         """The sketch in base64; empty if no user was counted."""
         return "" if self._hll.is_empty() else b64encode(self._hll.serialize_compact()).decode()

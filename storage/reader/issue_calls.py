@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from msgspec import Raw, Struct
 
 from schemas.ids import hex64, issue_id, parse_hex64
+from schemas.issues import ActivityKind
 from schemas.times import iso
 from storage.answers import ActivityPage, ActivityRow, Issue
 from storage.reader.counts import count_issues
@@ -92,11 +93,12 @@ class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
 
 
 class ListActivity(ReadCall[ActivityPage], frozen=True):
-    """A page of the changes of an issue and of the issues merged into it, newest first."""
+    """A page of the changes of an issue and of the issues merged into it, newest first, without those of some kinds."""
 
     issue: str
     limit: int = 50
     cursor: str | None = None
+    without: Sequence[ActivityKind] = ()
 
     async def answer(self, session: Session) -> ActivityPage:
         check_limit(self.limit)
@@ -105,7 +107,7 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
         project = issue_ref.project_id
         # Each fingerprint opened an issue of its own; a merge doesn't rewrite that issue's changes.
         issues = {issue_ref.issue_id, *(issue_id(project, number) for number in issue_ref.fingerprints)}
-        rows = await session.rows(_changes(session.question_ever(project), sorted(issues), self.limit, last))
+        rows = await session.rows(_changes(session.question_ever(project), sorted(issues), self, last))
         page = [
             ActivityRow(
                 id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}"), issue_id=hex64(of)
@@ -119,7 +121,9 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
         return ActivityPage(activity=page, next_cursor=next_cursor)
 
 
-def _changes(question: Question, issues: Sequence[int], limit: int, cursor: ActivityCursor | None) -> Sql:
+def _changes(
+    question: Question, issues: Sequence[int], call: ListActivity, cursor: ActivityCursor | None
+) -> Sql:
     """Id, kind, author, time (Unix ms), data and issue of the newest changes, up to one more than the limit."""
     statement = question.statement()
     after = ""
@@ -129,5 +133,6 @@ def _changes(question: Question, issues: Sequence[int], limit: int, cursor: Acti
     return statement.ready(
         "SELECT id, kind, by, toUnixTimestamp64Milli(at), data, issue_id FROM issue_activity FINAL"
         f" WHERE {statement.project} AND issue_id IN {statement.numbers(issues)}{after}"
-        f" ORDER BY at DESC, id DESC LIMIT {limit + 1:d}"
+        f" AND kind NOT IN {statement.parameters.add(list(call.without), 'Array(String)')}"
+        f" ORDER BY at DESC, id DESC LIMIT {call.limit + 1:d}"
     )

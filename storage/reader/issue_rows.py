@@ -23,7 +23,7 @@ from storage.reader.ranges import UNIT_MS, floor, resolve_range, trend_counts, t
 ISSUE_COLUMNS: Final = (
     "project_id, issue_id, fingerprints, error_type, message, culprit, platform,"
     f" {STATUS}, regressed, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users,"
-    " first_release, last_release, environments, assignee, resolved_in, ignore_until, merged_into"
+    " first_release, last_release, environments, assignee, resolved_in, ignore_until, merged_into, toUnixTimestamp64Milli(escalated)"
 )
 ISSUE_REF: Final = (
     "project_id, issue_id, fingerprints, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events,"
@@ -54,6 +54,7 @@ class IssueRow(Struct, frozen=True):
     resolved_in: str
     ignore_until: str
     merged_into: int
+    escalated: int
 
 
 class IssueRef(Struct, frozen=True):
@@ -122,6 +123,7 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
         last_seen=row.last_seen,
         events=row.events,
         users=row.users,
+        escalated=row.escalated,
     )
     return matches(of_issue, EventView(issue=issue), now_ms)
 
@@ -139,6 +141,7 @@ def answer(row: IssueRow, counted: RangeCounts) -> Issue:
         culprit=row.culprit,
         status=row.status,
         regressed=bool(row.regressed),
+        escalated_at=iso(row.escalated) if row.escalated else None,
         platform=row.platform,
         first_seen=iso(row.first_seen),
         last_seen=iso(row.last_seen),
@@ -181,6 +184,7 @@ def row_of(record: IssueRecord, now_ms: int) -> IssueRow:
         resolved_in=record.resolved_in or "",
         ignore_until=encode_json(record.ignore_until).decode() if record.ignore_until else "",
         merged_into=int(record.merged_into, 16) if record.merged_into else 0,
+        escalated=record.escalated_ms,
     )
 
 

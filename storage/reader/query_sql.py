@@ -32,6 +32,7 @@ from query.tree import (
 )
 from query.values import moment_ms
 from schemas.ids import user_hash
+from schemas.issues import ESCALATING_MS, NEW_MS
 
 PAIRS: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
 """Must equal the expression of the index on tags, or ClickHouse doesn't use the index."""
@@ -311,11 +312,22 @@ def _class(folded: str) -> str:
 
 
 def _state(state: str, scope: SqlScope) -> str:
-    if state == "regressed":
-        return "regressed = 1"
-    if state == "assigned":
-        return "assignee != ''"
-    return f"{STATUS} = {scope.parameters.add(state, 'String')}"
+    match state:
+        case "regressed":
+            return "regressed = 1"
+        case "assigned":
+            return "assignee != ''"
+        case "new":
+            return f"({STATUS} = 'open' AND first_seen > {scope.parameters.moment(scope.now_ms - NEW_MS)})"
+        case "escalating":
+            return (
+                f"({STATUS} = 'open' AND escalated > {scope.parameters.moment(scope.now_ms - ESCALATING_MS)})"
+            )
+        case "ongoing":
+            others = " OR ".join(_state(other, scope) for other in ("regressed", "new", "escalating"))
+            return f"({STATUS} = 'open' AND NOT ({others}))"
+        case _:
+            return f"{STATUS} = {scope.parameters.add(state, 'String')}"
 
 
 def _value(compare: Compare, scope: SqlScope) -> str:

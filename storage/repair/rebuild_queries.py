@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from schemas.issues import FINDINGS
 from storage.client import Client
 from storage.erased import ERASED
 from storage.repair.reconcile import BOUNDED
@@ -35,11 +36,11 @@ SHOWN: Final = """
     SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
         toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
         environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version, grouping_rule,
-        grouping_parts, merged_into, version
+        grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
     FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
-CHANGES: Final = """
+CHANGES: Final = f"""
     SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, data FROM issue_activity FINAL
-    WHERE kind != 'commented' ORDER BY issue_id, at, id"""
+    WHERE kind NOT IN {("commented", *sorted(FINDINGS))} ORDER BY issue_id, at, id"""  # noqa: S608 - our own text
 SINCE: Final = """
     SELECT count(), groupUniqArrayIf(user_hash, user_hash != 0) FROM events
     WHERE project_id = {project:UInt32} AND fingerprint IN {fingerprints:Array(UInt64)}
@@ -107,6 +108,7 @@ class StoredIssue(Struct, frozen=True):
     grouping_parts: list[str]
     merged_into: int
     version: int
+    escalated_ms: int
 
 
 class StoredChange(Struct, frozen=True):

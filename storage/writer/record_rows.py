@@ -21,7 +21,7 @@ ISSUES: Final = pa.schema({
     "last_seen": _TIME, "events": pa.uint64(), "users": pa.uint64(), "first_release": _TEXT, "last_release": _TEXT,
     "environments": _TEXTS, "releases": _TEXTS, "assignee": _TEXT, "resolved_in": _TEXT, "ignore_until": _TEXT,
     "last_event": _U128, "grouping_version": _TEXT, "grouping_rule": _TEXT, "grouping_parts": _TEXTS,
-    "merged_into": pa.uint64(), "version": pa.uint64(), "deleted": pa.uint8(),
+    "merged_into": pa.uint64(), "version": pa.uint64(), "deleted": pa.uint8(), "escalated": _TIME,
 })  # fmt: skip
 ISSUE_ACTIVITY: Final = pa.schema({
     "project_id": pa.uint32(), "issue_id": pa.uint64(), "at": _TIME, "id": _TEXT, "kind": _TEXT, "by": _TEXT, "data": _TEXT,
@@ -74,6 +74,7 @@ def issue_row(issue: IssueRecord) -> Row:
         int(issue.merged_into, 16) if issue.merged_into else 0,
         issue.version,
         0,
+        issue.escalated_ms,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebuild import from_clickhouse
 from schemas.ids import is_uuid7, uuid7_ms
+from schemas.issues import FINDINGS
 from storage.repair import rebuild_queries, replay
 from tests.simulation.clickhouse_tables import Event
 
@@ -79,7 +80,7 @@ class Rebuilding:
                 *(row["last_release"], row["environments"], row["releases"], row["assignee"]),
                 *(row["resolved_in"], row["ignore_until"], int.from_bytes(row["last_event"], "little")),
                 *(row["grouping_version"], row["grouping_rule"], row["grouping_parts"]),
-                *(row["merged_into"], row["version"]),
+                *(row["merged_into"], row["version"], _ms(row["escalated"])),
             ]
             for row in sorted(rows, key=lambda row: (row["project_id"], row["issue_id"]))
         ]
@@ -90,8 +91,9 @@ class Rebuilding:
 
     def _changes(self, *_: Any) -> "Work":
         yield 0.002
+        left_out = {"commented", *FINDINGS}
         rows = [
-            row for _, row in self._server.latest["issue_activity"].values() if row["kind"] != "commented"
+            row for _, row in self._server.latest["issue_activity"].values() if row["kind"] not in left_out
         ]
         return [
             [row["issue_id"], _ms(row["at"]), row["id"], row["kind"], row["data"]]

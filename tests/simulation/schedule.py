@@ -415,7 +415,7 @@ class Schedule:
         if not self.disk.flipped and not self.is_seen_rebuilt:
             check_outcomes(server, stored)
         check_seen(self.broker)
-        check_statuses(self.broker, self.changes, is_rebuilt=self.is_rebuilt)
+        check_statuses(server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_changes(server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_erased(server, self.changes, self.erasures, self.refused)
         self.reached = reached(self)

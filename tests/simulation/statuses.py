@@ -1,12 +1,17 @@
-"""The status of an issue by simple rules of the test: what commands and events say of it, in the order of the log."""
+"""The status of an issue and its findings by simple rules of the test: what commands and events say of it, in the order of the log."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from schemas.ids import hex64
 from schemas.increments import Increment, decode_bundle, is_bundle
 from schemas.issues import Command, decode_delta
 from schemas.times import parse_iso
 from schemas.topics import Topic, topic_name
+from tests.simulation.clickhouse import Server
 from tests.simulation.kafka import Broker, Log
 from tests.simulation.operations import RELEASES, Changes
 
@@ -14,7 +19,7 @@ _UNKNOWN: Final = "unknown"
 
 
 class WrongStatus(Exception):
-    """An issue has another status than the log says."""
+    """An issue has another status than the log says, or other findings."""
 
 
 class _Issue:
@@ -28,6 +33,8 @@ class _Issue:
         self.users: set[int] = set()
         self.commands: set[str] = set()
         self.positions: dict[int, int] = {}
+        self.seen: set[tuple[str, str]] = set()
+        self.found: Counter[tuple[str, str]] = Counter()
 
     def command(self, command: Command) -> None:
         """A user's change; a repeat changes nothing."""
@@ -39,12 +46,19 @@ class _Issue:
             self.status = data["status"]
             self.fix, self.until = data.get("resolvedIn"), data.get("ignoreUntil") or {}
             self.events, self.users = 0, set()
+        elif command.kind == "redact" and data.get("wholly"):
+            self.seen.clear()
 
     def increment(self, partition: int, offset: int, increment: Increment) -> None:
         """Events of a record; a repeat changes nothing."""
         if offset <= self.positions.get(partition, -1):
             return
+        is_first = not self.positions
         self.positions[partition] = offset
+        named = {("seenInRelease", row.release) for row in increment.rows}
+        named |= {("seenInEnvironment", row.environment) for row in increment.rows}
+        self.found.update(one for one in named - self.seen if one[1] and not is_first)
+        self.seen |= named
         if self.status == "resolved":
             fails = {_shows_failure(row.release, self.fix) for row in increment.rows}
             self.status = "open" if True in fails else _UNKNOWN if None in fails else self.status
@@ -68,16 +82,23 @@ def _shows_failure(release: str, fix: str | None) -> bool | None:
     return app.index(release) >= app.index(fix) if {release, fix} <= {*app} else None
 
 
-def check_statuses(broker: Broker, changes: Changes, *, is_rebuilt: bool) -> None:
-    """Each issue has the status that follows from the log, but for issues that were merged. Raises WrongStatus.
+def check_statuses(server: Server, broker: Broker, changes: Changes, *, is_rebuilt: bool) -> None:
+    """Each issue has the status and findings that follow from the log, but for issues that were merged. Raises WrongStatus.
 
     Nothing is known of a partition whose log has expired, and after a rebuild.
     """
     found = changes.issues()
+    published: dict[str, Counter[tuple[str, str]]] = {}
+    for _, row in server.latest["issue_activity"].values():
+        if row["kind"] in {"seenInRelease", "seenInEnvironment"}:
+            (name,) = msgspec.json.decode(row["data"]).values()
+            published.setdefault(hex64(row["issue_id"]), Counter())[row["kind"], name] += 1
     for log in broker.topics[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]:
         for number, issue in () if log.start or is_rebuilt else _issues(log):
             if issue.status not in {_UNKNOWN, found[number].status}:
                 raise WrongStatus(f"{number} is {found[number].status}, not {issue.status}")
+            if published.get(number, Counter()) != issue.found:
+                raise WrongStatus(f"{number} has published {published.get(number)}, not {issue.found}")
 
 
 def _issues(log: Log) -> list[tuple[str, _Issue]]:

@@ -121,6 +121,11 @@ async def test_similar_issues_say_what_they_share(site: StoredSite) -> None:
             {"status": "ignored", "ignoreUntil": {"users": 10}},
         ),
         (
+            {"change": "ignore", "until": "escalating"},
+            "update",
+            {"status": "ignored", "ignoreUntil": {"escalating": True}},
+        ),
+        (
             {"change": "ignore", "unit": "events", "count": "7"},
             "update",
             {"status": "ignored", "ignoreUntil": {"events": 7}},

@@ -17,6 +17,7 @@ ISSUE = Issue(
     culprit="pay in src/checkout.ts",
     status="open",
     regressed=False,
+    escalated_at=None,
     platform="javascript",
     first_seen="2026-01-01T10:00:00.000Z",
     last_seen="2026-01-31T10:00:00.000Z",
@@ -67,6 +68,7 @@ def test_what_an_event_says_moves_no_cursor_and_starts_no_line() -> None:
         ({"status": "resolved", "resolved_in": "shop@2.0.0+1"}, "resolved in shop@2.0.0+1"),
         ({"status": "ignored"}, "ignored forever"),
         ({"status": "ignored", "ignore_until": {"events": 5}}, "ignored for 5 more events"),
+        ({"status": "ignored", "ignore_until": {"escalating": True}}, "ignored until it escalates"),
         (
             {"status": "ignored", "ignore_until": {"time": "2026-02-01T00:00:00.000Z"}},
             "ignored until 2026-02-01 00:00:00 UTC",

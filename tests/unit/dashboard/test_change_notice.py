@@ -12,6 +12,7 @@ from storage.answers import Issue
 OTHER = hex64(issue_id(11, 9))
 ISSUE = Issue(
     id="a" * 16, project_id="11", error_type="E", message="m", culprit="", status="open", regressed=False,
+ escalated_at=None,
     platform="python", first_seen="2026-01-01T00:00:00.000Z", last_seen="2026-01-02T00:00:00.000Z", events=1, users=1,
     total_events=1, total_users=1, first_release="", last_release="", environments=[], assignee=None, resolved_in=None,
     ignore_until=None, fingerprints=[hex64(7)], trend=[],
@@ -97,5 +98,6 @@ def test_an_unknown_change_says_nothing(change: str) -> None:
 
 def test_how_long_an_issue_is_ignored() -> None:
     assert ignored({"time": "2026-01-02T03:04:05.000Z"}) == "Ignored until 2026-01-02 03:04:05 UTC."
+    assert ignored({"escalating": True}) == "Ignored until it escalates."
     assert ignored({"users": 10}) == "Ignored until 10 more users."
     assert ignored(None) == ignored({}) == "Ignored until somebody reopens it."

@@ -95,7 +95,7 @@ def test_text_becomes_the_tree_that_it_says(typed: str, tree: Query) -> None:
         ("OR", 0, "a word"),
         ("a AND OR b", 6, "a word"),
         ("a - b", 2, "directly after the minus"),
-        ("is:closed", 3, "one of open, resolved, ignored, regressed, assigned"),
+        ("is:closed", 3, "one of open, resolved, ignored, regressed, assigned, new, ongoing, escalating"),
         ("is:[open, shut]", 10, "one of open"),
         ("has:events", 4, "a field or a tag"),
         ("has:tags[x", 4, "a tag's key in brackets"),

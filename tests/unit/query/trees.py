@@ -21,6 +21,7 @@ from query.tree import (
     Query,
     Text,
 )
+from schemas.issues import ESCALATING_MS, NEW_MS
 
 NOW_MS = 1_790_000_000_000
 SPREAD_MS = 20_000
@@ -79,6 +80,7 @@ has = st.builds(Has, key=keys, is_tag=st.just(True)) | st.builds(
 )
 states = st.builds(Is, st.lists(st.sampled_from(STATES), min_size=1, max_size=3, unique=True).map(tuple))
 near = st.integers(NOW_MS - SPREAD_MS, NOW_MS + SPREAD_MS)
+long_ago = near | near.map(lambda ms: ms - NEW_MS) | near.map(lambda ms: ms - ESCALATING_MS) | st.just(0)
 orders = st.sampled_from([">", ">=", "<", "<="])
 times = st.sampled_from([key for key in COMPARABLE if key not in COUNTS])
 comparisons = (
@@ -118,10 +120,11 @@ issues = st.builds(
     regressed=st.booleans(),
     assignee=short,
     first_release=short,
-    first_seen=near,
+    first_seen=long_ago,
     last_seen=near,
     events=st.integers(0, 5),
     users=st.integers(0, 5),
+    escalated=long_ago,
 )
 tags = st.dictionaries(keys, short, max_size=4)
 places = st.lists(short, max_size=3, unique=True).map(tuple)

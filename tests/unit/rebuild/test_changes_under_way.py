@@ -38,7 +38,7 @@ def stored_row(issue: IssueRecord) -> StoredIssue:
         users=issue.users, first_release=issue.first_release, last_release=issue.last_release,
         environments=list(issue.environments), releases=list(issue.releases), assignee=issue.assignee or "", resolved_in="",
         ignore_until="", last_event=bytes(16), grouping_version="v1", grouping_rule="stack", grouping_parts=["p"],
-        merged_into=int(issue.merged_into or "0", 16), version=issue.version,
+        merged_into=int(issue.merged_into or "0", 16), version=issue.version, escalated_ms=issue.escalated_ms,
     )  # fmt: skip
 
 

@@ -41,7 +41,7 @@ def stored_row(
         "last_ms": ms + 9, "events": events, "users": 0, "first_release": "a@1+1", "last_release": "a@2+1",
         "environments": ["prod"], "releases": ["a@1+1", "a@2+1"], "assignee": "", "resolved_in": "", "ignore_until": "",
         "last_event": event_id(events), "grouping_version": "v1", "grouping_rule": "stack", "grouping_parts": ["p"],
-        "merged_into": 0, "version": 3,
+        "merged_into": 0, "version": 3, "escalated_ms": START + 5,
     }  # fmt: skip
     return StoredIssue(**(given | more))
 

@@ -11,6 +11,8 @@ QUERIES = [
     "is:open",
     "-is:open",
     "is:[regressed, assigned] events:>10",
+    "is:[new, escalating]",
+    "is:ongoing -is:escalating",
     "firstSeen:<-10d",
     "environment:prod",
     "-environment:prod release:shop@1.[1]* OR release:shop@1.2*",

@@ -66,13 +66,20 @@ def insert(database: Client, project: int, known: list[IssueView], events: list[
             [
                 *(project, number, [n for n, event in enumerate(events) if event.issue is issue]),
                 *(issue.status, int(issue.regressed), issue.assignee, issue.first_release),
-                *(from_ms(issue.first_seen), from_ms(issue.last_seen), issue.events, issue.users, 1),
+                *(
+                    from_ms(issue.first_seen),
+                    from_ms(issue.last_seen),
+                    issue.events,
+                    issue.users,
+                    1,
+                    from_ms(issue.escalated),
+                ),
             ]
             for number, issue in enumerate(known)
         ],
         column_names=[
             *("project_id", "issue_id", "fingerprints", "status", "regressed", "assignee", "first_release"),
-            *("first_seen", "last_seen", "events", "users", "version"),
+            *("first_seen", "last_seen", "events", "users", "version", "escalated"),
         ],
     )
 

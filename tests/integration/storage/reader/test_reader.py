@@ -86,6 +86,7 @@ async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: W
         culprit="f",
         status=life.status,
         regressed=life.regressed,
+        escalated_at=iso(life.escalated) if life.escalated else None,
         platform="javascript",
         first_seen=iso(life.first_seen),
         last_seen=iso(life.last_seen),

@@ -126,6 +126,7 @@ def make(project: int, seed: int = 1, many: int = 700) -> World:
             last_seen=max(times),
             events=len(found),
             users=distinct_users(found),
+            escalated=NOW_MS - int(2 * DAY_MS * chance.random()) if chance.random() < 0.3 else 0,
         )
     return world
 
@@ -172,12 +173,12 @@ def insert(database: Client, world: World) -> None:
             *(life.status, int(life.regressed), from_ms(life.first_seen), from_ms(life.last_seen)),
             *(life.events, life.users, life.first_release, "shop@1.3.0+1", ["prod"]),
             *(life.assignee, "", '{"events":5}' if life.status == "ignored" else ""),
-            *(["f", "src"], 0, 7),
+            *(["f", "src"], 0, 7, from_ms(life.escalated)),
         ])  # fmt: skip
     source = issue_id(world.project, MERGED[1])
     rows.append([
         *(world.project, source, [MERGED[1]], "", "", "", "", "open", 0, from_ms(0), from_ms(0), 0, 0, "", "", []),
-        *("", "", "", ["g", "src"], issue_id(world.project, MERGED[0]), 9),
+        *("", "", "", ["g", "src"], issue_id(world.project, MERGED[0]), 9, from_ms(0)),
     ])  # fmt: skip
     database.insert(
         "issues",
@@ -187,7 +188,7 @@ def insert(database: Client, world: World) -> None:
             *("status", "regressed", "first_seen", "last_seen"),
             *("events", "users", "first_release", "last_release", "environments"),
             *("assignee", "resolved_in", "ignore_until"),
-            *("grouping_parts", "merged_into", "version"),
+            *("grouping_parts", "merged_into", "version", "escalated"),
         ],
     )
 

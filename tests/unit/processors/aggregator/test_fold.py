@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.aggregator.fold import MAX_NAMES, Fold, created_activity
+from processors.aggregator.findings import MAX_NAMES
+from processors.aggregator.fold import Fold, created_activity
 from processors.aggregator.totals import HOURS, Users
 from schemas.ids import id_text, issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description

@@ -7,7 +7,10 @@ from typing import Any
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from processors.aggregator.escalation import worth_judging
 from schemas.ids import hex64
+from schemas.issues import ESCALATING_MS
+from schemas.times import HOUR_MS
 from tests.unit.processors.aggregator.world import START, Crash, World, id_of, increment
 
 RANKED = ("app@1.9.0+9", "app@1.10.0-rc.1+1", "app@1.10.0+2", "app@1.10.0+10", "app@2+1")
@@ -21,12 +24,14 @@ updates = st.one_of(
     st.just({"status": "ignored"}),
     st.builds(lambda n: {"ignoreUntil": {"events": n}}, st.integers(1, 4)),
     st.builds(lambda n: {"ignoreUntil": {"users": n}}, st.integers(1, 3)),
+    st.just({"ignoreUntil": {"escalating": True}}),
     st.builds(lambda who: {"assignee": who}, st.sampled_from(("ann", "bob", None))),
 )
 histories = st.lists(
     st.one_of(
         st.tuples(
-            st.just("event"), st.sampled_from(RELEASES), st.lists(st.integers(1, 4), max_size=2), st.integers(1, 2)
+            st.just("event"), st.sampled_from(RELEASES), st.lists(st.integers(1, 4), max_size=2), st.sampled_from((1, 2, 30, 200)),
+            st.sampled_from(("prod", "test")), st.integers(0, 80),
         ),
         st.tuples(st.just("update"), updates, st.integers(0, 5)),
     ),
@@ -46,22 +51,47 @@ class Model:
         self.at_fix: list[str] = []
         self.events = self.since = 0
         self.users: set[int] = set()
+        self.environments: set[str] = set()
+        self.hours: Counter[int] = Counter()
+        self.escalated = -ESCALATING_MS // HOUR_MS
         self.description: list[str] = []
 
-    def event(self, release: str, users: list[int], count: int) -> None:
-        self.description += [] if self.events else ["created"]
+    def event(self, release: str, users: list[int], count: int, environment: str, hour: int) -> None:
+        if self.events:
+            self.description += [] if release in self.known else ["seenInRelease"]
+            self.description += [] if environment in self.environments else ["seenInEnvironment"]
+        else:
+            self.description.append("created")
         self.events += count
+        self.environments.add(environment)
+        self.hours[hour] += count
+        escalates = self._escalates(hour, count)
+        if escalates:
+            self.escalated = hour
+            self.description.append("escalated")
         if self.status == "resolved" and self._is_after_fix(release):
             self._open(regressed=True)
             self.description.append("regressed")
         elif self.status == "ignored" and self.until:
             self.since += count
             self.users |= set(users)
-            reached = {"events": self.since, "users": len(self.users)}
+            reached = {"events": self.since, "users": len(self.users), "escalating": escalates}
             if any(reached[name] >= wanted for name, wanted in self.until.items()):
                 self._open()
                 self.description.append("reopened")
         self.known += [] if release in self.known else [release]
+
+    def _escalates(self, hour: int, count: int) -> bool:
+        hours = self.hours
+        first = min(hours)
+        day = [hours[hour - back] for back in range(1, 25) if hour - back >= first]
+        days = [
+            max(hours[hour - 24 * n + k] for k in (-1, 0, 1)) for n in range(1, 14) if hour - 24 * n >= first
+        ]
+        usual = max(sum(one) / len(one) for one in (day, days) if one) if day else 0
+        calm = not 0 <= hour - self.escalated < ESCALATING_MS // HOUR_MS
+        grown = worth_judging(hours[hour] - count, hours[hour])
+        return hour > first and calm and grown and hours[hour] >= max(20, 4 * usual)
 
     def update(self, data: dict[str, Any]) -> None:
         if "assignee" in data:
@@ -123,28 +153,37 @@ async def worked(world: World, luck: random.Random) -> None:
 @given(histories, st.integers(0, 1 << 32))
 @example(
     [
-        ("event", "app@1.10.0+2", [], 1),
+        ("event", "app@1.10.0+2", [], 1, "prod", 0),
         ("update", {"resolvedIn": "app@blue+1"}, 0),
-        ("event", "app@1.9.0+9", [], 1),
+        ("event", "app@1.9.0+9", [], 1, "prod", 0),
     ],
     0,
 )
 @example(
     [
-        ("event", "app@2+1", [], 1),
+        ("event", "app@2+1", [], 1, "prod", 0),
         ("update", {"resolvedIn": "app@blue+1"}, 0),
-        ("event", "app@1.10.0+2", [], 1),
+        ("event", "app@1.10.0+2", [], 1, "prod", 0),
+    ],
+    0,
+)
+@example(
+    [
+        ("event", "app@2+1", [], 30, "prod", 3),
+        ("update", {"ignoreUntil": {"escalating": True}}, 1),
+        ("event", "app@2+1", [], 200, "test", 26),
+        ("event", "app@2+1", [], 200, "test", 28),
     ],
     0,
 )
 async def test_states_and_activity_are_those_of_the_model(history: list[tuple[Any, ...]], seed: int) -> None:
     world, model, luck = World(), Model(), random.Random(seed)
     updates: list[tuple[str, Any]] = []
-    for what, *rest in [("event", RELEASES[0], [], 1), *history]:
+    for what, *rest in [("event", RELEASES[0], [], 1, "prod", 0), *history]:
         if what == "event":
-            release, users, count = rest
-            model.event(release, users, count)
-            world.send(1, increment(1, release, count, users))
+            release, users, count, environment, hour = rest
+            model.event(release, users, count, environment, hour)
+            world.send(1, increment(1, release, count, users, START + hour * HOUR_MS, environment))
         else:
             data, repeat = rest
             model.update(data)
@@ -178,7 +217,8 @@ def ask(world: World, step: tuple[Any, ...], at: int) -> None:
     what, fingerprint, more = step
     if what == "event":
         users = [at * 10 + n for n in range(1, more + 1)]
-        world.send(fingerprint, increment(fingerprint, events=more, users=users))
+        release = f"app@{1 + at % 4}+1"
+        world.send(fingerprint, increment(fingerprint, release, more, users, START + at // 2 * HOUR_MS))
     elif what == "merge":
         world.ask(id_of(fingerprint), "merge", {"issues": [id_of(other) for other in sorted(more)]})
     else:
@@ -265,7 +305,7 @@ async def test_nothing_is_lost_or_shown_twice_when_all_happens_at_once(
             == sum(counts[f] for f in FINGERPRINTS if hex64(f) in issue.fingerprints)
         )
         assert not issue.life.pending
-        assert issue.last_seen_ms == START
+        assert START <= issue.first_seen_ms <= issue.last_seen_ms
     for fingerprint, issue in issues.items():
         if issue.merged_into is not None:
             assert issue.events == counts[fingerprint]

@@ -1,0 +1,106 @@
+"""What an event shows about its issue besides its state: first in a release or environment, users reached, escalated. Pure."""
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from processors.aggregator.escalation import Hours, escalates
+from processors.aggregator.release_order import compare
+from schemas.issues import ESCALATING_MS, Activity, ActivityKind, IssueRecord
+from schemas.merges import News
+from schemas.times import HOUR_MS, iso
+
+SYSTEM: Final = "system"
+MAX_NAMES: Final = 100
+"""Most releases, and most environments, in an issue's record."""
+MILESTONES: Final = tuple(step * 10**power for power in range(1, 7) for step in (1, 2, 5))
+"""Numbers of users that are worth an activity: 10, 20, 50, 100, ..., 5,000,000."""
+
+
+class Shown(NamedTuple):
+    """An issue with all its fingerprints after an increment; `releases` and `environments` are those that no event had before."""
+
+    releases: Sequence[str]
+    environments: Sequence[str]
+    hours: Hours
+    users: int
+
+
+def findings(
+    record: IssueRecord, shown: Shown, news: News, origin: str = ""
+) -> tuple[IssueRecord, list[Activity]]:
+    """The record after it was judged by an increment, and the activities. Each finding is published once, whatever is repeated."""
+    found: list[Activity] = []
+
+    def add(kind: ActivityKind, data: dict[str, Any]) -> None:
+        found.append(by_event(record, news, origin, kind, data, len(found)))
+
+    for release in shown.releases:
+        add("seenInRelease", {"release": release})
+    for environment in shown.environments:
+        add("seenInEnvironment", {"environment": environment})
+    reached = milestone(shown.users)
+    if reached > record.life.reached:
+        record = replace(record, life=replace(record.life, reached=reached))
+        add("usersReached", {"users": reached})
+    hour = news.received_ms // HOUR_MS
+    calm = not 0 <= news.received_ms - record.escalated_ms < ESCALATING_MS
+    if calm and escalates(shown.hours, hour, record.first_seen_ms // HOUR_MS):
+        record = replace(record, escalated_ms=news.received_ms)
+        add("escalated", {"events": sum(hours.get(hour, 0) for hours in shown.hours)})
+    return record, found
+
+
+def milestone(users: int) -> int:
+    """The highest milestone that this number of users has reached, or 0."""
+    reached = bisect_right(MILESTONES, users)
+    return MILESTONES[reached - 1] if reached else 0
+
+
+def next_milestone(reached: int) -> int:
+    """The milestone after one that was reached; far more than there are users after the last."""
+    following = bisect_right(MILESTONES, reached)
+    return MILESTONES[following] if following < len(MILESTONES) else 1 << 62
+
+
+def names_of(parts: Iterable[Mapping[str, int]]) -> set[str]:
+    """The names that the parts have together."""
+    return {name for part in parts for name in part}
+
+
+def new_names(names: Iterable[str], known: Collection[str]) -> list[str]:
+    """The names that are not known.
+
+    Of an issue whose record may be full without the names, nobody knows which environments it had; a release is new if it is newer than all known ones
+    with which its name can be compared.
+    """
+    new = [name for name in dict.fromkeys(names) if name and name not in known]
+    return new if len(known) < MAX_NAMES - 1 else [name for name in new if _is_newest(name, known)]
+
+
+def _is_newest(release: str, known: Iterable[str]) -> bool:
+    newer = False
+    for name in known:
+        order = compare(release, name)
+        if order is not None and order <= 0:
+            return False
+        newer = newer or order is not None
+    return newer
+
+
+def by_event(
+    record: IssueRecord, news: News, origin: str, kind: ActivityKind, data: dict[str, Any], number: int = 0
+) -> Activity:
+    """The activity that an increment causes; `origin` is the merged issue that received it, `number` tells several of one kind apart."""
+    position = f"{news.partition}-{news.offset}" + (f"-{origin}" if origin else "")
+    return Activity(
+        id=f"{record.id}-{position}-{kind}" + (f"-{number}" if number else ""),
+        issue=record.id,
+        project_id=record.project_id,
+        kind=kind,
+        by=SYSTEM,
+        at=iso(news.received_ms),
+        data=data,
+    )
