@@ -1,4 +1,7 @@
-"""Removes credentials from URLs: user, password, and the values of well-known query parameters (protocol, 2.8)."""
+"""Removes credentials from URLs: user, password, and values of the query (protocol, 2.8).
+
+Removed are the values of well-known parameters, and those that contain a mail address.
+"""
 
 import re
 from typing import Final
@@ -13,6 +16,10 @@ _SECRET_ENDINGS: Final = (
 )  # fmt: skip
 _USERINFO: Final = re.compile(r"^([a-zA-Z][a-zA-Z0-9+.-]*:)?//[^/?#]*@")
 _NESTED: Final = re.compile(r"(?i)(?:token|key|password|secret|signature)\s*[=:]")
+_SECRET_NAMES: Final = frozenset(
+    {"code", "jwt", "otp", "session", "sessionid", "session_id", "sid", "ticket"}
+)
+_MAIL: Final = re.compile(r"[\w.+-]@(?:[\w-]+\.)+[^\W\d_]{2,}")
 _PAIRS: Final = re.compile("([&;])")
 
 
@@ -30,11 +37,17 @@ def scrub(url: str) -> str:
 
 def _pair(pair: str) -> str:
     name, mark, value = pair.partition("=")
-    if mark and value and (_is_secret(name) or _NESTED.search(unquote_plus(value))):
+    if mark and value and (_is_secret(name) or _is_private(unquote_plus(value))):
         return f"{name}={STRIPPED}"
     return pair
 
 
+def _is_private(value: str) -> bool:
+    """Whether the value contains a secret's name, as a URL in it does, or a mail address."""
+    return bool(_NESTED.search(value) or _MAIL.search(value))
+
+
 def _is_secret(name: str) -> bool:
     """Whether the name ends like a secret's, such as `api_key`, `accessToken` and `X-Amz-Signature`."""
-    return unquote_plus(name).strip().rstrip("[]").lower().endswith(_SECRET_ENDINGS)
+    plain = unquote_plus(name).strip().rstrip("[]").lower()
+    return plain.endswith(_SECRET_ENDINGS) or plain in _SECRET_NAMES
