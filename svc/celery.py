@@ -1,6 +1,7 @@
 """Celery stores a task's exception as its result; failures are captured through Celery's signals."""
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
 from celery import signals
@@ -9,6 +10,7 @@ from svc.client import current
 from svc.exceptions import captured_event_id, mark_captured
 from svc.reporting import flush, never_raises
 from svc.request_scope import RequestScope
+from svc.scope import REQUEST_SCOPE
 
 _ACTIVE: Final = "svc_active_scope"
 _LAST_FLUSH_SECONDS: Final = 2.0
@@ -29,9 +31,13 @@ def watch() -> None:
         signal.connect(receiver, weak=False, dispatch_uid=f"svc.{receiver.__name__}")
 
 
+def _active_scope(task: str) -> AbstractContextManager[None]:
+    return RequestScope().active(lambda: {"task": task})
+
+
 @never_raises(None)
 def _begun(task: Any, **_: Any) -> None:
-    active = RequestScope().active()
+    active = _active_scope(task.name)
     active.__enter__()
     setattr(task.request, _ACTIVE, active)
 
@@ -49,7 +55,9 @@ def _failed(sender: Any, exception: BaseException, **_: Any) -> None:
     if client is None:
         return
     raised = sys.exc_info()[1] or exception
-    client.capture_uncaught(raised, tags={"task": sender.name})
+    # A worker that was killed is reported by its parent, in which the task never began.
+    with nullcontext() if REQUEST_SCOPE.get() else _active_scope(sender.name):
+        client.capture_uncaught(raised)
     # Celery replaces an exception that cannot be pickled, and logs the replacement next.
     if event_id := captured_event_id(raised):
         mark_captured(exception, event_id)

@@ -18,8 +18,9 @@ from svc.exception_chain import chain
 from svc.exceptions import captured_event_id, mark_captured
 from svc.notices import Notices
 from svc.options import Options
+from svc.own_tags import OwnTags
 from svc.plain import text_of
-from svc.scope import REQUEST_SCOPE, EventScope
+from svc.scope import REQUEST_SCOPE, ActiveScope, EventScope
 from svc.spool import EventSpool
 from svc.timestamps import Ids
 from svc.transport import Transport
@@ -43,6 +44,7 @@ class Client:
         )
         self._notices = notices
         self._builder = Builder(options)
+        self._own_tags = OwnTags(options)
         self._ids = Ids()
         self._busy = threading.local()
         self._spool = self._open_spool() if options.token else None
@@ -53,8 +55,12 @@ class Client:
     @property
     def scope(self) -> EventScope:
         """The scope that the public functions act on: the request's if there is one, otherwise the process's."""
-        scopes = REQUEST_SCOPE.get()
-        return scopes[1] if scopes is not None and scopes[0] is self.process_scope else self.process_scope
+        active = self._active()
+        return self.process_scope if active is None else active.request
+
+    def _active(self) -> ActiveScope | None:
+        active = REQUEST_SCOPE.get()
+        return active if active is not None and active.process is self.process_scope else None
 
     def _open_spool(self) -> EventSpool | None:
         if self.options.queue_dir is None:
@@ -90,16 +96,18 @@ class Client:
         user: Mapping[str, Any] | None = None,
         fingerprint: Iterable[object] | None = None,
         caller: FrameType | None = None,
+        handled: bool = True,
     ) -> str | None:
         """Snapshot the error and the scope, and queue them; returns the event's id, or None if nothing is sent.
 
-        Nested captures are ignored: an exception's `__str__` may log or fail in turn.
+        `handled` says whether the application caught the error. Nested captures are ignored: an exception's `__str__`
+        may log or fail in turn.
         """
         if self.transport is None or getattr(self._busy, "now", False):
             return None
         self._busy.now = True
         try:
-            captured = self._capture_error(error, tags, user, fingerprint, caller)
+            captured = self._capture_error(error, tags, user, fingerprint, caller, handled)
         finally:
             self._busy.now = False
         self.counts["captured"] += 1
@@ -113,6 +121,7 @@ class Client:
         user: Mapping[str, Any] | None,
         fingerprint: Iterable[object] | None,
         caller: FrameType | None,
+        handled: bool,
     ) -> CapturedError:
         ns = time.time_ns()
         scope = self.scope.snapshot()
@@ -120,6 +129,9 @@ class Client:
             scope = scope._replace(tags=event_tags)
         if (event_user := self._argument("user", self.scope.user_of, user)) is not None:
             scope = scope._replace(user=event_user)
+        active = self._active()
+        own_tags = self._own_tags.added_to(scope.tags, handled, None if active is None else active.tags)
+        scope = scope._replace(tags=own_tags)
         group = self._argument("fingerprint", _fingerprint, fingerprint)
         return CapturedError(self._ids.new(ns), ns, chain(error, caller), scope, group)
 
@@ -174,12 +186,13 @@ class Client:
         *,
         tags: Mapping[str, object] | None = None,
         user: Mapping[str, Any] | None = None,
+        handled: bool = False,
     ) -> None:
         """Capture for a hook, unless the application has captured the error or it only ends the program."""
         if error is None or issubclass(type(error), _ENDINGS):
             return
         if captured_event_id(error) is None:
-            self.capture(error, tags=tags, user=user)
+            self.capture(error, tags=tags, user=user, handled=handled)
 
     def add_breadcrumb(self, crumb: Mapping[str, Any] | str) -> None:
         """Add a breadcrumb with the current time."""

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, MutableMapping
+from functools import partial
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction
@@ -9,6 +10,7 @@ from django.core.signals import got_request_exception
 from django.utils.decorators import sync_and_async_middleware
 
 from svc.request_scope import scope_of
+from svc.request_tags import request_tags
 from svc.web import report
 
 
@@ -18,11 +20,11 @@ def middleware(get_response: Callable[[Any], Any]) -> Callable[[Any], Any]:
     got_request_exception.connect(_failed, dispatch_uid="svc")
 
     def answer(request: Any) -> Any:
-        with scope_of(_context(request)).active():
+        with scope_of(_context(request)).active(partial(_tags, request)):
             return get_response(request)
 
     async def answer_async(request: Any) -> Any:
-        with scope_of(_context(request)).active():
+        with scope_of(_context(request)).active(partial(_tags, request)):
             return await get_response(request)
 
     return answer_async if iscoroutinefunction(get_response) else answer
@@ -30,6 +32,15 @@ def middleware(get_response: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 def _failed(**_: Any) -> None:
     report(sys.exc_info()[1])
+
+
+def _tags(request: Any) -> dict[str, str]:
+    """The request's tags; Django keeps the route on its own request, without the leading slash."""
+    tags = request_tags(_context(request))
+    route = getattr(request.resolver_match, "route", None)
+    if route is not None:
+        tags["route"] = route if route.startswith("^") else f"/{route}"
+    return tags
 
 
 def _context(request: Any) -> MutableMapping[str, Any]:

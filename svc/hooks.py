@@ -37,7 +37,9 @@ class Hooks:
             self._replace(asyncio.BaseEventLoop, "call_exception_handler", self._loop_error)
             self.watch_loop()
         if capture.logs:
-            self._listen_to_logs()
+            self._listen_to_logs(LogHandler(current=self._current))
+        elif capture.logs is None and has_transport:
+            self._listen_to_logs(LogHandler(logging.ERROR, sys.maxsize, current=self._current))
         if capture.network:
             self._undo += [Network(self._current).install(), AiohttpNetwork(self._current).install()]
         if capture.sessions:
@@ -111,12 +113,11 @@ class Hooks:
 
         loop.set_exception_handler(handler)
 
-    def _listen_to_logs(self) -> None:
+    def _listen_to_logs(self, handler: LogHandler) -> None:
         """Hear every record without a handler on the root logger, which would silence the application's own logs.
 
         With a handler there `logging.lastResort` prints nothing, and a later `basicConfig` does nothing.
         """
-        handler = LogHandler(current=self._current)
 
         def hook(previous: Callable[..., Any]) -> Callable[..., Any]:
             def call_handlers(logger: logging.Logger, record: logging.LogRecord) -> None:

@@ -1,10 +1,28 @@
 """The standard `logging` module as a source of breadcrumbs and errors."""
 
 import logging
+import threading
+import weakref
 from collections.abc import Callable
 
 from svc.client import Client, current
 from svc.notices import LOGGER
+
+_OF_SERVERS = frozenset(
+    {"aiohttp.server", "django.request", "gunicorn.error", "hypercorn.error", "uvicorn.error", "waitress"}
+)
+"""Loggers through which a server reports an exception that the application has not handled."""
+_LAST = threading.local()
+
+
+def _is_repeated(record: logging.LogRecord) -> bool:
+    """Whether this thread's last record was this one: a handler of the application and the hook both get it.
+
+    A mark on the record itself would be in the output of formatters that print every attribute.
+    """
+    last: Callable[[], logging.LogRecord | None] | None = getattr(_LAST, "record", None)
+    _LAST.record = weakref.ref(record)
+    return last is not None and last() is record
 
 
 class LogHandler(logging.Handler):
@@ -37,9 +55,12 @@ class LogHandler(logging.Handler):
         if client is None or record.name == LOGGER:
             return
         try:
+            repeated = _is_repeated(record)
             error = record.exc_info[1] if record.exc_info else None
             if error is not None and record.levelno >= self._event_level:
-                client.capture_uncaught(error)
+                client.capture_uncaught(error, handled=record.name not in _OF_SERVERS)
+                return
+            if repeated:
                 return
             data = {"level": record.levelname.lower(), "message": record.getMessage(), "logger": record.name}
             client.add_breadcrumb({"type": "log", "data": data})

@@ -18,12 +18,15 @@ _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 
 @dataclass(frozen=True)
 class Capture:
-    """What is captured automatically: by default only uncaught errors."""
+    """What is captured automatically. `logs` is None by default: only records of errors, only as breadcrumbs."""
 
     errors: bool = True
     network: bool = False
     sessions: bool = False
-    logs: bool = False
+    logs: bool | None = None
+    requests: bool = True
+    handled: bool = True
+    thread: bool = True
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Options:
     ingest_url: str = DEFAULT_INGEST_URL
     environment: str = "prod"
     identity: bool = False
+    host: bool | str = False
     capture: Capture = Capture()
     track_auto_breadcrumb: bool = True
     in_app_include: Sequence[str] = ()
@@ -86,7 +90,7 @@ def snake(name: str) -> str:
 
 _KINDS: Final[dict[str, tuple[type, ...]]] = {
     "token": (str,), "ingest_url": (str,), "environment": (str,), "project_root": (str, Path), "queue_dir": (str, Path),
-    "identity": (bool,), "track_auto_breadcrumb": (bool,), "source_context": (bool,),
+    "identity": (bool,), "host": (bool, str), "track_auto_breadcrumb": (bool,), "source_context": (bool,),
     "in_app_include": (list, tuple, set, frozenset), "in_app_exclude": (list, tuple, set, frozenset),
     "breadcrumb_capacity": (int,), "queue_size": (int,), "queue_bytes": (int,),
     "flush_interval": (int, float), "request_timeout": (int, float), "shutdown_timeout": (int, float),

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from svc.client import current
-from svc.scope import REQUEST_SCOPE
+from svc.own_tags import RequestTags
+from svc.scope import REQUEST_SCOPE, ActiveScope
 
 _KEY: Final = "svc.request_scope"
 
@@ -18,10 +19,13 @@ class RequestScope:
         self._scopes = None if client is None else (client.process_scope, client.process_scope.for_request())
 
     @contextmanager
-    def active(self) -> Iterator[None]:
-        """Make the public functions act on this copy, in this thread or task and in tasks started from it."""
+    def active(self, tags: RequestTags) -> Iterator[None]:
+        """Make the public functions act on this copy, in this thread or task and in tasks started from it.
+
+        `tags` returns the tags of the request for each event captured meanwhile.
+        """
         outer = REQUEST_SCOPE.get()
-        REQUEST_SCOPE.set(self._scopes)
+        REQUEST_SCOPE.set(None if self._scopes is None else ActiveScope(*self._scopes, tags))
         try:
             yield
         finally:

@@ -11,6 +11,7 @@ from svc.breadcrumbs import Breadcrumb
 from svc.limits import BREADCRUMBS, TAG_KEY_CHARS, TAG_KEYS, TAG_VALUE_CHARS
 from svc.links import link_hashes
 from svc.notices import Notices
+from svc.own_tags import RequestTags
 from svc.plain import clip, text_of, type_name
 
 _LIMITS = {
@@ -124,8 +125,15 @@ class EventScope:
         self._lock = threading.RLock()
 
 
-REQUEST_SCOPE: Final[ContextVar[tuple[EventScope, EventScope] | None]] = ContextVar("svc_scope", default=None)
-"""In a request: the process's scope, which the copy belongs to, and the request's."""
+class ActiveScope(NamedTuple):
+    """The scope of a request or task: the process's scope, of which it is a copy, the copy, and what reads its tags."""
+
+    process: EventScope
+    request: EventScope
+    tags: RequestTags
+
+
+REQUEST_SCOPE: Final[ContextVar[ActiveScope | None]] = ContextVar("svc_scope", default=None)
 
 
 def _merged(tags: Mapping[str, str], more: Mapping[str, object]) -> tuple[dict[str, str], Counter[str]]:

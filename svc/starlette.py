@@ -14,6 +14,8 @@ from svc.reporting import never_raises
 from svc.web import AsgiMiddleware, Describe, report
 
 _WATCHED: Final = "svc_watched"
+_CATCH_ALL: Final = (Exception, 500)
+"""A handler of these answers what nothing else has handled."""
 
 
 @never_raises(None)
@@ -32,14 +34,19 @@ def watch(app: Starlette, describe: Describe | None = None) -> None:
             HTTPException: ExceptionMiddleware(app.router).http_exception,
             **app.exception_handlers,
         }
-        app.exception_handlers = {key: _watched(handler, describe) for key, handler in handlers.items()}
+        app.exception_handlers = {
+            key: _watched(handler, describe, handled=key not in _CATCH_ALL)
+            for key, handler in handlers.items()
+        }
         return AsgiMiddleware(build(), describe)
 
     replaceable: Any = app
     replaceable.build_middleware_stack = build_watched
 
 
-def _watched(handler: Callable[..., Any], describe: Describe | None) -> Callable[..., Awaitable[Any]]:
+def _watched(
+    handler: Callable[..., Any], describe: Describe | None, *, handled: bool
+) -> Callable[..., Awaitable[Any]]:
     """Wrap the handler: report an error that it answers with 500 or above."""
     if iscoroutinefunction(handler) or iscoroutinefunction(getattr(handler, "__call__", None)):  # noqa: B004
         answer: Callable[..., Awaitable[Any]] = handler
@@ -51,7 +58,7 @@ def _watched(handler: Callable[..., Any], describe: Describe | None) -> Callable
     async def answer_and_report(request: Any, error: Exception) -> Any:
         response = await answer(request, error)
         if getattr(response, "status_code", 0) >= 500:
-            report(error, request.scope, describe)
+            report(error, request.scope, describe, handled=handled)
         return response
 
     return answer_and_report

@@ -2,11 +2,13 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from svc.client import current
 from svc.reporting import never_raises, session_active, session_background, watch_loop
 from svc.request_scope import scope_of
+from svc.request_tags import request_tags
 
 Describe = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 """Maps a request (WSGI environ, ASGI scope) to fields of its events: `{"tags": {...}, "user": {...}}`."""
@@ -21,13 +23,18 @@ AsgiApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 @never_raises(None)
 def report(
-    error: BaseException | None, request: Mapping[str, Any] | None = None, describe: Describe | None = None
+    error: BaseException | None,
+    request: Mapping[str, Any] | None = None,
+    describe: Describe | None = None,
+    *,
+    handled: bool = False,
 ) -> None:
     """Capture a request's error unless it was captured before; never raises."""
     client = current()
     if client is not None:
         description = _described(request, describe)
-        client.capture_uncaught(error, tags=description.get("tags"), user=description.get("user"))
+        tags, user = description.get("tags"), description.get("user")
+        client.capture_uncaught(error, tags=tags, user=user, handled=handled)
 
 
 def _described(request: Mapping[str, Any] | None, describe: Describe | None) -> Mapping[str, Any]:
@@ -43,7 +50,7 @@ def _described(request: Mapping[str, Any] | None, describe: Describe | None) -> 
 @contextmanager
 def _watched(request: MutableMapping[str, Any], describe: Describe | None) -> Iterator[None]:
     """Activate the request's scope; report and re-raise errors."""
-    with scope_of(request).active():
+    with scope_of(request).active(partial(request_tags, request)):
         try:
             yield
         except Exception as error:
@@ -54,7 +61,7 @@ def _watched(request: MutableMapping[str, Any], describe: Describe | None) -> It
 class WsgiMiddleware:
     """Wraps a WSGI application: captures and re-raises its errors, also those of an iterated body.
 
-    Of the request only the result of `describe` is sent. Each request has its own scope.
+    Of the request its method, route, URL and the result of `describe` are sent. Each request has its own scope.
     """
 
     def __init__(self, app: WsgiApp, describe: Describe | None = None) -> None:
@@ -98,7 +105,7 @@ class _Body:
 class AsgiMiddleware:
     """Wraps an ASGI application: captures and re-raises its errors; its lifespan is the session.
 
-    Of the request only the result of `describe` is sent. Each request and WebSocket has its own scope.
+    Of the request its method, route, URL and the result of `describe` are sent. Each request and WebSocket has its own scope.
     """
 
     def __init__(self, app: AsgiApp, describe: Describe | None = None) -> None:

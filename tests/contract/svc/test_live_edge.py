@@ -91,7 +91,7 @@ async def test_capture_arrives_with_its_scope(edge: LiveEdge) -> None:
     (event,) = [msgspec.json.decode(raw, type=Event) for raw in edge.stored_bytes()]
     assert event.id == event_id
     assert event.platform == "python"
-    assert event.tags == {"plan": "pro"}
+    assert event.tags == {"plan": "pro", "handled": "yes"}
     assert event.user is not None
     assert (event.user.id, event.user.name, event.user.anonymous) == ("7", "Jo", False)
     assert set(event.user.linkHashes or {}) == {"email"}

@@ -14,6 +14,12 @@ from tests.unit.svc.ingest import Ingest, ingest_server
 TOKEN = "svc_pk_06a5w3rh1txqv8n1r9c2m4y7k0"
 
 
+def given_tags(event: dict[str, Any]) -> dict[str, str]:
+    """The event's tags without those that the library adds by default; `test_own_tags.py` is about these."""
+    own = {"handled", "method", "route", "url", "thread"}
+    return {key: value for key, value in event.get("tags", {}).items() if key not in own}
+
+
 @pytest.fixture(autouse=True)
 def _untouched_library(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     for name in ("SVC_TOKEN", "SVC_INGEST_URL", "SVC_TOKEN_FILE", "SVC_INGEST_URL_FILE"):

@@ -57,7 +57,7 @@ def test_script_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert done.stderr == ""
     (event,) = ingest.events
     assert event["error"]["message"] == "could not convert string to float: 'two'"
-    assert event["tags"] == {"rows": "3"}
+    assert event["tags"] == {"rows": "3", "handled": "yes"}
     assert [crumb["data"]["row"] for crumb in event["breadcrumbs"]] == ["1.5", "two"]
 
 
@@ -70,7 +70,7 @@ def test_first_application_reports_both_errors(ingest: Ingest, tmp_path: Path) -
     )  # fmt: skip
     assert "ValueError" in done.stderr
     assert [event["error"]["type"] for event in ingest.events] == ["ZeroDivisionError", "ValueError"]
-    assert ingest.events[0]["tags"] == {"handled": "yes"}
+    assert [event["tags"] for event in ingest.events] == [{"handled": "yes"}, {"handled": "no"}]
 
 
 def says_hello(url: str) -> bool:
@@ -98,7 +98,9 @@ def test_web_service_runs(ingest: Ingest, tmp_path: Path) -> None:
             server.terminate()
     (event,) = ingest.events
     assert event["error"]["type"] == "LookupError"
-    assert event["tags"] == {"method": "GET", "path": "/orders"}
+    url = f"http://127.0.0.1:{port}/orders"
+    assert event["tags"] == {"method": "GET", "url": url, "handled": "no"}
+    assert event["user"] == {"id": "nobody"}
     assert event["error"]["stack"][0]["function"] == "app"
 
 
@@ -111,7 +113,7 @@ def test_worker_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
     (event,) = ingest.events
     assert event["error"]["type"] == "TimeoutError"
-    assert event["tags"] == {"job": "3"}
+    assert event["tags"] == {"job": "3", "handled": "yes"}
     assert event["fingerprint"] == ["job failed"]
     assert set(event["user"]) == {"id", "linkHashes"}
     assert "owner@example.com" not in json.dumps(event)

@@ -46,7 +46,7 @@ def test_event_says_where_it_is_from() -> None:
     assert event["device"]["os"] == "other"
     assert event["device"]["osVersion"]
     assert set(event) == {
-        "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error",
+        "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error", "tags",
     }  # fmt: skip
 
 

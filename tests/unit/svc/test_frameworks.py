@@ -23,7 +23,7 @@ from starlette.routing import Route
 import svc.celery
 import svc.flask
 import svc.starlette
-from tests.unit.svc.conftest import TOKEN
+from tests.unit.svc.conftest import TOKEN, given_tags
 from tests.unit.svc.ingest import Ingest
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
@@ -106,7 +106,12 @@ def reported(ingest: Ingest) -> list[Event]:
 def event_fields(event: Event) -> tuple[Any, ...]:
     """What a request put into its scope."""
     crumbs = [crumb["data"]["message"] for crumb in event.get("breadcrumbs", []) if crumb["type"] == "custom"]
-    return event.get("user", {}).get("id"), event.get("tags", {}), crumbs
+    return event.get("user", {}).get("id"), given_tags(event), crumbs
+
+
+def request_fields(event: Event) -> tuple[str | None, ...]:
+    """What the library says of the request by itself."""
+    return tuple(event["tags"].get(key) for key in ("handled", "method", "route", "url"))
 
 
 OF_ORDER_7 = ("jo", {"host": "a", "order": "7"}, ["started", "order 7 looked up"])
@@ -129,6 +134,7 @@ def test_wsgi_application_reports_an_error_once_with_only_its_request(
     (event,) = reported(ingest)
     assert event["error"]["type"] == "LookupError"
     assert event_fields(event) == OF_ORDER_7
+    assert request_fields(event) == ("no", "GET", "/orders/<int:number>", "http://127.0.0.1/orders/7")
     assert [crumb["data"]["message"] for crumb in svc.get_breadcrumbs() if crumb["type"] == "custom"] == [
         "started"
     ]
@@ -146,6 +152,8 @@ async def test_asgi_application_reports_an_error_once_with_only_its_request(
     (event,) = reported(ingest)
     assert event["error"]["type"] == "LookupError"
     assert event_fields(event) == OF_ORDER_7
+    route = "/orders/{number}" if name == "fastapi_app" else "/orders/<int:number>"
+    assert request_fields(event) == ("no", "GET", route, "http://shop/orders/7")
 
 
 async def test_error_that_a_handler_answers_with_500_or_more_is_reported(
@@ -186,7 +194,7 @@ async def test_requests_at_once_have_scopes_of_their_own(start: Start) -> None:
     await asyncio.gather(*(aget(app, f"/{number}") for number in range(20)))
     events = reported(ingest)
     assert len(events) == 20
-    assert all(event["tags"] == {"number": event["error"]["message"]} for event in events)
+    assert all(given_tags(event) == {"number": event["error"]["message"]} for event in events)
 
 
 async def test_request_begun_within_another_has_a_scope_of_its_own(start: Start) -> None:
@@ -201,8 +209,8 @@ async def test_request_begun_within_another_has_a_scope_of_its_own(start: Start)
     app = Starlette(routes=[Route("/{name}", answer)])
     svc.starlette.watch(app)
     await aget(app, "/first")
-    assert {event["error"]["message"]: event.get("tags") for event in reported(ingest)} == {
-        "second": None,
+    assert {event["error"]["message"]: given_tags(event) for event in reported(ingest)} == {
+        "second": {},
         "first": {"first": "1"},
     }
 
@@ -222,7 +230,7 @@ def test_threads_of_a_server_have_scopes_of_their_own(start: Start) -> None:
         assert set(threads.map(lambda number: get(app, f"/{number}"), range(20))) == {"500"}
     events = reported(ingest)
     assert sorted(int(event["error"]["message"]) for event in events) == list(range(20))
-    assert all(event["tags"] == {"number": event["error"]["message"]} for event in events)
+    assert all(given_tags(event) == {"number": event["error"]["message"]} for event in events)
 
 
 def test_error_that_flask_passes_on_is_one_event_behind_a_second_middleware(start: Start) -> None:
@@ -238,7 +246,7 @@ def test_error_that_flask_passes_on_is_one_event_behind_a_second_middleware(star
     with pytest.raises(ValueError, match="once"):
         get(svc.WsgiMiddleware(app), "/")
     (event,) = reported(ingest)
-    assert event["tags"] == {"path": "/"}
+    assert given_tags(event) == {"path": "/"}
 
 
 def test_error_while_flask_streams_is_reported_with_the_requests_scope(start: Start) -> None:
@@ -259,7 +267,7 @@ def test_error_while_flask_streams_is_reported_with_the_requests_scope(start: St
     with pytest.raises(ValueError, match="half way"):
         get(app, "/")
     (event,) = reported(ingest)
-    assert event["tags"] == {"of": "the request"}
+    assert given_tags(event) == {"of": "the request"}
 
 
 def test_failed_task_is_reported_once_with_its_name_and_without_its_arguments(
@@ -295,7 +303,7 @@ def test_failure_is_one_event_though_celery_logs_a_stand_in_for_it(load: Loaded,
     refund.delay(private)
     (event,) = reported(ingest)
     assert event["error"]["type"] == "Unpicklable"
-    assert event["tags"] == {"task": "shop.refund", "length": "14"}
+    assert given_tags(event) == {"task": "shop.refund", "length": "14"}
     assert private not in str(event)
 
 

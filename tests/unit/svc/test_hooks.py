@@ -195,6 +195,58 @@ def test_log_records_become_breadcrumbs_and_their_errors_events(start: Start) ->
     assert messages(ingest) == ["invalid literal for int() with base 10: 'no number'"]
 
 
+def test_logged_errors_are_breadcrumbs_by_default_and_no_events(start: Start) -> None:
+    ingest = start()
+    logger = logging.getLogger("shop")
+    logger.warning("low on paper")
+    logger.error("out of %s", "paper")
+    logger.error("failed", exc_info=ValueError("m"))
+    assert [crumb["data"]["message"] for crumb in svc.get_breadcrumbs()] == ["out of paper", "failed"]
+    assert messages(ingest) == []
+
+
+@pytest.mark.parametrize(
+    "options", [{"capture": {"logs": False}}, {"token": ""}], ids=["off", "nothing is sent"]
+)
+def test_logs_are_not_heard_where_nobody_wants_them(start: Start, options: dict[str, Any]) -> None:
+    call_handlers = logging.Logger.callHandlers
+    start(**options)
+    assert logging.Logger.callHandlers is call_handlers
+
+
+@pytest.mark.parametrize("captured", [{}, {"logs": True}])
+def test_record_that_a_handler_of_the_application_gives_too_is_one_breadcrumb(
+    start: Start, captured: dict[str, bool]
+) -> None:
+    start(capture=captured)
+    logger = logging.getLogger("shop.twice")
+    handler = svc.LogHandler()
+    logger.addHandler(handler)
+    try:
+        logger.error("once")
+        logger.error("once")
+    finally:
+        logger.removeHandler(handler)
+    assert [crumb["data"]["message"] for crumb in svc.get_breadcrumbs()] == ["once", "once"]
+
+
+def test_record_is_one_breadcrumb_after_an_init_below_somebody_elses_hook(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.Logger, "callHandlers", logging.Logger.callHandlers)
+    start()
+    ours = logging.Logger.callHandlers
+
+    def theirs(logger: logging.Logger, record: logging.LogRecord) -> None:
+        ours(logger, record)
+        logging.makeLogRecord(record.__dict__)
+
+    monkeypatch.setattr(logging.Logger, "callHandlers", theirs)
+    start()
+    logging.getLogger("shop").error("once")
+    assert [crumb["data"]["message"] for crumb in svc.get_breadcrumbs()] == ["once"]
+
+
 def test_log_handler_survives_a_record_that_cannot_be_formatted(start: Start) -> None:
     start()
     handler = svc.LogHandler()

@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,10 @@ def test_capture_flags_are_independent() -> None:
     options, problems = resolve(
         {"capture": {"network": True, "sessions": True}, "token": "t", "release": "a@1+1"}, {}
     )
-    assert options.capture == Capture(errors=True, network=True, sessions=True, logs=False)
+    assert options.capture == Capture(errors=True, network=True, sessions=True, logs=None)
     assert problems == []
+    for name in ("errors", "logs", "requests", "handled", "thread"):
+        assert resolve({"capture": {name: False}}, {})[0].capture == replace(Capture(), **{name: False})
     assert "option capture has no 'mouse'" in resolve({"capture": {"mouse": True}}, {})[1]
 
 

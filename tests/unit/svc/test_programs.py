@@ -300,12 +300,17 @@ def test_program_with_captured_logs_keeps_its_own(ingest: Ingest, tmp_path: Path
         logging.getLogger("apart").error("a logger that does not propagate")
         svc.capture_exception(ValueError())
     """
-    plain = run(ingest, tmp_path, body)
+    plain = run(ingest, tmp_path, body, options="capture={'logs': False}")
+    by_default = run(ingest, tmp_path, body, options="capture={}")
     captured = run(ingest, tmp_path, body, options="capture={'logs': True}")
     assert "configured: after it" in plain.stderr
-    assert captured.stderr == plain.stderr
-    crumbs = [crumb["data"]["message"] for crumb in ingest.events[-1]["breadcrumbs"]]
-    assert crumbs == ["before any configuration", "after it", "a logger that does not propagate"]
+    assert captured.stderr == by_default.stderr == plain.stderr
+    none, errors, all_records = [
+        [crumb["data"]["message"] for crumb in event.get("breadcrumbs", [])] for event in ingest.events
+    ]
+    assert none == []
+    assert errors == ["a logger that does not propagate"]
+    assert all_records == ["before any configuration", "after it", "a logger that does not propagate"]
 
 
 def test_program_that_ends_at_once_has_nothing_to_wait_for(ingest: Ingest, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import svc
+from tests.unit.svc.conftest import given_tags
 from tests.unit.svc.ingest import Ingest
 
 Sent = Callable[[], dict[str, Any]]
@@ -75,13 +76,13 @@ def test_set_user_replaces_the_user(
 
 def test_tags_ride_on_every_later_event_merged_until_they_are_cleared(start: Start, sent: Sent) -> None:
     start()
-    assert "tags" not in sent()
+    assert given_tags(sent()) == {}
     svc.set_tag("plan", "free")
-    assert [sent()["tags"] for _ in range(2)] == [{"plan": "free"}] * 2
+    assert [given_tags(sent()) for _ in range(2)] == [{"plan": "free"}] * 2
     svc.set_tags({"plan": "pro", "region": "eu"})
-    assert sent()["tags"] == {"plan": "pro", "region": "eu"}
+    assert given_tags(sent()) == {"plan": "pro", "region": "eu"}
     svc.clear_tags()
-    assert "tags" not in sent()
+    assert given_tags(sent()) == {}
 
 
 def test_tags_are_cut_to_the_limits_and_what_was_cut_is_counted(
@@ -90,7 +91,7 @@ def test_tags_are_cut_to_the_limits_and_what_was_cut_is_counted(
     start()
     svc.set_tags({f"key{n}": "v" for n in range(60)})
     svc.set_tags({"key0": "x" * 300, "key1": 5})  # type: ignore[dict-item]
-    tags = sent()["tags"]
+    tags = given_tags(sent())
     assert len(tags) == 50
     assert len(tags["key0"]) == 200
     assert tags["key1"] == "5"
@@ -99,7 +100,7 @@ def test_tags_are_cut_to_the_limits_and_what_was_cut_is_counted(
     assert len([r for r in caplog.records if "tags are cut" in r.getMessage()]) == 2
     svc.clear_tags()
     svc.set_tag("k" * 100, "v")
-    assert list(sent()["tags"]) == ["k" * 63 + "…"]
+    assert list(given_tags(sent())) == ["k" * 63 + "…"]
 
 
 def test_breadcrumb_input_is_message_type_level_and_data_all_optional(start: Start) -> None:
@@ -158,7 +159,7 @@ def test_capture_takes_a_snapshot_that_later_changes_do_not_touch(start: Start) 
     svc.add_breadcrumb({"message": "after"})
     assert svc.flush(10)
     (event,) = ingest.events
-    assert (event["tags"], event["user"]) == ({"when": "before"}, {"id": "before"})
+    assert (given_tags(event), event["user"]) == ({"when": "before"}, {"id": "before"})
     assert [crumb["data"] for crumb in event["breadcrumbs"]] == [{"message": "before", "deep": {"n": 1}}]
 
 
@@ -168,10 +169,10 @@ def test_user_and_tags_of_a_capture_are_for_its_event_only(start: Start, sent: S
     svc.capture_exception(ValueError(), tags={"a": "own"}, user={"id": "own"}, fingerprint=["x", 1])
     later = sent()
     first = ingest.events[0]
-    assert first["tags"] == {"a": "own", "b": "scope"}
+    assert given_tags(first) == {"a": "own", "b": "scope"}
     assert first["user"] == {"id": "own"}
     assert first["fingerprint"] == ["x", "1"]
-    assert later["tags"] == {"a": "scope", "b": "scope"}
+    assert given_tags(later) == {"a": "scope", "b": "scope"}
     assert "user" not in later
 
 
@@ -252,7 +253,7 @@ def test_a_bad_argument_of_a_capture_loses_itself_and_not_the_event(
     event_id = svc.capture_exception(ValueError("kept"), **{field: bad})
     assert svc.flush(10)
     (event,) = ingest.events
-    assert (event["id"], event["tags"], event["user"]) == (event_id, {"feature": "pay"}, {"id": "7"})
+    assert (event["id"], given_tags(event), event["user"]) == (event_id, {"feature": "pay"}, {"id": "7"})
     assert f"capture_exception: {field} left out" in caplog.text
 
 

@@ -173,7 +173,7 @@ def test_second_init_replaces_the_first_and_loses_nothing(start: Callable[..., I
     svc.capture_exception(ValueError("second"))
     assert svc.flush(10)
     assert [event["error"]["message"] for event in ingest.events] == ["first", "second"]
-    assert "tags" not in ingest.events[1]
+    assert ingest.events[1]["tags"] == {"handled": "yes"}
 
 
 def test_capture_that_finds_the_queue_full_gives_no_id(start: Callable[..., Ingest]) -> None:
