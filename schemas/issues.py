@@ -88,8 +88,32 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
     life: Life = Life()
 
 
+class Subject(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """An issue right after what an event caused, and where the event came from; none of its texts but the error's type.
+
+    Times are Unix ms; `release` and `environment` are the event's, the rest as in `IssueRecord`.
+    """
+
+    error_type: str = ""
+    platform: str = ""
+    release: str = ""
+    environment: str = ""
+    first_release: str = ""
+    first_seen_ms: int = 0
+    last_seen_ms: int = 0
+    events: int = 0
+    users: int = 0
+    status: Status = "open"
+    regressed: bool = False
+    assignee: str = ""
+    escalated_ms: int = 0
+
+
 class Activity(Struct, frozen=True, rename="camel"):
-    """One value of `issue-activity`: a change of an issue. The id is derived from the cause, so repeats are equal."""
+    """One value of `issue-activity`: a change of an issue. The id is derived from the cause, so repeats are equal.
+
+    What an event caused has a `subject`.
+    """
 
     id: str
     issue: str
@@ -98,6 +122,7 @@ class Activity(Struct, frozen=True, rename="camel"):
     by: str
     at: str
     data: dict[str, Any] = {}
+    subject: Subject | None = None
 
 
 Refusal = Literal["invalid", "tooLarge", "rateLimited"]

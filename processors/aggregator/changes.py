@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from processors.aggregator.findings import findings
+from processors.aggregator.findings import created_activity, findings, with_subject
 from processors.aggregator.fold import Fold
 from processors.aggregator.lifecycle import by_command, judge, update
 from processors.aggregator.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
@@ -44,9 +44,11 @@ class BatchChanges:
         self.deltas: list[tuple[str, DeltaRecord]] = []
         self._news: dict[str, list[News]] = {}
 
-    def increment(self, fold: Fold, partition: int, offset: int, increment: Increment) -> None:
-        """Judge an increment just folded in: it may show something, reopen the issue, or be news for the one that it is merged into."""
-        state = fold.state
+    def increment(
+        self, fold: Fold, partition: int, offset: int, increment: Increment, *, is_first: bool = False
+    ) -> None:
+        """Judge an increment just folded in: it may create the issue, show something, reopen it, or be news for the one it is merged into."""
+        state = fold.counted_state()
         news = News(
             fold.version,
             partition,
@@ -63,7 +65,8 @@ class BatchChanges:
         record, found = findings(state, fold.shown(), news)
         change = judge(record, news, found)
         fold.set_state(change.record)
-        self.activities += (*found, *change.activities)
+        created = (created_activity(state, increment),) if is_first else ()
+        self.activities += with_subject((*created, *found, *change.activities), change.record, news)
 
     def command(self, offset: int, command: Command, find: Find) -> None:
         """Apply a command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""

@@ -1,14 +1,15 @@
 """What an event shows about its issue besides its state: first in a release or environment, users reached, escalated. Pure."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from processors.aggregator.escalation import Hours, escalates
 from processors.aggregator.release_order import compare
-from schemas.issues import ESCALATING_MS, Activity, ActivityKind, IssueRecord
+from schemas.increments import Increment
+from schemas.issues import ESCALATING_MS, Activity, ActivityKind, IssueRecord, Subject
 from schemas.merges import News
 from schemas.times import HOUR_MS, iso
 
@@ -51,6 +52,41 @@ def findings(
         record = replace(record, escalated_ms=news.received_ms)
         add("escalated", {"events": sum(hours.get(hour, 0) for hours in shown.hours)})
     return record, found
+
+
+def created_activity(record: IssueRecord, increment: Increment) -> Activity:
+    """The activity of an issue's first increment; its id is the same at each replay."""
+    return Activity(
+        id=f"{record.id}-created",
+        issue=record.id,
+        project_id=record.project_id,
+        kind="created",
+        by=SYSTEM,
+        at=iso(increment.received_ms),
+        data={"release": increment.first_release, "environment": increment.rows[0].environment},
+    )
+
+
+def with_subject(activities: Iterable[Activity], record: IssueRecord, news: News) -> Iterator[Activity]:
+    """The activities of an increment, with the issue as it is after all of them."""
+    subject: Subject | None = None
+    for activity in activities:
+        subject = subject or Subject(
+            error_type=record.error_type,
+            platform=max(record.platforms, key=lambda name: (record.platforms[name], name), default=""),
+            release=next(reversed(news.releases), ""),
+            environment=next(iter(news.environments), ""),
+            first_release=record.first_release,
+            first_seen_ms=record.first_seen_ms,
+            last_seen_ms=record.last_seen_ms,
+            events=record.events,
+            users=record.users,
+            status=record.status,
+            regressed=record.regressed,
+            assignee=record.assignee or "",
+            escalated_ms=record.escalated_ms,
+        )
+        yield replace(activity, subject=subject)
 
 
 def milestone(users: int) -> int:

@@ -7,14 +7,14 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from processors.aggregator.escalation import worth_judging
-from processors.aggregator.findings import MAX_NAMES, SYSTEM, Shown, names_of, new_names, next_milestone
+from processors.aggregator.findings import MAX_NAMES, Shown, names_of, new_names, next_milestone
 from processors.aggregator.totals import HOURS, Users, figures, own, recent, united, whole
 from schemas.changes import RedactData
 from schemas.ids import hex64, id_text
 from schemas.increments import Increment, decode_description
-from schemas.issues import Activity, IssueRecord, decode_issue, encode_json
+from schemas.issues import IssueRecord, decode_issue, encode_json
 from schemas.merges import Figures
-from schemas.times import HOUR_MS, iso
+from schemas.times import HOUR_MS
 
 
 class FoldedRecord(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # type: ignore[misc]  # msgspec allows it
@@ -22,20 +22,6 @@ class FoldedRecord(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # 
 
 
 _decode = Decoder(FoldedRecord).decode
-
-
-def created_activity(increment: Increment) -> Activity:
-    """The activity of an issue's first increment; its id is the same at each replay."""
-    issue = hex64(increment.issue)
-    return Activity(
-        id=f"{issue}-created",
-        issue=issue,
-        project_id=str(increment.project),
-        kind="created",
-        by=SYSTEM,
-        at=iso(increment.received_ms),
-        data={"release": increment.first_release, "environment": increment.rows[0].environment},
-    )
 
 
 class Fold:

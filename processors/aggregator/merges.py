@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from processors.aggregator.findings import Shown, findings, names_of, new_names
+from processors.aggregator.findings import Shown, findings, names_of, new_names, with_subject
 from processors.aggregator.lifecycle import by_command, judge
 from processors.aggregator.totals import figures, own, united
 from schemas.changes import MergeData, UnmergeData
@@ -184,7 +184,7 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
             environments |= set(news.environments)
             record, found = findings(record, shown, news, origin=signal.sender)
             record, judged = judge(record, news, found, signal.sender)
-            activities += (*found, *judged)
+            activities += with_subject((*found, *judged), record, news)
     return Exchanged(record, tuple(activities))
 
 

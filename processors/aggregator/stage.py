@@ -31,7 +31,7 @@ from broker.batch_producer import BatchProducer
 from broker.dead_events import DeadEvent
 from broker.message import Message
 from processors.aggregator.changes import BadCommand, BatchChanges
-from processors.aggregator.fold import Fold, created_activity
+from processors.aggregator.fold import Fold
 from processors.aggregator.merges import RefusedChange
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
 from processors.batch_table import BatchTable
@@ -188,16 +188,16 @@ class AggregatorStage(PartitionStage[DeltasState]):
             partition, offset = source.partition, source.offset
             for increment in source.increments:
                 fold = folds.get(increment.issue) or self._find(state, increment.issue)
+                is_first = fold is None
                 if fold is None:
                     fold = folds[increment.issue] = Fold.new(increment)
-                    changes.activities.append(created_activity(increment))
                 if not fold.add(partition, offset, increment):
                     repeated += 1
                     continue
                 folded += 1
                 dirty[fold.id] = fold
-                if fold.stands_out or not fold.is_open:
-                    changes.increment(fold, partition, offset, increment)
+                if is_first or fold.stands_out or not fold.is_open:
+                    changes.increment(fold, partition, offset, increment, is_first=is_first)
         self._metrics.increments.inc(folded)
         self._metrics.increments_repeated.inc(repeated)
 

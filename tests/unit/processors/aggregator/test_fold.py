@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.aggregator.findings import MAX_NAMES
-from processors.aggregator.fold import Fold, created_activity
+from processors.aggregator.findings import MAX_NAMES, created_activity
+from processors.aggregator.fold import Fold
 from processors.aggregator.totals import HOURS, Users
 from schemas.ids import id_text, issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description
@@ -140,7 +140,8 @@ def test_thousands_of_users_are_estimated_within_six_per_cent() -> None:
 
 
 def test_the_creation_of_an_issue_has_one_id_however_often_it_is_reported() -> None:
-    assert created_activity(increment()).id == created_activity(increment(ms=START + 5)).id
+    record = Fold.new(increment()).state
+    assert created_activity(record, increment()).id == created_activity(record, increment(ms=START + 5)).id
 
 
 def test_ten_thousand_increments_of_a_hot_issue_keep_its_state_small() -> None:
