@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_name
 
-Process = Literal["edge", "processors", "writer", "dashboard", "operator"]
-PROCESSES: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard", "operator")
+Process = Literal["edge", "processors", "writer", "dashboard", "notify", "operator"]
+PROCESSES: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard", "notify", "operator")
 """With the operator, who runs commands."""
 DEAD_LETTERS_GROUP: Final = "dead-letters-replay"
 """The group of `svc dead-letters`, behind the prefix."""
@@ -59,6 +59,7 @@ def needs(
     grouped_events: bool,
     prefix: str = "svc.",
     shards: int = 1,
+    notify_group: str = "svc-notify",
 ) -> dict[Process, RequiredRights]:
     """The rights that each process requires, given the names of the consumer groups."""
     results = (
@@ -86,7 +87,15 @@ def needs(
             describes_groups=(processors_app,),
         ),
         "dashboard": RequiredRights(
-            reads=(Topic.PROJECTS, Topic.ISSUES), writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS)
+            reads=(Topic.PROJECTS, Topic.ISSUES, Topic.NOTIFICATIONS),
+            writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS),
+        ),
+        "notify": RequiredRights(
+            reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
+            writes=(Topic.NOTIFICATIONS,),
+            groups=(notify_group,),
+            sources=(Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
+            sinks=(Topic.NOTIFICATIONS,),
         ),
         "operator": RequiredRights(
             reads=tuple(Topic),

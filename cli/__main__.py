@@ -32,6 +32,7 @@ SECTIONS = {
         "processors": "cli.processors:command",
         "writer": "cli.writer:command",
         "dashboard": "cli.dashboard:command",
+        "notify": "cli.notify:command",
     },
     "Set up and operate": {
         "guest": "cli.guest.command:guest",

@@ -18,6 +18,7 @@ from control.project_store import ProjectStore
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import STATE, Dependencies
 from dashboard.http.proxies import parse_networks
+from notify.history import NotificationHistory
 from schemas.errors import BadSetting, CannotRun
 from schemas.settings import DashboardSettings
 from storage.client import parse_url
@@ -55,9 +56,8 @@ async def serve(settings: DashboardSettings) -> None:
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
     reader = Reader.open(reader_urls(settings), partial=settings.dashboard_partial_answers)
-    app = build_app(
-        settings, Dependencies(reader, projects, changes=IssueChanges(reader, Commands(settings)))
-    )
+    changes, notifications = IssueChanges(reader, Commands(settings)), NotificationHistory(settings).since
+    app = build_app(settings, Dependencies(reader, projects, changes=changes, notifications=notifications))
     state, runner, required = app[STATE], build_runner(app), needs("", "", grouped_events=False)["dashboard"]
     host, port = settings.dashboard_host, settings.dashboard_port
     try:

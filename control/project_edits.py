@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from schemas.errors import BadChange, Detail
 from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import encode_token, new_project_id, uuid7
+from schemas.notifications import NotificationRule
 from schemas.projects import (
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
@@ -134,6 +135,11 @@ def revoke_token(project: Project, token: str, now_ms: int) -> Project:
 def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
     """The project with its grouping rules replaced; the caller has checked them (`grouping.rule_checks`)."""
     return msgspec.structs.replace(project, grouping_rules=tuple(rules))
+
+
+def set_notification_rules(project: Project, rules: Iterable[NotificationRule]) -> Project:
+    """The project with its notification rules replaced; the caller has checked them (`notify.matching.problems`)."""
+    return msgspec.structs.replace(project, notification_rules=tuple(rules))
 
 
 def discard(project: Project, fingerprints: Iterable[str]) -> Project:

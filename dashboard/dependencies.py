@@ -17,18 +17,20 @@ from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
+from notify.history import ReadHistory
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 from storage.reader.reader import Reader
 
 
 class Dependencies(Struct, frozen=True):
-    """ClickHouse reader, projects on Kafka, clock (Unix milliseconds), and issue changes (None: read-only)."""
+    """ClickHouse reader, projects on Kafka, clock (Unix ms), issue changes (None: read-only), and the log of notifications."""
 
     reader: Reader
     projects: ProjectStore
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     changes: IssueChanges | None = None
+    notifications: ReadHistory | None = None
 
 
 class State(Struct, frozen=True):

@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 import msgspec
 from msgspec import Struct, field
 
+from schemas.notifications import NotificationRule
+
 DEFAULT_RATE_LIMIT = 5000
 """Requests per minute and token (protocol, section 8)."""
 DEFAULT_RETENTION_DAYS = 90
@@ -70,6 +72,7 @@ class Project(Struct, frozen=True, rename="camel"):
     discarded: tuple[str, ...] = ()
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()
+    notification_rules: tuple[NotificationRule, ...] = ()
     requests: tuple[str, ...] = ()
     """Ids of the last changes with an `Idempotency-Key` (`schemas.idempotency`)."""
 

@@ -104,6 +104,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     topic_projects: Annotated[str, Meta(description="full topic name")] = ""
     topic_outcomes: Annotated[str, Meta(description="full topic name")] = ""
     topic_dead_letters: Annotated[str, Meta(description="full topic name")] = ""
+    topic_notifications: Annotated[str, Meta(description="full topic name")] = ""
     topic_seen: Annotated[str, Meta(description="full topic name")] = ""
 
     @property
@@ -366,6 +367,29 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     ] = ""
 
 
+class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
+    """`svc notify`."""
+
+    notify_channels: Annotated[
+        str,
+        Meta(
+            description="JSON object of channels by name, each with `apprise` (a URL of that library), `webhook` and `secret`, or `alertmanager`; unset: none",
+            extra={"secret": True},
+        ),
+    ] = ""
+    notify_group: Annotated[
+        str, Meta(description="consumer group of the processes, of which one works and the others wait")
+    ] = "svc-notify"
+    notify_health_host: Annotated[str, Meta(description="address of healthz, readyz and metrics")] = (
+        "127.0.0.1"
+    )
+    notify_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8084
+    notify_seconds: Annotated[Seconds, Meta(description="maximum wait for a channel's answer")] = 10.0
+    dashboard_url: Annotated[
+        str, Meta(description="address of the dashboard in links of messages; unset: messages have no links")
+    ] = ""
+
+
 class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc migrate` and the commands that need both servers."""
 
@@ -406,6 +430,7 @@ ALL: Final = (
     ProcessorsSettings,
     WriterSettings,
     DashboardSettings,
+    NotifySettings,
     MigrateSettings,
     AnalystSettings,
     LibrarySettings,

@@ -24,6 +24,14 @@ class Topic(Enum):
     PROJECTS = ("projects", "project", "a project", "compact", 0, False)
     OUTCOMES = ("outcomes", "project", "counts by minute, SDK, outcome and reason", "delete", 7, True)
     DEAD_LETTERS = ("dead-letters", "as the original", "the original bytes", "delete", 30, False)
+    NOTIFICATIONS = (
+        "notifications",
+        "none",
+        "what is decided and sent of notifications",
+        "delete",
+        30,
+        False,
+    )
     SEEN = ("seen", "partition/offset", "ids first carried by a source record", "compact", 0, True)
 
     def __init__(self, title: str, key: str, value: str, cleanup: str, days: int, spread: bool) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dashboard.api import changes, events, issues, projects, rules, stats, tags, views
+from dashboard.api import changes, events, issues, notifications, projects, rules, stats, tags, views
 from dashboard.api.operation import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -13,5 +13,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *tags.OPERATIONS,
     *stats.OPERATIONS,
     *rules.OPERATIONS,
+    *notifications.OPERATIONS,
     *views.OPERATIONS,
 )

@@ -10,6 +10,7 @@ from schemas.ids import hex64
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import issue_of
 
+NOTIFICATION_RULE = {"name": "new", "causes": ["created"], "channels": ["mail"]}
 RULE = {"name": "r", "match": "a", "discard": True}
 OTHER, THIRD = issue_of(1), issue_of(2)
 
@@ -33,6 +34,7 @@ CASES = {
     "POST /issues/{issue}/comments": Case({"text": "one"}, {"text": "two"}),
     "POST /issues/{issue}/discard": Case({"discard": True}, {"discard": False}),
     "PUT /projects/{project}/grouping-rules": Case({"rules": [RULE]}, {"rules": []}),
+    "PUT /projects/{project}/notification-rules": Case({"rules": [NOTIFICATION_RULE]}, {"rules": []}),
     "POST /projects/{project}/views": Case({"name": "a", "query": "x"}, {"name": "b", "query": "x"}),
     "PATCH /projects/{project}/views/{view}": Case({"name": "a"}, {"name": "b"}),
 }

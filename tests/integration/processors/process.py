@@ -12,7 +12,7 @@ from local.ports import free_port
 
 
 class WorkerProcess:
-    """One `svc processors`, started with only the variables it needs."""
+    """One `svc processors`, or another process, started with only the variables it needs."""
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class WorkerProcess:
             "SVC_PROCESSORS_APP": f"{prefix}processors",
             "SVC_PROCESSORS_WORKER": name,
             "SVC_PROCESSORS_HEALTH_PORT": str(self.port),
+            "SVC_NOTIFY_HEALTH_PORT": str(self.port),
             "SVC_DATA_DIR": str(folder),
             "SVC_KAFKA_SESSION_SECONDS": "3",
             **extra,

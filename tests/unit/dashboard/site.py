@@ -13,6 +13,7 @@ from control.issue_changes import IssueChanges
 from control.project_edits import create
 from dashboard.app import build_app
 from dashboard.dependencies import Dependencies
+from schemas.notifications import NotificationRecord
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
 from storage.reader.reader import Reader
@@ -39,6 +40,8 @@ class Site:
     client: TestClient[web.Request, web.Application]
     projects: MemoryProjects
     project: Project
+    log: list[NotificationRecord]
+    """The topic `notifications`."""
 
     async def sign_in(self) -> None:
         """Open a session; the client keeps its cookie."""
@@ -63,7 +66,12 @@ async def running_site(
     """A dashboard with one project; without a reader, one whose database is nowhere."""
     project = msgspec.structs.replace(create("shop", now_ms=now_ms), id=str(number))
     projects, reader = MemoryProjects(project), reader or Reader.open([NOWHERE])
-    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes))
+    log: list[NotificationRecord] = []
+
+    async def since(ms: int) -> list[NotificationRecord]:
+        return [record for record in log if record.at_ms >= ms]
+
+    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since))
     async with TestClient(TestServer(app)) as client:
-        yield Site(client, projects, project)
+        yield Site(client, projects, project, log)
     await reader.close()

@@ -67,6 +67,8 @@ BODIES: dict[str, dict[str, Any]] = {
     "PATCH /projects/{project}": {"name": "x"},
     "PUT /projects/{project}/grouping-rules": {"rules": []},
     "POST /projects/{project}/grouping-rules:test": {"rules": []},
+    "PUT /projects/{project}/notification-rules": {"rules": []},
+    "POST /projects/{project}/notification-rules:preview": {"rules": []},
     "POST /projects/{project}/views": {"name": "x", "query": ""},
     "PATCH /projects/{project}/views/{view}": {"name": "x"},
     "PATCH /issues/{issue}": {"status": "open"},

@@ -1,0 +1,191 @@
+"""A project's notification rules, what they would have sent, and what could not be sent."""
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final
+
+from msgspec import Struct
+
+from broker.errors import KafkaError
+from control.project_edits import set_notification_rules
+from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.http.http_errors import HttpError, unavailable
+from notify.fold import Notifications, Outgoing
+from notify.preview import preview
+from notify.rule_input import NotificationRuleInput, problems
+from notify.rule_state import Decision
+from schemas.errors import WireError
+from schemas.notifications import Cause, NotificationRecord, NotificationRule
+from schemas.times import DAY_MS, iso
+
+DAYS: Final = 14
+"""Days of the past that a preview tells of."""
+STORED_DAYS: Final = 30
+"""Days for which the topic is stored."""
+MAX_MESSAGES: Final = 500
+_READ_SECONDS: Final = 10.0
+
+
+class NotificationRules(Struct, frozen=True):
+    """All notification rules of a project."""
+
+    rules: list[NotificationRule]
+
+
+class NotificationRulesInput(Struct, frozen=True, forbid_unknown_fields=True):
+    """All notification rules of a project. A rule that keeps its `id` keeps what waits."""
+
+    rules: list[NotificationRuleInput]
+
+
+class CauseView(Struct, frozen=True, rename="camel"):
+    """What happened to an issue: `value` is the release, the environment or the number that it is about."""
+
+    id: str
+    kind: str
+    issue_id: str
+    at: str
+    value: str
+
+
+class DecidedMessage(Struct, frozen=True, rename="camel"):
+    """A message that a rule would have sent."""
+
+    id: str
+    rule_id: str
+    at: str
+    causes: list[CauseView]
+
+
+class Preview(Struct, frozen=True, rename="camel"):
+    """What the rules would have sent since `start`: the newest messages, newest first, and the number of all."""
+
+    start: str
+    total: int
+    messages: list[DecidedMessage]
+
+
+class UndeliveredMessage(Struct, frozen=True, rename="camel"):
+    """A message that no channel has taken: `nextAt` is the next attempt, null once it was given up."""
+
+    id: str
+    rule_id: str
+    rule_name: str
+    channel: str
+    decided_at: str
+    attempts: int
+    next_at: str | None
+    error: str
+    causes: list[CauseView]
+
+
+class Undelivered(Struct, frozen=True, rename="camel"):
+    """The names of the channels, and what could not be delivered in the last 30 days, newest first."""
+
+    channels: list[str]
+    messages: list[UndeliveredMessage]
+
+
+async def _get(call: Call[NoInput, NoInput]) -> NotificationRules:
+    return NotificationRules(list(call.project().notification_rules))
+
+
+async def _put(call: Call[NoInput, NotificationRulesInput]) -> NotificationRules:
+    rules = _read(call.body.rules)
+    project = await call.edit(lambda old: set_notification_rules(old, rules))
+    return NotificationRules(list(project.notification_rules))
+
+
+async def _preview(call: Call[NoInput, NotificationRulesInput]) -> Preview:
+    now_ms = call.state.dependencies.now_ms()
+    start = now_ms - DAYS * DAY_MS
+    rules = _read(call.body.rules)
+    decisions = preview(await _records(call, start), call.project().id, rules, now_ms)
+    newest = sorted(decisions, key=lambda one: one.at_ms, reverse=True)[:MAX_MESSAGES]
+    return Preview(iso(start), len(decisions), list(map(_decided, newest)))
+
+
+async def _undelivered(call: Call[NoInput, NoInput]) -> Undelivered:
+    state = Notifications()
+    for record in await _records(call, call.state.dependencies.now_ms() - STORED_DAYS * DAY_MS):
+        state.apply(record)
+    messages = [*state.outgoing.values(), *state.given_up.values()]
+    ours = [one for one in messages if one.project_id == call.project().id and one.attempts]
+    newest = sorted(ours, key=lambda one: one.decision.at_ms, reverse=True)[:MAX_MESSAGES]
+    return Undelivered(list(state.channels), list(map(_message, newest)))
+
+
+def _read(inputs: list[NotificationRuleInput]) -> list[NotificationRule]:
+    """Rules as they are stored. Raises HttpError with every fault."""
+    if details := problems(inputs):
+        raise HttpError(WireError.VALIDATION_FAILED, details)
+    return [one.rule for one in inputs]
+
+
+async def _records(call: Call[Any, Any], since_ms: int) -> list[NotificationRecord]:
+    history = call.state.dependencies.notifications
+    if history is None:
+        raise unavailable("notifications can't be read here")
+    try:
+        async with asyncio.timeout(_READ_SECONDS):
+            return await history(since_ms)
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise unavailable("the notifications can't be read: Kafka doesn't answer") from error
+
+
+def _decided(decision: Decision) -> DecidedMessage:
+    return DecidedMessage(decision.id, decision.rule.id, iso(decision.at_ms), _causes(decision.causes))
+
+
+def _message(message: Outgoing) -> UndeliveredMessage:
+    decision = message.decision
+    return UndeliveredMessage(
+        id=decision.id,
+        rule_id=decision.rule.id,
+        rule_name=decision.rule.name,
+        channel=message.channel,
+        decided_at=iso(decision.at_ms),
+        attempts=message.attempts,
+        next_at=iso(message.next_ms) if message.next_ms else None,
+        error=message.error,
+        causes=_causes(decision.causes),
+    )
+
+
+def _causes(causes: Iterable[Cause]) -> list[CauseView]:
+    return [CauseView(one.id, one.kind, one.issue, one.at, one.value) for one in causes]
+
+
+OPERATIONS = (
+    Operation(
+        method="GET",
+        path="/projects/{project}/notification-rules",
+        summary="The notification rules",
+        handler=_get,
+        answer=NotificationRules,
+    ),
+    Operation(
+        method="PUT",
+        path="/projects/{project}/notification-rules",
+        summary="Replace the notification rules; they apply to what happens from now on",
+        handler=_put,
+        body=NotificationRulesInput,
+        answer=NotificationRules,
+    ),
+    Operation(
+        method="POST",
+        path="/projects/{project}/notification-rules:preview",
+        summary="What these rules would have sent in the last 14 days; changes nothing",
+        handler=_preview,
+        body=NotificationRulesInput,
+        answer=Preview,
+        is_trial=True,
+    ),
+    Operation(
+        method="GET",
+        path="/projects/{project}/notifications",
+        summary="Messages that could not be delivered, and the names of the channels",
+        handler=_undelivered,
+        answer=Undelivered,
+    ),
+)

@@ -1,0 +1,47 @@
+"""Finds the texts of a message's issues."""
+
+import asyncio
+import logging
+from typing import Final
+
+from notify.fold import Outgoing
+from notify.message import MAX_LISTED, Message, written
+from schemas.projects import ProjectRegistry
+from storage.answers import Issue
+from storage.errors import ReadError
+from storage.reader.issue_calls import GetIssue
+from storage.reader.reader import Reader
+
+log = logging.getLogger(__name__)
+
+_SECONDS: Final = 2.0
+"""How long a message waits for its texts; then it goes without."""
+
+
+class Describer:
+    """Writes messages with the texts that ClickHouse has now: what was erased since is in none."""
+
+    def __init__(self, reader: Reader | None, registry: ProjectRegistry, dashboard_url: str) -> None:
+        self._reader = reader
+        self._registry = registry
+        self._dashboard_url = dashboard_url
+
+    async def write(self, outgoing: Outgoing) -> Message:
+        """The message; without texts where ClickHouse doesn't answer, or the rule wants none."""
+        project = self._registry.get(int(outgoing.project_id))
+        name = project.name if project is not None else outgoing.project_id
+        issues: dict[str, Issue] = {}
+        if not outgoing.decision.rule.without_content:
+            try:
+                async with asyncio.timeout(_SECONDS):
+                    issues = await self._issues(outgoing)
+            except (ReadError, TimeoutError) as error:
+                log.info("%s: sent without texts: %r", outgoing.id, error)
+        return written(outgoing, name, issues, self._dashboard_url)
+
+    async def _issues(self, outgoing: Outgoing) -> dict[str, Issue]:
+        if self._reader is None:
+            return {}
+        wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
+        found = await asyncio.gather(*(self._reader.read(GetIssue(issue)) for issue in wanted))
+        return dict(zip(wanted, found, strict=True))

@@ -1,0 +1,127 @@
+"""What follows from the records of `notifications`, read in order: what is decided, what is still to be sent, what is next. Pure.
+
+Live and in a preview the same records lead to the same decisions: this is the only place that decides.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from notify.rule_state import Decision, RuleState
+from schemas.notifications import (
+    Cause,
+    CauseRecord,
+    ChannelsRecord,
+    DeliveryRecord,
+    NotificationRecord,
+    NotificationRule,
+    PositionRecord,
+    RulesRecord,
+    TimeRecord,
+)
+from schemas.times import DAY_MS
+
+REMEMBERED_MS: Final = 40 * DAY_MS
+"""How long the id of a cause is remembered: longer than `issue-activity` is stored, so that a repeat is recognised."""
+
+
+class Outgoing(Struct, frozen=True):
+    """A message that has not been delivered; `id` names it in the log."""
+
+    decision: Decision
+    channel: str
+    attempts: int = 0
+    next_ms: int = 0
+    error: str = ""
+
+    @property
+    def project_id(self) -> str:
+        return self.decision.causes[0].project_id
+
+    @property
+    def id(self) -> str:
+        return f"{self.decision.rule.id}/{self.channel}/{self.decision.id}"
+
+
+class Notifications:
+    """The state after some records."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.next_offsets: dict[int, int] = {}
+        self.rules: dict[str, tuple[NotificationRule, ...]] = {}
+        self.channels: tuple[str, ...] = ()
+        self.outgoing: dict[str, Outgoing] = {}
+        self.given_up: dict[str, Outgoing] = {}
+        self._states: dict[tuple[str, str], RuleState] = {}
+        self._known: dict[str, int] = {}
+
+    @property
+    def due_ms(self) -> int | None:
+        """When waiting causes are to be sent next: a `TimeRecord` of then sends them."""
+        return min(
+            (due for state in self._states.values() if (due := state.due_ms) is not None), default=None
+        )
+
+    def apply(self, record: NotificationRecord) -> list[Decision]:
+        """The decisions that a record leads to; its messages are `outgoing`. Clocks that go back are not followed."""
+        self.now_ms = max(self.now_ms, record.at_ms)
+        decisions = list(self._time())
+        match record:
+            case CauseRecord(_, cause, partition, offset):
+                self.next_offsets[partition] = max(self.next_offsets.get(partition, 0), offset + 1)
+                decisions += self._cause(cause)
+            case PositionRecord(_, next_offsets):
+                for partition, offset in next_offsets.items():
+                    self.next_offsets[partition] = max(self.next_offsets.get(partition, 0), offset)
+            case RulesRecord(_, project, rules):
+                self._change(project, rules)
+            case ChannelsRecord(_, names):
+                self.channels = names
+            case DeliveryRecord():
+                self._deliver(record)
+            case TimeRecord():
+                pass
+        for decision in decisions:
+            for channel in decision.rule.channels:
+                message = Outgoing(decision, channel)
+                self.outgoing[message.id] = message
+        return decisions
+
+    def _time(self) -> Iterator[Decision]:
+        """What is due by now, in the order in which it became due."""
+        due = [(state.due_ms, key) for key, state in self._states.items() if state.due_ms is not None]
+        for _, key in sorted(due):
+            yield from self._states[key].time(self.now_ms)
+
+    def _cause(self, cause: Cause) -> Iterator[Decision]:
+        if cause.id in self._known:
+            return
+        self._known[cause.id] = self.now_ms
+        while self._known and next(iter(self._known.values())) < self.now_ms - REMEMBERED_MS:
+            del self._known[next(iter(self._known))]
+        for rule in self.rules.get(cause.project_id, ()):
+            yield from self._states[cause.project_id, rule.id].cause(cause, self.now_ms)
+
+    def _change(self, project: str, rules: tuple[NotificationRule, ...]) -> None:
+        for rule in self.rules.get(project, ()):
+            if all(rule.id != other.id for other in rules):
+                del self._states[project, rule.id]
+        for rule in rules:
+            state = self._states.setdefault((project, rule.id), RuleState(rule))
+            state.change(rule)
+        self.rules[project] = rules
+
+    def _deliver(self, record: DeliveryRecord) -> None:
+        message = self.outgoing.get(record.message)
+        if message is None:
+            return
+        message = replace(message, attempts=record.attempts, next_ms=record.next_ms, error=record.error)
+        if record.delivered or not record.next_ms:
+            del self.outgoing[message.id]
+            if not record.delivered:
+                self.given_up[message.id] = message
+        else:
+            self.outgoing[message.id] = message

@@ -1,0 +1,45 @@
+"""Reads the records of `notifications` for those who don't lead."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import msgspec
+
+from broker.client import name_of, reading, records_before
+from broker.types import TopicPartition
+from schemas.notifications import NotificationRecord, decode_notification
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic
+
+log = logging.getLogger(__name__)
+
+ReadHistory = Callable[[int], Awaitable[list[NotificationRecord]]]
+"""The records from a time on (Unix ms), in order. Raises KafkaError and OSError."""
+
+MAX_RECORDS: Final = 500_000
+"""Records that are read at most, the newest: some 300 MB of causes would be more."""
+
+
+class NotificationHistory:
+    """Reads the log anew for each question: these are few."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._partition = TopicPartition(name_of(settings, Topic.NOTIFICATIONS), 0)
+
+    async def since(self, ms: int) -> list[NotificationRecord]:
+        """The records that were written from then on (Unix ms), in order. Raises KafkaError and OSError."""
+        found: list[NotificationRecord] = []
+        async with reading(self._settings) as consumer:
+            consumer.assign([self._partition])
+            ends = await consumer.end_offsets([self._partition])
+            first = (await consumer.offsets_for_times({self._partition: ms}))[self._partition]
+            start = ends[self._partition] if first is None else first.offset
+            consumer.seek(self._partition, max(start, ends[self._partition] - MAX_RECORDS))
+            async for record in records_before(consumer, ends):
+                try:
+                    found.append(decode_notification(record.value or b""))
+                except msgspec.MsgspecError as error:
+                    log.warning("record %d of %s is left out: %s", record.offset, record.topic, error)
+        return found

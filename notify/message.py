@@ -1,0 +1,143 @@
+"""A message as people read it: of a decision, and of what is known of its issues. Pure."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from notify.fold import Outgoing
+from schemas.notifications import Cause
+from storage.answers import Issue
+
+MAX_LISTED: Final = 20
+"""Causes that a message describes; it counts all."""
+_TITLE_CHARS: Final = 160
+_TEXT_CHARS: Final = 300
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_JOINER: Final = "\u2060"
+_BRACKETS: Final = str.maketrans({"<": "\u2039", ">": "\u203a", "`": "'"})
+_ACTIVE: Final = re.compile(r"[@#](?=[^\W\d])|:(?=//)")
+"""Begins of mentions and addresses."""
+_KINDS: Final = {
+    "created": "New issue",
+    "regressed": "Regressed",
+    "reopened": "No longer ignored",
+    "seenInRelease": "First event in release {}",
+    "seenInEnvironment": "First event in environment {}",
+    "usersReached": "{} users",
+    "escalated": "Escalating",
+}
+_REASONS: Final = {
+    "created": "it is the first event of an issue",
+    "regressed": "it was resolved, and came back in release {}",
+    "reopened": "what it was ignored until has come",
+    "seenInRelease": "it had no event in this release before",
+    "seenInEnvironment": "it had no event in this environment before",
+    "usersReached": "{} users have met it",
+    "escalated": "{} events within an hour are far more than before",
+}
+
+
+class Message(Struct, frozen=True):
+    """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs."""
+
+    id: str
+    to: tuple[str, ...]
+    title: str
+    body: str
+    link: str
+    data: dict[str, Any]
+
+
+def written(outgoing: Outgoing, project: str, issues: Mapping[str, Issue], dashboard_url: str) -> Message:
+    """The message. `issues` are those whose text may be shown and is known, by the ids of the causes' issues."""
+    decision = outgoing.decision
+    causes = decision.causes
+    base = dashboard_url.rstrip("/")
+    first = causes[0]
+    link = (
+        (f"{base}/issues/{first.issue}" if len(causes) == 1 else f"{base}/projects/{first.project_id}/issues")
+        if base
+        else ""
+    )
+    heading = _heading(first, issues.get(first.issue)) if len(causes) == 1 else f"{len(causes)} notifications"
+    blocks = [_block(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]]
+    if len(causes) > MAX_LISTED:
+        blocks.append(f"and {len(causes) - MAX_LISTED} more")
+    return Message(
+        id=decision.id,
+        to=decision.rule.to,
+        title=f"[{harmless(project, 60)}] {heading}",
+        body="\n\n".join((*blocks, f"Sent by the rule “{harmless(decision.rule.name, 100)}”.")),
+        link=link,
+        data={
+            "id": decision.id,
+            "project": {"id": first.project_id, "name": project},
+            "rule": {"id": decision.rule.id, "name": decision.rule.name},
+            "count": len(causes),
+            "causes": [_data(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]],
+        },
+    )
+
+
+def harmless(text: str, most: int = _TEXT_CHARS) -> str:
+    """Text of an event on one line, so that no chat takes it for a mention, a link or markup: anybody can send events."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    line = line.translate(_BRACKETS)
+    line = _ACTIVE.sub(rf"\g<0>{_JOINER}", line)
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _heading(cause: Cause, issue: Issue | None) -> str:
+    kind = _KINDS[cause.kind].format(harmless(cause.value, 60))
+    if issue is None:
+        return f"{kind}: issue {cause.issue}"
+    return f"{kind}: {harmless(issue.message or issue.error_type, _TITLE_CHARS - len(kind))}"
+
+
+def _block(cause: Cause, issue: Issue | None, base: str) -> str:
+    lines = [_KINDS[cause.kind].format(harmless(cause.value, 100))]
+    if issue is not None:
+        lines.append(f"{harmless(issue.error_type, 100)}: {harmless(issue.message)}".rstrip(": "))
+        if issue.culprit:
+            lines.append(f"in {harmless(issue.culprit)}")
+        subject = cause.subject
+        where = [harmless(text, 100) for text in (subject.release, subject.environment) if text]
+        lines.append(
+            " · ".join([*where, f"{issue.total_events:,} events", f"about {issue.total_users:,} users"])
+        )
+        if any(issue.trend):
+            lines.append(f"last hours {sparkline(issue.trend)}")
+    lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
+    if base:
+        lines.append(f"{base}/issues/{cause.issue}")
+    return "\n".join(lines)
+
+
+def sparkline(counts: Sequence[int]) -> str:
+    """Counts as a line of bars."""
+    most = max(1, *counts)
+    return "".join(_BARS[round(count / most * (len(_BARS) - 1))] for count in counts)
+
+
+def _data(cause: Cause, issue: Issue | None, base: str) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": cause.id,
+        "kind": cause.kind,
+        "at": cause.at,
+        "value": cause.value,
+        "issue": {"id": cause.issue, "url": f"{base}/issues/{cause.issue}" if base else ""},
+    }
+    if issue is not None:
+        data["issue"] |= {
+            "errorType": issue.error_type,
+            "message": issue.message,
+            "culprit": issue.culprit,
+            "status": issue.status,
+            "release": cause.subject.release,
+            "environment": cause.subject.environment,
+            "totalEvents": issue.total_events,
+            "totalUsers": issue.total_users,
+        }
+    return data

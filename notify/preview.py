@@ -1,0 +1,21 @@
+"""What rules would have sent: the records of the past, folded with these rules from their beginning. Pure."""
+
+from collections.abc import Iterable, Sequence
+
+from notify.fold import Notifications
+from notify.rule_state import Decision
+from schemas.notifications import CauseRecord, NotificationRecord, NotificationRule, RulesRecord, TimeRecord
+
+
+def preview(
+    records: Iterable[NotificationRecord], project: str, rules: Sequence[NotificationRule], now_ms: int
+) -> list[Decision]:
+    """The decisions by now, in order. `records` are those of `notifications`, from any time on."""
+    state = Notifications()
+    decisions = state.apply(RulesRecord(0, project, tuple(rules)))
+    for record in records:
+        if isinstance(record, CauseRecord) and record.cause.project_id == project:
+            decisions += state.apply(record)
+        else:
+            decisions += state.apply(TimeRecord(record.at_ms))
+    return decisions + state.apply(TimeRecord(now_ms))

@@ -1,0 +1,170 @@
+"""The process of `svc notify`: causes in, messages out, all in the order of the topic `notifications`.
+
+For each record (the words are those of `docs/glossary.md`, "Stages"):
+
+1. *In*: activities from the next offset on, changed rules, the clock, outcomes of attempts.
+2. *Append* them to `notifications`, the only thing that is written.
+3. *Read* `notifications`, also what was just appended, and fold it (`Notifications.apply`): that alone decides what is sent.
+4. *Send* what is outgoing.
+
+Nothing is kept elsewhere. A process that starts reads the log from its beginning and goes on where it ends. Of several processes the
+one that has the log's partition in the group leads, the others wait. One that was replaced and doesn't know it yet appends and sends
+the same as its successor, under the same ids: it reads the same log.
+
+A crash between 1 and 2 loses nothing: positions are in the log. Between 2 and 4 the message is still outgoing. After a send and before
+its record it is sent again, under the same id.
+"""
+
+import asyncio
+import logging
+import signal
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+
+import aiohttp
+
+from broker.client import follow_projects, name_of, new_consumer, writing
+from broker.commit import leave
+from broker.errors import KafkaError
+from broker.rights import needs
+from broker.rights_watch import watch_rights
+from broker.startup import until_allowed
+from broker.types import Consumer, RebalanceListener, TopicPartition
+from broker.waiting import until
+from notify.channels import Channel, channel_settings, open_channels
+from notify.describer import Describer
+from notify.metrics import NotifyMetrics
+from notify.sender import Write
+from notify.session import Session
+from schemas.health import Health
+from schemas.projects import ProjectRegistry
+from schemas.settings import NotifySettings
+from schemas.topics import Topic
+from storage.reader.reader import Reader
+from storage.shards import reader_urls
+
+log = logging.getLogger(__name__)
+
+_RESTART_SECONDS: Final = 0.5
+_POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
+
+
+class Leadership(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """Knows whether this process has the log's partition."""
+
+    def __init__(self) -> None:
+        self.gained, self.lost = asyncio.Event(), asyncio.Event()
+
+    async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        if assigned:
+            self.lost.clear()
+            self.gained.set()
+
+    async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        if revoked:
+            self.gained.clear()
+            self.lost.set()
+
+
+class Notifier:
+    """Leads whenever it has the log's partition."""
+
+    def __init__(
+        self,
+        settings: NotifySettings,
+        registry: ProjectRegistry,
+        channels: Mapping[str, Channel],
+        write: Write,
+        health: Health,
+        metrics: NotifyMetrics,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._channels = channels
+        self._write = write
+        self._health = health
+        self._metrics = metrics
+        self._now_ms = now_ms
+
+    async def run(self) -> None:
+        """Lead or wait until cancelled, whatever Kafka does."""
+        while True:
+            self._health.set("log", ok=False, detail="joining the group")
+            consumer = new_consumer(
+                self._settings, group_id=self._settings.notify_group, max_poll_interval_ms=_POLL_INTERVAL_MS
+            )
+            try:
+                await consumer.start()
+                await self._take_part(consumer)
+            except* (KafkaError, OSError) as failed:
+                error = failed.exceptions[0]
+                self._health.set("log", ok=False, detail=f"Kafka: {error}")
+                log.warning("begins again: %s", error)
+            finally:
+                with suppress(KafkaError, OSError):
+                    await leave(consumer)
+            await asyncio.sleep(_RESTART_SECONDS)
+
+    async def _take_part(self, consumer: Consumer) -> None:
+        """Lead while the group lets it. Raises KafkaError and OSError."""
+        leadership = Leadership()
+        consumer.subscribe([name_of(self._settings, Topic.NOTIFICATIONS)], listener=leadership)
+        while True:
+            self._health.set("log", ok=True, detail="another process leads")
+            await leadership.gained.wait()
+            self._health.set("log", ok=True)
+            async with writing(self._settings, linger_ms=0) as producer:
+                session = Session(
+                    self._settings,
+                    self._registry,
+                    consumer,
+                    producer,
+                    self._channels,
+                    self._write,
+                    self._metrics,
+                    self._now_ms,
+                )
+                await until(leadership.lost, session.run())
+
+
+async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) -> None:
+    """Notify until SIGTERM or SIGINT. Raises CannotRun."""
+    health.set("registry", ok=False, detail="reading the projects")
+    registry = ProjectRegistry()
+    follower = follow_projects(settings, registry)
+    health.probe("kafka", follower.answering)
+    required = needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
+    watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry))
+    urls = reader_urls(settings)
+    reader = Reader.open(urls) if urls else None
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        await until(stopping, until_allowed(settings, required))
+        if stopping.is_set():
+            return
+        async with (
+            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
+            asyncio.TaskGroup() as tasks,
+        ):
+            following = tasks.create_task(follower.run())
+            await until(stopping, follower.loaded.wait())
+            health.set("registry", ok=True)
+            channels = open_channels(channel_settings(settings.notify_channels), http)
+            write = Describer(reader, registry, settings.dashboard_url).write
+            notifying = tasks.create_task(
+                Notifier(settings, registry, channels, write, health, metrics).run()
+            )
+            await stopping.wait()
+            for task in (notifying, following):
+                task.cancel()
+    finally:
+        watching.cancel()
+        await asyncio.wait([watching])
+        if reader is not None:
+            await reader.close()

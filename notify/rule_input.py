@@ -1,0 +1,111 @@
+"""Notification rules as people give them, and what is wrong with them. Pure."""
+
+import secrets
+from collections.abc import Collection, Iterator, Sequence
+from typing import Annotated, Final, Literal
+from zoneinfo import ZoneInfo
+
+import msgspec
+from msgspec import Meta, Struct
+
+from query.parse import parse
+from query.tree import ISSUE_FIELDS, And, Compare, Filter, Has, Is, Not, Or, Query, Text
+from schemas.errors import Detail, QueryError
+from schemas.notifications import CauseKind, NotificationRule
+
+MAX_RULES: Final = 50
+Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="HH:MM")]
+Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+ChannelName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+Recipient = Annotated[str, Meta(min_length=1, max_length=200)]
+_KEYS: Final = ("type", "platform", "release", "environment", *ISSUE_FIELDS)
+"""Keys that a rule's query may have, besides `is` and comparisons of the issue's times and counts."""
+
+
+class QuietHoursInput(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
+    """See `schemas.notifications.QuietHours`."""
+
+    start: Clock
+    end: Clock
+    zone: Annotated[str, Meta(max_length=64, description="a time zone such as Europe/Berlin")] = "UTC"
+    days: Annotated[tuple[Day, ...], Meta(max_length=6)] = ()
+
+
+class NotificationRuleInput(
+    Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True
+):
+    """See `schemas.notifications.NotificationRule`."""
+
+    name: Name
+    causes: Annotated[tuple[CauseKind, ...], Meta(min_length=1, max_length=7)]
+    channels: Annotated[tuple[ChannelName, ...], Meta(min_length=1, max_length=10)]
+    query: Annotated[str, Meta(max_length=4000)] = ""
+    users: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
+    to: Annotated[tuple[Recipient, ...], Meta(max_length=50)] = ()
+    digest_minutes: Annotated[int, Meta(ge=0, le=24 * 60)] = 0
+    most_per_hour: Annotated[int, Meta(ge=0, le=1000, description="0: any number")] = 0
+    quiet: QuietHoursInput | None = None
+    without_content: bool = False
+    enabled: bool = True
+    id: Annotated[str, Meta(pattern="^([0-9a-f]{16})?$", description="unset for a new rule")] = ""
+
+    @property
+    def rule(self) -> NotificationRule:
+        """The rule as it is stored; a new one gets an id."""
+        return msgspec.convert(
+            msgspec.to_builtins(self) | {"id": self.id or secrets.token_hex(8)}, NotificationRule
+        )
+
+
+def problems(rules: Sequence[NotificationRuleInput], channels: Collection[str] | None = None) -> list[Detail]:
+    """What is wrong with rules, beyond their types. `channels` are the names of existing ones, where they are known."""
+    if len(rules) > MAX_RULES:
+        return [Detail("rules", f"at most {MAX_RULES} rules")]
+    return [problem for number in range(len(rules)) for problem in _problems(rules, number, channels)]
+
+
+def _problems(
+    rules: Sequence[NotificationRuleInput], number: int, channels: Collection[str] | None
+) -> Iterator[Detail]:
+    rule, field = rules[number], f"rules[{number}]"
+    if rule.id and any(rule.id == other.id for other in rules[:number]):
+        yield Detail(f"{field}.id", "another rule has this id")
+    unknown = [name for name in rule.channels if channels is not None and name not in channels]
+    if unknown:
+        known = ", ".join(sorted(channels or ())) or "none"
+        yield Detail(f"{field}.channels", f"no channel {unknown[0]}; SVC_NOTIFY_CHANNELS names: {known}")
+    try:
+        refused = next(_refused(parse(rule.query)), "")
+    except QueryError as error:
+        refused = f"position {error.position}: expected {error.expected}"
+    if refused:
+        yield Detail(f"{field}.query", refused)
+    if rule.quiet is not None and not _is_zone(rule.quiet.zone):
+        yield Detail(f"{field}.quiet.zone", "not a time zone such as Europe/Berlin")
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, LookupError):
+        return False
+    return True
+
+
+def _refused(query: Query) -> Iterator[str]:
+    """What a query asks that a cause doesn't know."""
+    match query:
+        case And(items) | Or(items):
+            for item in items:
+                yield from _refused(item)
+        case Not(item):
+            yield from _refused(item)
+        case Text():
+            yield "causes carry no text to search: use keys such as type, release, is"
+        case Filter(key, is_tag) | Has(key, is_tag) if is_tag or key not in _KEYS:
+            yield f"causes don't know {key}, but {', '.join(_KEYS)}, is, firstSeen, lastSeen, events, users"
+        case Compare("timestamp"):
+            yield "a cause is sent when it happens: timestamp can't be compared"
+        case Filter() | Has() | Compare() | Is():
+            pass

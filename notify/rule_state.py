@@ -1,0 +1,82 @@
+"""What one rule sends, and when: a function of its causes and of time. Pure.
+
+| the rule has | a cause that it chooses |
+| ------------ | ----------------------- |
+| none of these | is sent at once |
+| a digest | waits until the digest of the first waiting one ends |
+| quiet hours | waits until they end |
+| a most per hour | waits until an earlier message is an hour old |
+
+What has waited is sent in one message.
+"""
+
+import hashlib
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from notify.matching import chooses
+from notify.quiet_hours import after_quiet
+from schemas.notifications import Cause, NotificationRule
+from schemas.times import HOUR_MS, MINUTE_MS
+
+
+class Decision(Struct, frozen=True):
+    """Causes that a rule sends together, and when it was decided (Unix ms)."""
+
+    rule: NotificationRule
+    causes: tuple[Cause, ...]
+    at_ms: int
+
+    @property
+    def id(self) -> str:
+        """The id of the cause; of several, one made of theirs."""
+        if len(self.causes) == 1:
+            return self.causes[0].id
+        names = "\n".join(cause.id for cause in self.causes)
+        return f"digest-{hashlib.sha256(names.encode()).hexdigest()[:32]}"
+
+
+class RuleState:
+    """The causes of a rule that wait, and the times of its last messages. Times are given in order, and never go back."""
+
+    def __init__(self, rule: NotificationRule) -> None:
+        self.rule = rule
+        self._waiting: list[Cause] = []
+        self._since = 0
+        self._sent: list[int] = []
+
+    def change(self, rule: NotificationRule) -> None:
+        """Go on with other settings; one that is disabled forgets what waits."""
+        self.rule = rule
+        if not rule.enabled:
+            self._waiting = []
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the waiting causes are sent; None without any."""
+        if not self._waiting:
+            return None
+        due = after_quiet(self._since + self.rule.digest_minutes * MINUTE_MS, self.rule.quiet)
+        most = self.rule.most_per_hour
+        if most and len(self._sent) >= most:
+            due = max(due, after_quiet(self._sent[-most] + HOUR_MS, self.rule.quiet))
+        return due
+
+    def cause(self, cause: Cause, now_ms: int) -> Iterator[Decision]:
+        """A cause happens: what is sent by now."""
+        yield from self.time(now_ms)
+        if chooses(self.rule, cause):
+            if not self._waiting:
+                self._since = now_ms
+            self._waiting.append(cause)
+            yield from self.time(now_ms)
+
+    def time(self, now_ms: int) -> Iterator[Decision]:
+        """It is so late: what is sent by now."""
+        due = self.due_ms
+        if due is not None and due <= now_ms:
+            decision = Decision(self.rule, tuple(self._waiting), due)
+            self._waiting = []
+            self._sent = [*self._sent, due][-max(1, self.rule.most_per_hour) :]
+            yield decision

@@ -1,0 +1,178 @@
+"""The work of the process that leads: causes, rules and time into the log, and what follows from the log out."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from broker.client import name_of, reading, records_before
+from broker.types import Consumer, Producer, TopicPartition
+from notify.channels import Channel
+from notify.fold import Notifications
+from notify.metrics import NotifyMetrics
+from notify.sender import Sender, Write
+from schemas.issues import decode_activity
+from schemas.notifications import (
+    CauseRecord,
+    ChannelsRecord,
+    DeliveryRecord,
+    NotificationRecord,
+    PositionRecord,
+    RulesRecord,
+    TimeRecord,
+    cause_of,
+    decode_notification,
+    encode_notification,
+)
+from schemas.projects import ProjectRegistry
+from schemas.settings import NotifySettings
+from schemas.topics import Topic
+
+log = logging.getLogger(__name__)
+
+_READ_MS: Final = 200
+_POSITION_SECONDS: Final = 30.0
+"""How often the position is recorded while no activity is a cause."""
+_LOOK_SECONDS: Final = 0.2
+"""How often the clock, the rules and the outgoing messages are looked at."""
+
+
+class Session:
+    """From the start of a leadership to its end. `run` ends with an error: Kafka's, or by cancellation."""
+
+    def __init__(
+        self,
+        settings: NotifySettings,
+        registry: ProjectRegistry,
+        consumer: Consumer,
+        producer: Producer,
+        channels: Mapping[str, Channel],
+        write: Write,
+        metrics: NotifyMetrics,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._settings = settings
+        self._registry = registry
+        self._consumer = consumer
+        self._producer = producer
+        self._channels = tuple(sorted(channels))
+        self._sender = Sender(channels, write, self._report, now_ms, settings.notify_seconds, metrics)
+        self._now_ms = now_ms
+        self._metrics = metrics
+        self._partition = TopicPartition(name_of(settings, Topic.NOTIFICATIONS), 0)
+        self._state = Notifications()
+        self._applied = -1
+        self._has_applied = asyncio.Condition()
+
+    async def run(self) -> None:
+        """Read the log to its end, then lead. Raises KafkaError and OSError, in a group."""
+        await self._consumer.seek_to_beginning(self._partition)
+        ends = await self._consumer.end_offsets([self._partition])
+        async for record in records_before(self._consumer, ends):
+            self._apply(record.offset, record.value)
+        log.info("leads, from record %d of %s on", self._applied + 1, self._partition.topic)
+        try:
+            async with (
+                reading(self._settings, Topic.ISSUE_ACTIVITY) as activities,
+                asyncio.TaskGroup() as tasks,
+            ):
+                tasks.create_task(self._follow())
+                tasks.create_task(self._read(activities))
+                tasks.create_task(self._look())
+        finally:
+            await self._sender.stop()
+
+    async def _report(self, record: DeliveryRecord) -> None:
+        """Record the outcome of an attempt."""
+        await self._append([record])
+
+    async def _follow(self) -> None:
+        while True:
+            batches = await self._consumer.getmany(self._partition, timeout_ms=_READ_MS)
+            for records in batches.values():
+                for record in records:
+                    self._apply(record.offset, record.value)
+            async with self._has_applied:
+                self._has_applied.notify_all()
+            self._sender.send_due(self._state.outgoing)
+
+    def _apply(self, offset: int, value: bytes | None) -> None:
+        self._applied = offset
+        try:
+            record = decode_notification(value or b"")
+        except msgspec.MsgspecError as error:
+            log.warning("record %d of %s is left out: %s", offset, self._partition.topic, error)
+            return
+        self._metrics.decisions.inc(len(self._state.apply(record)))
+        if isinstance(record, DeliveryRecord):
+            self._sender.forget(record.message)
+        self._metrics.outgoing.set(len(self._state.outgoing))
+        self._metrics.given_up.set(len(self._state.given_up))
+
+    async def _seek(self, activities: Consumer) -> None:
+        """Go on where the log says; a new deployment begins with what happens from now on."""
+        begins = not self._state.next_offsets
+        assigned = sorted(activities.assignment())
+        ends = await activities.end_offsets(assigned)
+        for tp in assigned:
+            activities.seek(tp, ends[tp] if begins else self._state.next_offsets.get(tp.partition, 0))
+        if begins:
+            positions = {tp.partition: ends[tp] for tp in assigned}
+            await self._append([PositionRecord(self._now_ms(), positions)])
+
+    async def _read(self, activities: Consumer) -> None:
+        await self._seek(activities)
+        passed: dict[int, int] = {}
+        recorded_at = time.monotonic()
+        while True:
+            causes: list[NotificationRecord] = []
+            for tp, records in (await activities.getmany(timeout_ms=_READ_MS)).items():
+                for record in records:
+                    cause = cause_of(decode_activity(record.value or b""))
+                    if cause is not None:
+                        causes.append(CauseRecord(self._now_ms(), cause, tp.partition, record.offset))
+                passed[tp.partition] = records[-1].offset + 1
+            self._metrics.causes.inc(len(causes))
+            if passed and (causes or time.monotonic() - recorded_at > _POSITION_SECONDS):
+                await self._append([*causes, PositionRecord(self._now_ms(), passed)])
+                passed, recorded_at = {}, time.monotonic()
+
+    async def _look(self) -> None:
+        version = -1
+        if self._state.channels != self._channels:
+            await self._append([ChannelsRecord(self._now_ms(), self._channels)])
+        while True:
+            if self._registry.version != version:
+                version = self._registry.version
+                await self._append(self._changed_rules())
+            due = self._state.due_ms
+            if due is not None and due <= self._now_ms():
+                await self._append([TimeRecord(self._now_ms())])
+            self._sender.send_due(self._state.outgoing)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    def _changed_rules(self) -> list[NotificationRecord]:
+        wanted = {project.id: project.notification_rules for project in self._registry}
+        now_ms = self._now_ms()
+        return [
+            RulesRecord(now_ms, project, wanted.get(project, ()))
+            for project in sorted(wanted.keys() | self._state.rules.keys())
+            if wanted.get(project, ()) != self._state.rules.get(project, ())
+        ]
+
+    async def _append(self, records: Sequence[NotificationRecord]) -> None:
+        """Append records in order; returns once they are applied. Raises KafkaError."""
+        if not records:
+            return
+        topic, partition = self._partition
+        sent = [
+            await self._producer.send(topic, encode_notification(record), partition=partition)
+            for record in records
+        ]
+        for acknowledged in sent:
+            last = await acknowledged
+        async with self._has_applied:
+            await self._has_applied.wait_for(lambda: self._applied >= last.offset)

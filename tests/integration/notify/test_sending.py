@@ -1,0 +1,179 @@
+"""What channels send over the network, and what they say when it fails."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from notify.channels import Channel, NotDelivered, channel_settings, open_channels
+from notify.fold import Outgoing
+from notify.message import Message, written
+from notify.metrics import NotifyMetrics
+from notify.rule_state import Decision
+from notify.sender import PAUSES_SECONDS, Sender
+from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
+from tests.eventually import eventually
+from tests.integration.notify.mail_server import MailServer
+from tests.integration.notify.receiver import SECRET, Receiver
+from tests.unit.cli.test_issue_text import ISSUE
+from tests.unit.notify.histories import START, cause
+
+RULE = NotificationRule("a" * 16, "all", CAUSES, ("one",), to=("ann@example.com", "bob@example.com"))
+
+
+def outgoing(number: int = 1, attempts: int = 0) -> Outgoing:
+    return Outgoing(Decision(RULE, (cause(number),), START), "one", attempts)
+
+
+def message() -> Message:
+    one = outgoing()
+    return written(one, "shop", {one.decision.causes[0].issue: ISSUE}, "https://svc.example.com")
+
+
+@pytest.fixture
+async def http() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+def channel(http: aiohttp.ClientSession, **settings: str) -> Channel:
+    return open_channels(channel_settings(json.dumps({"one": settings})), http)["one"]
+
+
+async def test_a_mail_goes_to_each_recipient_of_the_rule(http: aiohttp.ClientSession) -> None:
+    async with MailServer().listening() as server:
+        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to={{to}}"
+        await channel(http, apprise=url).send(message())
+        assert sorted(one for recipients, _ in server.mails for one in recipients) == list(RULE.to)
+        mail = server.mails[0][1]
+        assert mail["Subject"] == message().title
+        body: Any = mail.get_body()  # type: ignore[attr-defined]
+        assert body.get_content().strip().splitlines() == message().body.splitlines()
+
+
+async def test_a_mail_that_is_refused_says_why(http: aiohttp.ClientSession) -> None:
+    async with MailServer().listening() as server:
+        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=x@refused.example"
+        with pytest.raises(NotDelivered):
+            await channel(http, apprise=url).send(message())
+        assert server.mails == []
+    with pytest.raises(NotDelivered, match=r"\w"):
+        await channel(http, apprise=url).send(message())
+
+
+async def test_a_webhook_is_signed_and_has_its_id(http: aiohttp.ClientSession) -> None:
+    async with Receiver().listening() as receiver:
+        await channel(http, webhook=receiver.url, secret=SECRET).send(message())
+        assert receiver.messages == {"cause-1": json.loads(json.dumps(message().data))}
+
+
+@pytest.mark.parametrize("status", [301, 400, 500])
+async def test_an_answer_that_is_no_success_is_no_delivery_and_names_no_secret(
+    http: aiohttp.ClientSession, status: int
+) -> None:
+    async def answer(_request: web.Request) -> web.Response:
+        return web.Response(status=status, headers={"Location": "/elsewhere"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", answer)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    port = runner.addresses[0][1]
+    with pytest.raises(NotDelivered, match=f"^127.0.0.1:{port} answered {status}$"):
+        await channel(http, webhook=f"http://user:pass@127.0.0.1:{port}/token", secret="s").send(message())
+    await runner.cleanup()
+    with pytest.raises(NotDelivered) as failed:
+        await channel(http, webhook=f"http://127.0.0.1:{port}/token").send(message())
+    assert "token" not in str(failed.value)
+
+
+async def test_an_alert_has_the_labels_by_which_alertmanager_knows_it(http: aiohttp.ClientSession) -> None:
+    taken: list[Any] = []
+
+    async def take(request: web.Request) -> web.Response:
+        taken.extend(await request.json())
+        return web.Response()
+
+    app = web.Application()
+    app.router.add_post("/api/v2/alerts", take)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await channel(http, alertmanager=f"http://127.0.0.1:{runner.addresses[0][1]}/").send(message())
+    await runner.cleanup()
+    issue = message().data["causes"][0]["issue"]
+    assert taken[0]["labels"] == {
+        "alertname": "SvcCreated", "project": "shop", "issue": issue["id"], "cause": "cause-1", "rule": "all"
+    }  # fmt: skip
+    assert taken[0]["generatorURL"] == issue["url"]
+
+
+class Failing(Channel):
+    """Fails, or never answers."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
+        self.sent = 0
+        self._hangs = hangs
+
+    async def send(self, _message: Message) -> None:
+        self.sent += 1
+        if self._hangs:
+            await asyncio.Event().wait()
+        raise NotDelivered("no")
+
+
+def sender(channels: dict[str, Channel], reports: list[DeliveryRecord]) -> Sender:
+    async def write(_one: Outgoing) -> Message:
+        return message()
+
+    async def report(record: DeliveryRecord) -> None:
+        reports.append(record)
+
+    return Sender(channels, write, report, lambda: START, 0.05, NotifyMetrics(CollectorRegistry()))
+
+
+async def test_a_message_that_fails_is_sent_again_later_and_later_and_given_up_at_last() -> None:
+    reports: list[DeliveryRecord] = []
+    one = sender({"one": Failing()}, reports)
+    for attempts in range(len(PAUSES_SECONDS) + 1):
+        waiting = outgoing(attempts=attempts)
+        one.send_due({waiting.id: waiting})
+        # While it is being sent, and until its outcome is in the log, it isn't sent again.
+        one.send_due({waiting.id: waiting})
+        await eventually(lambda: len(reports) == attempts + 1)  # noqa: B023
+        one.forget(waiting.id)
+    assert [(record.next_ms - START) // 1000 for record in reports[:-1]] == list(PAUSES_SECONDS)
+    assert (reports[-1].next_ms, reports[-1].delivered, reports[-1].attempts) == (
+        0,
+        False,
+        len(PAUSES_SECONDS) + 1,
+    )
+    assert PAUSES_SECONDS[-1] == 24 * 3600
+
+
+async def test_a_channel_that_hangs_or_is_missing_has_a_reason_and_delays_no_other() -> None:
+    reports: list[DeliveryRecord] = []
+    hanging = Failing(hangs=True)
+    one = sender({"one": hanging}, reports)
+    missing = Outgoing(outgoing(99).decision, "other")
+    many = {message.id: message for message in map(outgoing, range(20))}
+    one.send_due({**many, missing.id: missing})
+    await eventually(lambda: len(reports) == 21)
+    assert reports[0].error == "SVC_NOTIFY_CHANNELS has no channel other"
+    assert {record.error for record in reports[1:]} == {"no answer in time"}
+    await one.stop()
+
+
+async def test_what_is_not_due_waits() -> None:
+    reports: list[DeliveryRecord] = []
+    one, waiting = sender({"one": Failing()}, reports), outgoing()
+    later = Outgoing(waiting.decision, "one", 1, START + 1)
+    one.send_due({later.id: later})
+    await asyncio.sleep(0)
+    assert reports == []

@@ -1,0 +1,85 @@
+"""Messages as people read them, and what an event can't put into them."""
+
+import pytest
+from msgspec.structs import replace
+
+from notify.fold import Outgoing
+from notify.message import MAX_LISTED, harmless, sparkline, written
+from notify.rule_state import Decision
+from schemas.notifications import CAUSES, Cause, NotificationRule
+from tests.unit.cli.test_issue_text import ISSUE
+from tests.unit.notify.histories import START, cause
+
+RULE = NotificationRule("a" * 16, "shop <prod>", CAUSES, ("mail",), to=("a@example.com",))
+
+
+def outgoing(*causes: Cause) -> Outgoing:
+    return Outgoing(Decision(RULE, causes, START), "mail")
+
+
+def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
+    one = replace(cause(1, "regressed", release="shop@1.0.0+1", environment="prod"), issue=ISSUE.id)
+    message = written(outgoing(one), "shop", {ISSUE.id: ISSUE}, "https://svc.example.com/")
+    assert message.title == "[shop] Regressed: x is [31mnot there"
+    assert message.body.splitlines() == [
+        "Regressed",
+        "TypeError: x is [31mnot there",
+        "in pay in src/checkout.ts",
+        "shop@1.0.0+1 · prod · 1,200 events · about 2 users",
+        "Why: it was resolved, and came back in release shop@1.0.0+1.",
+        f"https://svc.example.com/issues/{ISSUE.id}",
+        "",
+        "Sent by the rule “shop \u2039prod\u203a”.",
+    ]
+    assert (message.id, message.to) == ("cause-1", ("a@example.com",))
+    assert message.link == f"https://svc.example.com/issues/{ISSUE.id}"
+    assert message.data["causes"][0]["issue"]["message"] == ISSUE.message
+
+
+@pytest.mark.parametrize("kind", CAUSES)
+def test_each_cause_has_its_words_also_without_texts_and_link(kind: str) -> None:
+    one = cause(1, kind)  # type: ignore[arg-type]
+    message = written(outgoing(one), "shop", {}, "")
+    assert one.issue in message.title
+    assert "Why: " in message.body
+    assert "{}" not in message.title + message.body
+    assert "http" not in message.body
+    assert set(message.data["causes"][0]["issue"]) == {"id", "url"}
+
+
+def test_a_digest_lists_some_and_counts_all() -> None:
+    causes = [cause(n) for n in range(MAX_LISTED + 5)]
+    message = written(outgoing(*causes), "shop", {}, "https://svc.example.com")
+    assert message.title == f"[shop] {MAX_LISTED + 5} notifications"
+    assert message.body.count("Why: ") == MAX_LISTED
+    assert "and 5 more" in message.body
+    assert (message.data["count"], len(message.data["causes"])) == (MAX_LISTED + 5, MAX_LISTED)
+    assert message.link == "https://svc.example.com/projects/1/issues"
+
+
+@pytest.mark.parametrize(
+    ("text", "forbidden"),
+    [
+        ("<!channel> look", "<"),
+        ("hello @everyone", "@everyone"),
+        ("@here #general", "@here"),
+        ("see https://evil.example/x", "https://"),
+        ("[click](http://evil.example)", "http://"),
+        ("a\n\nSent by the rule “x”.", "\n"),
+        ("`code`", "`"),
+        ("\x1b[31m\u202ered", "\u202e"),
+    ],
+)
+def test_text_of_an_event_has_no_mention_link_or_markup(text: str, forbidden: str) -> None:
+    assert forbidden not in harmless(text)
+
+
+def test_ordinary_text_stays_as_it_is() -> None:
+    text = "TypeError: can't read 'a.b' of shop@1.2.3+4 (100 %)"
+    assert harmless(text) == text
+    assert harmless("x" * 500) == "x" * 299 + "…"
+
+
+def test_a_trend_is_a_line_of_bars() -> None:
+    assert sparkline([0, 1, 2, 4]) == "▁▃▅█"
+    assert sparkline([0, 0]) == "▁▁"
