@@ -39,12 +39,12 @@ def readers(processors: str, writer: str, shards: int = 1) -> dict[str, list[Top
 
 async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> list[ConsumerLag]:
     """Every topic with lag, by group. Raises KafkaError."""
-    async with _clients(settings) as (admin, consumer):
+    async with clients(settings) as (admin, consumer):
         lagging = []
         for group, topics in groups.items():
             for topic in topics:
                 name = name_of(settings, topic)
-                records = await _lag(admin, consumer, group, await _ends(admin, consumer, name))
+                records = await _lag(admin, consumer, group, await end_offsets(admin, consumer, name))
                 if records:
                     lagging.append(ConsumerLag(group=group, topic=name, records=records))
         return lagging
@@ -61,11 +61,11 @@ async def passed(
     None, or the first topic with lag after `seconds`. Raises KafkaError.
     """
     deadline = time.monotonic() + seconds
-    async with _clients(settings) as (admin, consumer):
+    async with clients(settings) as (admin, consumer):
         for group, topics in groups.items():
             for topic in topics:
                 name = name_of(settings, topic)
-                ends = await _ends(admin, consumer, name)
+                ends = await end_offsets(admin, consumer, name)
                 while records := await _lag(admin, consumer, group, ends):
                     if time.monotonic() > deadline:
                         return ConsumerLag(group=group, topic=name, records=records)
@@ -78,14 +78,16 @@ async def without_reader(settings: KafkaSettings, group: str, topic: Topic) -> d
 
     Empty while the group has no members, or distributes its partitions. Raises KafkaError.
     """
-    async with _clients(settings) as (admin, consumer):
-        ends = await _ends(admin, consumer, name_of(settings, topic))
+    async with clients(settings) as (admin, consumer):
+        ends = await end_offsets(admin, consumer, name_of(settings, topic))
         [answer] = await admin.describe_consumer_groups([group])
         [described] = answer.to_object()["groups"]
         if described["state"] != "Stable":
             return {}
         left = {tp: end for tp, end in ends.items() if tp not in assigned(described["members"])}
-        return {tp.partition: records for tp, records in (await _lags(admin, consumer, group, left)).items()}
+        return {
+            tp.partition: records for tp, records in (await lags_of(admin, consumer, group, left)).items()
+        }
 
 
 def nobody_reads(topic: str, lags: Mapping[int, int]) -> str:
@@ -103,12 +105,14 @@ def assigned(members: Iterable[Mapping[str, Any]]) -> set[TopicPartition]:
 
 
 @asynccontextmanager
-async def _clients(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
+async def clients(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
+    """The clients that the functions below ask. Raises KafkaError."""
     async with administering(settings) as admin, reading(settings) as consumer:
         yield admin, consumer
 
 
-async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
+async def end_offsets(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicPartition, int]:
+    """The end of each partition of a topic. Raises KafkaError."""
     described = await admin.describe_topics([topic])
     if not described[0]["partitions"]:
         # Without the right to describe it, nothing would look behind.
@@ -119,12 +123,13 @@ async def _ends(admin: Admin, consumer: Consumer, topic: str) -> dict[TopicParti
 
 
 async def _lag(admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]) -> int:
-    return sum((await _lags(admin, consumer, group, ends)).values())
+    return sum((await lags_of(admin, consumer, group, ends)).values())
 
 
-async def _lags(
+async def lags_of(
     admin: Admin, consumer: Consumer, group: str, ends: Mapping[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
+    """The records before the ends that a group hasn't committed, by partition. Raises KafkaError."""
     if not ends:
         return {}
     begins = await consumer.beginning_offsets(list(ends))

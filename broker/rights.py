@@ -19,7 +19,7 @@ DEAD_LETTERS_GROUP: Final = "dead-letters-replay"
 class RequiredRights(Struct, frozen=True):
     """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe.
 
-    Without what it `describes`, its work goes on: the audit fails, or a command doesn't know whether the pipeline is behind. `compares`
+    Without what it `describes`, its work goes on: the audit fails, or a page or command doesn't know whether the pipeline is behind. `compares`
     are topics whose settings it compares, `empties` those whose records it deletes.
 
     `sources` are the topics that it reads as a member of its groups, `sinks` those that each of its records may lead to: without
@@ -89,6 +89,8 @@ def needs(
         "dashboard": RequiredRights(
             reads=(Topic.PROJECTS, Topic.ISSUES, Topic.NOTIFICATIONS),
             writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS),
+            describes=(Topic.EVENTS, Topic.GROUPED),
+            describes_groups=(processors_app, writer_group),
         ),
         "notify": RequiredRights(
             reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),

@@ -8,6 +8,7 @@ import signal
 import click
 from aiohttp import web
 
+from broker.pipeline_lag import PipelineLag
 from broker.rights import needs
 from broker.rights_watch import watch_rights
 from broker.waiting import until
@@ -57,8 +58,13 @@ async def serve(settings: DashboardSettings) -> None:
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
     reader = Reader.open(reader_urls(settings), partial=settings.dashboard_partial_answers)
     changes, notifications = IssueChanges(reader, Commands(settings)), NotificationHistory(settings).since
-    app = build_app(settings, Dependencies(reader, projects, changes=changes, notifications=notifications))
-    state, runner, required = app[STATE], build_runner(app), needs("", "", grouped_events=False)["dashboard"]
+    lag = PipelineLag(settings, settings.processors_app, settings.writer_group)
+    app = build_app(
+        settings,
+        Dependencies(reader, projects, changes=changes, notifications=notifications, lag=lag),
+    )
+    state, runner = app[STATE], build_runner(app)
+    required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["dashboard"]
     host, port = settings.dashboard_host, settings.dashboard_port
     try:
         await runner.setup()

@@ -36,7 +36,7 @@ MAX_REQUEST_LINE_BYTES: Final = 65_536
 
 
 def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Application:
-    """The application; it starts and stops only the ClickHouse health watch. Raises BadSetting."""
+    """The application; it starts and stops the watch of ClickHouse and that of the pipeline's lag. Raises BadSetting."""
     secrets, metrics = Secrets(settings), DashboardMetrics()
     app = web.Application(
         middlewares=[
@@ -98,6 +98,11 @@ async def _watch(app: web.Application) -> AsyncIterator[None]:
     stop = asyncio.Event()
     watching = health.watch_clickhouse(state.health, state.dependencies, stop)
     task = asyncio.create_task(watching, name="watch clickhouse")
+    lag = state.dependencies.lag
+    looking = asyncio.create_task(lag.run(), name="look at the lag") if lag is not None else None
     yield
+    if looking is not None:
+        looking.cancel()
+        await asyncio.wait([looking])
     await health.stop_watching(task, stop)
     state.trials.close()

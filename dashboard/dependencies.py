@@ -8,6 +8,7 @@ import jinja2
 from aiohttp import web
 from msgspec import Struct
 
+from broker.pipeline_lag import Lag, PipelineLag
 from control.issue_changes import IssueChanges
 from control.project_store import ProjectStore
 from dashboard.auth.session import RevokedSessions, Secrets
@@ -24,13 +25,14 @@ from storage.reader.reader import Reader
 
 
 class Dependencies(Struct, frozen=True):
-    """ClickHouse reader, projects on Kafka, clock (Unix ms), issue changes (None: read-only), and the log of notifications."""
+    """ClickHouse reader, projects on Kafka, clock (Unix ms), issue changes (None: read-only), the log of notifications, and the pipeline's lag (None: unknown)."""
 
     reader: Reader
     projects: ProjectStore
     now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000
     changes: IssueChanges | None = None
     notifications: ReadHistory | None = None
+    lag: PipelineLag | None = None
 
 
 class State(Struct, frozen=True):
@@ -70,6 +72,12 @@ def is_https(request: web.Request) -> bool:
     # A proxy behind another proxy may append the protocol between the two.
     protocols = ",".join(request.headers.getall("X-Forwarded-Proto", []))
     return "https" in [protocol.strip().lower() for protocol in protocols.split(",")]
+
+
+def lag_of(state: State) -> Lag:
+    """How far the pipeline is behind, as the last look in the background found."""
+    lag = state.dependencies.lag
+    return Lag() if lag is None else lag.lag
 
 
 def changes_of(state: State) -> IssueChanges:

@@ -361,6 +361,10 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="answer without the rows of ClickHouse servers that are unavailable, and say so; else such a question is 503"
         ),
     ] = False
+    processors_app: Annotated[
+        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
+    ] = "svc-processors"
+    writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
     ingest_url: Annotated[
         str,
         Meta(description="address of the ingest endpoints, shown to newcomers who send their first event"),

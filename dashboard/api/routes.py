@@ -2,7 +2,9 @@
 
 from typing import Final
 
-from dashboard.api import changes, events, issues, notifications, projects, rules, stats, tags, views
+from dashboard.api import (
+    changes, events, issues, notifications, pipeline, projects, rules, stats, tags, views
+)
 from dashboard.api.operation import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
@@ -15,4 +17,5 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *rules.OPERATIONS,
     *notifications.OPERATIONS,
     *views.OPERATIONS,
+    *pipeline.OPERATIONS,
 )

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
 from dashboard.auth.session import masked_csrf
-from dashboard.dependencies import state_of
+from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.view import charts, filters, text, times
 from storage.reader.partial import is_partial
@@ -61,6 +61,7 @@ def environment() -> jinja2.Environment:
         "at": times.at,
         "is_new": times.is_new,
         "is_escalating": times.is_escalating,
+        "distance": times.distance,
     }
     templates.globals |= {
         "static": static,
@@ -94,6 +95,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         "active": "",
         "now_ms": state.dependencies.now_ms(),
         "is_partial": is_partial(),
+        "behind": lag_of(state).behind,
     }
     body = state.templates.get_template(template).render(context | values)
     response = web.Response(text=body, status=status, content_type="text/html")

@@ -50,16 +50,21 @@ function tell(text) {
   document.getElementById("main").prepend(notice);
 }
 
-let looks = 0;
+let looks = 0, following = false;
 
-// What depends on the reader: times in their zone, with UTC beside; their next morning; changes that are still pending.
-function prepare() {
-  const zone = { dateStyle: "medium", timeStyle: "medium" };
-  for (const time of document.querySelectorAll("time[datetime]")) {
-    const local = new Date(time.dateTime).toLocaleString(undefined, zone);
+// Times in the reader's zone, with UTC beside.
+function localise(part) {
+  for (const time of part.querySelectorAll("time[datetime]")) {
+    const local = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
     if (time.dataset.exact === undefined) time.title = `${local} · ${time.title}`;
     else time.textContent = local;
   }
+}
+
+// What depends on the reader, or changes by itself: times, their next morning; events that wait; changes that are still pending.
+function prepare() {
+  localise(document);
+  if (!following && document.querySelector("[data-behind]")) { following = true; setTimeout(follow, 5000); }
   for (const button of document.querySelectorAll("[data-morning]")) {
     button.value = `morning ${new Date().getTimezoneOffset()}`;
     button.querySelector(".utc").remove();
@@ -70,6 +75,31 @@ function prepare() {
   }, 2000);
 }
 prepare();
+
+// While events wait to be stored their line is kept current; then the page is loaded again, unless that would undo what its reader does.
+async function follow() {
+  const line = document.querySelector("[data-behind]");
+  if (!line) { following = false; return; }
+  let found = null;
+  try {
+    const response = await fetch("/api/v1/pipeline");
+    if (response.status === 401) return;
+    if (response.ok) found = await response.json();
+  } catch { /* retry */ }
+  if (found?.known && !found.behind) {
+    const busy = document.querySelector('main details[open]:not(.frame), main input[name="issue"]:checked') || document.activeElement.closest("main form");
+    if (!busy && getSelection().isCollapsed) return location.reload();
+    line.replaceChildren("All events are stored now. ", Object.assign(document.createElement("a"), { href: location.href, textContent: "Show them" }));
+    return;
+  }
+  if (found?.behind) {
+    const [size, unit] = [[3600, "h"], [60, "min"], [1, "s"]].find(([least]) => found.behind.seconds >= least);
+    line.querySelector("[data-distance]").textContent = `${Math.floor(found.behind.seconds / size)} ${unit}`;
+    line.querySelector("time").dateTime = found.behind.completeUntil;
+    localise(line);
+  }
+  setTimeout(follow, 5000);
+}
 
 async function copy(button) {
   const source = document.getElementById(button.dataset.copy);

@@ -18,11 +18,14 @@ from storage.migrations.migrate import migrate
 from storage.reader.reader import Reader
 from tests.integration.dashboard.store import AppliedCommands, Store
 from tests.servers import new_database
+from tests.unit.dashboard.lag import FixedLag
 from tests.unit.dashboard.projects import MemoryProjects
 from tests.unit.dashboard.sample import PROJECT
 
 PASSWORD = "correct horse"
 FULL, EMPTY = str(PROJECT), "12"
+LAG = FixedLag()
+"""What all pages see of the pipeline."""
 
 
 def now_ms() -> int:
@@ -35,9 +38,8 @@ def _parts(store: Store) -> Dependencies:
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     store.fill(now_ms())
     reader = Reader.open([store.url])
-    return Dependencies(
-        reader, MemoryProjects(full, empty), now_ms, IssueChanges(reader, AppliedCommands(store), now_ms)
-    )
+    changes = IssueChanges(reader, AppliedCommands(store), now_ms)
+    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, LAG)
 
 
 @contextmanager

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, StorageState, expect, sync_playwright
 
+from broker.pipeline_lag import Behind, Lag
 from tests.e2e.browser import Scheme, launch, watched_page
-from tests.e2e.page_server import EMPTY, FULL, PASSWORD, serving
+from tests.e2e.page_server import EMPTY, FULL, LAG, PASSWORD, now_ms, serving
 from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, issue_of
 
 ISSUE = f"/issues/{issue_of(SHOWCASE)}"
@@ -188,4 +189,31 @@ def test_first_steps_give_way_to_the_first_issue(
         page.route("**/api/v1/projects/*/issues?limit=1", lambda route: route.fulfill(json={"issues": [{}]}))
         with page.expect_navigation():
             pass
+        assert watched.complaints == []
+
+
+def test_a_page_says_that_events_wait_follows_them_and_is_loaded_again_once_they_are_stored(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session) as watched:
+        page = watched.page
+        LAG.lag = Lag(is_known=True, behind=Behind(now_ms() - 155_000, 149))
+        page.goto(f"{address}/projects/{FULL}/issues")
+        line = page.locator("[data-behind]")
+        expect(line).to_contain_text("About 2 min behind")
+        assert watched.violations() == []
+        LAG.lag = Lag(is_known=True, behind=Behind(now_ms() - 31_000, 9))
+        expect(line).to_contain_text(re.compile("About 3. s behind"), timeout=20_000)
+        page.locator('input[name="issue"]').first.check()
+        LAG.lag = Lag(is_known=True)
+        # A selection stays, so the reader is asked.
+        expect(line).to_contain_text("All events are stored now.", timeout=20_000)
+        expect(page.locator('input[name="issue"]').first).to_be_checked()
+        line.get_by_role("link", name="Show them").click()
+        expect(line).to_have_count(0)
+        LAG.lag = Lag(is_known=True, behind=Behind(now_ms() - 31_000, 9))
+        page.goto(f"{address}{ISSUE}")
+        expect(line).to_have_count(1)
+        LAG.lag = Lag(is_known=True)
+        expect(line).to_have_count(0, timeout=20_000)
         assert watched.complaints == []

@@ -24,4 +24,6 @@ async def stored_site(store: Store, number: int) -> AsyncIterator[StoredSite]:
     reader, commands = WatchedReader(store.url, NOW), AppliedCommands(store)
     changes = IssueChanges(reader, commands, lambda: NOW)
     async with running_site(reader, changes, number) as site:
-        yield StoredSite(site.client, site.projects, site.project, site.log, store, reader, commands)
+        yield StoredSite(
+            site.client, site.projects, site.project, site.log, store, reader, commands, lag=site.lag
+        )

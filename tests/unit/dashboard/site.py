@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from schemas.notifications import NotificationRecord
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
 from storage.reader.reader import Reader
+from tests.unit.dashboard.lag import FixedLag
 from tests.unit.dashboard.projects import MemoryProjects
 
 PASSWORD = "correct horse"
@@ -42,6 +43,7 @@ class Site:
     project: Project
     log: list[NotificationRecord]
     """The topic `notifications`."""
+    lag: FixedLag = field(default_factory=FixedLag, kw_only=True)
 
     async def sign_in(self) -> None:
         """Open a session; the client keeps its cookie."""
@@ -65,13 +67,13 @@ async def running_site(
 ) -> AsyncIterator[Site]:
     """A dashboard with one project; without a reader, one whose database is nowhere."""
     project = msgspec.structs.replace(create("shop", now_ms=now_ms), id=str(number))
-    projects, reader = MemoryProjects(project), reader or Reader.open([NOWHERE])
+    projects, reader, lag = MemoryProjects(project), reader or Reader.open([NOWHERE]), FixedLag()
     log: list[NotificationRecord] = []
 
     async def since(ms: int) -> list[NotificationRecord]:
         return [record for record in log if record.at_ms >= ms]
 
-    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since))
+    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since, lag))
     async with TestClient(TestServer(app)) as client:
-        yield Site(client, projects, project, log)
+        yield Site(client, projects, project, log, lag=lag)
     await reader.close()
