@@ -53,11 +53,17 @@ class CountedIssue(Issue, frozen=True, rename="camel", kw_only=True):
 
 
 class IssuePage(Struct, frozen=True, rename="camel"):
-    """A page of issues; `next_cursor` is null at the end. Here and below, `warnings` are about the query."""
+    """A page of issues; `next_cursor` is null at the end. Here and below, `warnings` are about the query.
+
+    `offset` issues are on the pages before. `total` is the number of all, as the first page found it; with `total_is_bound` there are at least so many.
+    """
 
     issues: list[Issue]
     next_cursor: str | None
     warnings: list[KeyWarning] = []
+    offset: int = 0
+    total: int = 0
+    total_is_bound: bool = False
 
 
 class EventRow(Struct, frozen=True, rename="camel", kw_only=True):

@@ -17,6 +17,7 @@ from storage.errors import BadQuery
 from storage.reader.ranges import Range
 
 Ms = Annotated[int, Meta(ge=0, lt=LATEST)]
+Count = Annotated[int, Meta(ge=0, lt=1 << 62)]
 Key = Annotated[int, Meta(ge=-(1 << 62), le=1 << 62)]
 Hex64 = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Hex128 = Annotated[str, Meta(pattern="^[0-9a-f]{32}$")]
@@ -31,6 +32,8 @@ class IssueCursor(Struct, array_like=True, frozen=True):
 
     An issue can move up before its page is read, and down after. Hence `given` lists the issues returned so far, eight bytes each,
     and the next page excludes them. After `MAX_GIVEN` issues `given` is None, and paging goes on by key and id alone.
+
+    `offset` issues were returned so far. `total` and `is_bound` are what the first page found; a cursor of an earlier version has none.
     """
 
     sort: Sort
@@ -40,6 +43,9 @@ class IssueCursor(Struct, array_like=True, frozen=True):
     key: Key
     issue: Hex64
     given: Annotated[bytes, Meta(max_length=_NUMBER.size * MAX_GIVEN)] | None = None
+    offset: Count = 0
+    total: Count = 0
+    is_bound: bool = True
 
     @property
     def issues(self) -> list[int] | None:
@@ -51,12 +57,38 @@ class IssueCursor(Struct, array_like=True, frozen=True):
     def after(self, key: int, issues: Sequence[int]) -> "IssueCursor":
         """The cursor after another page; `key` is the sort key of its last issue."""
         lowest = min((self.key, self.issue), (key, hex64(issues[-1])))
-        return replace(self, key=lowest[0], issue=lowest[1], given=_extended(self.given, issues))
+        return replace(
+            self,
+            key=lowest[0],
+            issue=lowest[1],
+            given=_extended(self.given, issues),
+            offset=self.offset + len(issues),
+        )
 
 
-def first_cursor(sort: Sort, span: Range, now_ms: int, key: int, issues: Sequence[int]) -> IssueCursor:
+def first_cursor(
+    sort: Sort,
+    span: Range,
+    now_ms: int,
+    key: int,
+    issues: Sequence[int],
+    total: int = 0,
+    *,
+    is_bound: bool = True,
+) -> IssueCursor:
     """The cursor after the first page."""
-    return IssueCursor(sort, span.start, span.end, now_ms, key, hex64(issues[-1]), _extended(b"", issues))
+    return IssueCursor(
+        sort,
+        span.start,
+        span.end,
+        now_ms,
+        key,
+        hex64(issues[-1]),
+        _extended(b"", issues),
+        len(issues),
+        total,
+        is_bound,
+    )
 
 
 def _extended(given: bytes | None, issues: Sequence[int]) -> bytes | None:

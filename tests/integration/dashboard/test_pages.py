@@ -38,18 +38,22 @@ async def test_empty_project_shows_a_command_that_carries_its_token(site: Stored
 
 async def test_list_pages_through_every_issue_once(signed: StoredSite) -> None:
     seen: list[str] = []
+    positions: list[tuple[str, str, str]] = []
     path = f"/projects/{signed.project.id}/issues?sort=events"
     while True:
         page = await get(signed, path)
         listed = re.findall(r'href="/issues/([0-9a-f]{16})"', page)
         assert listed
         seen += listed
+        positions += re.findall(r"(\d+)–(\d+) of about (\d+)", page)
         more = re.search(r'rel="next" href="([^"]+)"', page)
         if more is None:
             break
         path = f"/projects/{signed.project.id}/issues" + more[1].replace("&amp;", "&")
     assert len(seen) == len(set(seen))
     assert issue_of(SHOWCASE) in seen
+    ends = [*range(25, len(seen), 25), len(seen)]
+    assert positions == [(str(max(1, (end - 1) // 25 * 25 + 1)), str(end), str(len(seen))) for end in ends]
 
 
 async def test_filters_of_the_list_work_together(signed: StoredSite) -> None:

@@ -7,6 +7,7 @@ from schemas.ids import hex64, issue_id
 from schemas.times import DAY_MS, from_ms
 from storage.answers import Sort
 from storage.client import Client
+from storage.reader import issue_list
 from storage.reader.issue_calls import ListActivity
 from storage.reader.issue_list import ListIssues
 from storage.reader.reader import Reader
@@ -22,15 +23,37 @@ async def test_pages_together_are_the_whole_list_in_its_order(
         for start, end in RANGES[:2]:
             ids: list[str] = []
             cursor = None
+            order = world.order(query, *bounds(start, end), sort)
             while True:
                 page = await reader.read(
                     ListIssues(world.project, query, start=start, end=end, sort=sort, limit=7, cursor=cursor)
                 )
+                assert (page.offset, page.total, page.total_is_bound) == (len(ids), len(order), False)
                 ids += [issue.id for issue in page.issues]
                 cursor = page.next_cursor
                 if cursor is None:
                     break
-            assert ids == world.order(query, *bounds(start, end), sort)
+            assert ids == order
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "most"), [("", "MAX_COUNTED", 9), ("environment:prod", "MIN_CANDIDATES", 8)]
+)
+async def test_a_total_that_is_not_counted_to_its_end_is_a_bound_until_the_last_page(
+    reader: Reader, world: World, monkeypatch: pytest.MonkeyPatch, query: str, name: str, most: int
+) -> None:
+    monkeypatch.setattr(issue_list, name, most)
+    whole = len(world.order(query, *bounds(None, None), "lastSeen"))
+    page = await reader.read(ListIssues(world.project, query, limit=3))
+    assert (page.total_is_bound, page.offset) == (True, 0)
+    assert 3 < page.total <= most + 1 < whole
+    shown = len(page.issues)
+    while page.next_cursor is not None:
+        page = await reader.read(ListIssues(world.project, query, limit=3, cursor=page.next_cursor))
+        assert page.offset == shown
+        shown += len(page.issues)
+        assert shown <= page.total
+    assert (page.total, page.total_is_bound) == (whole, False)
 
 
 @pytest.mark.parametrize(
