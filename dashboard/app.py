@@ -24,6 +24,7 @@ from dashboard.http.proxies import parse_networks
 from dashboard.http.server import Runner
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
+from dashboard.release_starts import ReleaseStarts
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
@@ -63,6 +64,7 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         RevokedSessions(),
         ResponseCache(settings.dashboard_share_seconds),
         TrialQueue(),
+        ReleaseStarts(),
     )
     app.cleanup_ctx.append(_watch)
     app.router.add_get("/healthz", health.healthz)
@@ -105,4 +107,5 @@ async def _watch(app: web.Application) -> AsyncIterator[None]:
         looking.cancel()
         await asyncio.wait([looking])
     await health.stop_watching(task, stop)
+    await state.releases.close()
     state.trials.close()

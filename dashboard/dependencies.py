@@ -16,6 +16,7 @@ from dashboard.auth.throttle import SignInThrottle
 from dashboard.http.http_errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
+from dashboard.release_starts import ReleaseStarts
 from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from notify.history import ReadHistory
@@ -49,6 +50,7 @@ class State(Struct, frozen=True):
     revoked_sessions: RevokedSessions
     response_cache: ResponseCache
     trials: TrialQueue
+    releases: ReleaseStarts
 
 
 STATE: Final = web.AppKey("state", State)

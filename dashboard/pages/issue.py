@@ -1,6 +1,7 @@
 """An issue and one of its events; with a query, the events that match it."""
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -22,8 +23,9 @@ from dashboard.view.charts import events_chart
 from dashboard.view.copies import as_markdown, as_sql
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
+from dashboard.view.release_marks import release_marks
 from schemas.times import parse_iso
-from storage.answers import EventDetail, Issue, Series
+from storage.answers import EventDetail, Issue, Release, Series
 from storage.errors import DamagedPayload, NotFound
 from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetIssueStats
@@ -45,7 +47,7 @@ async def show(request: web.Request) -> web.Response:
     problem = syntax_problem(parameters.query)
     query = parameters.query.strip() if problem is None else ""
     reader = state.dependencies.reader
-    (issue, series), (detail, is_damaged), facets, changes, similar = await asyncio.gather(
+    (issue, series, releases), (detail, is_damaged), facets, changes, similar = await asyncio.gather(
         _issue_and_series(state, issue_id, query),
         _event(state, issue_id, event_id, query),
         reader.read(CountIssueTags(issue_id, query)),
@@ -72,7 +74,9 @@ async def show(request: web.Request) -> web.Response:
         keep=f"?{urlencode({'query': query})}" if query else "",
         problem=problem,
         matching=sum(point.events for point in series.series),
-        figure=events_chart(series, marks_of(changes.activity)),
+        figure=events_chart(
+            series, [*marks_of(changes.activity), *release_marks(releases, issue.last_release)]
+        ),
         changes=[describe(change, issue.id) for change in changes.activity],
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
@@ -93,14 +97,16 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
     return change_notice(change, was, issue, is_confirmed=bool(done))
 
 
-async def _issue_and_series(state: State, issue_id: str, query: str) -> tuple[Issue, Series]:
-    """The issue, and its matching events over its life."""
+async def _issue_and_series(
+    state: State, issue_id: str, query: str
+) -> tuple[Issue, Series, Sequence[Release]]:
+    """The issue, its matching events over its life, and the newest releases of its project."""
     reader = state.dependencies.reader
     issue = await reader.read(GetIssue(issue_id))
     first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
     span = life_range(first, last, state.dependencies.now_ms())
     series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
-    return issue, await reader.read(series)
+    return issue, *await asyncio.gather(reader.read(series), state.releases.of(reader, int(issue.project_id)))
 
 
 def _like(issue: Issue, event: EventSections | None) -> str:

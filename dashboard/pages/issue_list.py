@@ -22,6 +22,7 @@ from dashboard.projects import project_of
 from dashboard.time_ranges import DURATIONS
 from dashboard.view.charts import events_chart
 from dashboard.view.filters import TABS
+from dashboard.view.release_marks import release_marks
 from query.tree import STATES
 from schemas.projects import Project
 from storage.answers import IssuePage, KeyWarning
@@ -44,14 +45,15 @@ async def show(request: web.Request) -> web.Response:
     warnings: list[KeyWarning] = []
     if not error:
         try:
-            issues, series, warnings = await asyncio.gather(
+            issues, series, warnings, releases = await asyncio.gather(
                 _issues(state, project, parameters),
                 state.dependencies.reader.read(
                     GetProjectStats(project.number, parameters.text, **parameters.time_range.bounds)
                 ),
                 query_warnings.of_project(state, project.number, parameters.query),
+                state.releases.of(state.dependencies.reader, project.number),
             )
-            figure = events_chart(series)
+            figure = events_chart(series, release_marks(releases))
         except (BadQuery, QueryTooExpensive) as failure:
             error = str(failure)
     if not error and not issues.issues and not parameters.is_filtered and await _is_empty(state, project):

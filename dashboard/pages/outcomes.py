@@ -11,6 +11,7 @@ from dashboard.pages.render import page
 from dashboard.projects import project_of
 from dashboard.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.view.charts import outcomes_chart
+from dashboard.view.release_marks import release_marks
 from schemas.issues import OUTCOME_LABELS
 from schemas.times import iso
 from storage.answers import Interval, OutcomeCount
@@ -36,13 +37,15 @@ class ReasonRow(Struct, frozen=True):
 
 async def show(request: web.Request) -> web.Response:
     """Counts over time and by SDK, and the reasons for refusals."""
-    project, dependencies = project_of(request), state_of(request).dependencies
+    state, project = state_of(request), project_of(request)
+    dependencies = state.dependencies
     now_ms, reader = dependencies.now_ms(), dependencies.reader
     time_range = read_page_range(dict(request.query), now_ms)
     interval = _interval(time_range, now_ms)
-    whole, timed = await asyncio.gather(
+    whole, timed, releases = await asyncio.gather(
         reader.read(CountOutcomes(project.number, **time_range.bounds)),
         reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
+        state.releases.of(reader, project.number),
     )
     times = _times(time_range, now_ms, UNIT_MS[interval])
     return page(
@@ -56,7 +59,7 @@ async def show(request: web.Request) -> web.Response:
         totals=_counts(whole.outcomes),
         rows=_by_sdk(whole.outcomes),
         reasons=_reasons(whole.outcomes),
-        figure=outcomes_chart(timed.outcomes, times, interval),
+        figure=outcomes_chart(timed.outcomes, times, interval, release_marks(releases)),
     )
 
 

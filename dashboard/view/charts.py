@@ -8,7 +8,7 @@ from markupsafe import Markup
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dashboard.view.text import plural
+from dashboard.view.text import flat, plural
 from schemas.issues import Refusal
 from schemas.times import from_ms, parse_iso
 from storage.answers import Interval, OutcomeCount, Series
@@ -18,6 +18,8 @@ SPARK_HEIGHT: Final = 28
 CHART_WIDTH: Final = 720
 CHART_HEIGHT: Final = 120
 REFUSED: Final = (*get_args(Refusal), "deadLettered")
+MAX_OF_KIND: Final = 5
+"""Marks of a kind, so that a chart stays calm: of more, the newest."""
 _FORMATS: Final[dict[str, str]] = {"minute": "%b %-d, %H:%M", "hour": "%b %-d, %H:%M", "day": "%b %-d"}
 
 
@@ -70,7 +72,7 @@ def chart(bars: Sequence[Bar], description: str, lines: Sequence[tuple[int, Mark
     shapes = Markup().join(_bar(bar, i * step + gap / 2, step - gap, peak) for i, bar in enumerate(bars))
     shapes += Markup().join(
         Markup('<line class="mark {}" x1="{x}" x2="{x}" y1="0" y2="{}"><title>{}</title></line>').format(
-            mark.kind, CHART_HEIGHT, mark.label, x=f"{(number + 0.5) * step:.1f}"
+            mark.kind, CHART_HEIGHT, flat(mark.label, 200), x=f"{(number + 0.5) * step:.1f}"
         )
         for number, mark in lines
     )
@@ -159,17 +161,14 @@ def events_chart(series: Series, marks: Sequence[Mark] = ()) -> Figure:
         )
         for label, point in zip(labels, series.series, strict=True)
     ]
-    starts = [parse_iso(point.time) for point in series.series]
-    # The last interval is as long as that before it.
-    end = 2 * starts[-1] - starts[-2] if len(starts) > 1 else 0
-    lines = [(bisect_right(starts, mark.at) - 1, mark) for mark in marks if starts[:1] <= [mark.at] < [end]]
-    figure = _figure(bars, labels, _sentence(values, labels), lines)
-    sentences = tuple(f"{labels[number]}: {mark.label}" for number, mark in reversed(lines))
-    return replace(figure, interval=series.interval, marks=sentences)
+    lines = _lines([point.time for point in series.series], marks)
+    return replace(_figure(bars, labels, _sentence(values, labels), lines), interval=series.interval)
 
 
-def outcomes_chart(counts: Sequence[OutcomeCount], times: Sequence[str], interval: Interval) -> Figure:
-    """Accepted, duplicate and refused events over time, stacked."""
+def outcomes_chart(
+    counts: Sequence[OutcomeCount], times: Sequence[str], interval: Interval, marks: Sequence[Mark] = ()
+) -> Figure:
+    """Accepted, duplicate and refused events over time, stacked, with the marks that are in its range."""
     sums: dict[tuple[str, str], int] = {}
     for row in counts:
         kind = "refused" if row.outcome in REFUSED else row.outcome
@@ -183,7 +182,20 @@ def outcomes_chart(counts: Sequence[OutcomeCount], times: Sequence[str], interva
         bars.append(Bar(f"{label}: {summary}", segments))
     refused = sum(count for (_, kind), count in sums.items() if kind == "refused")
     accepted = sum(count for (_, kind), count in sums.items() if kind == "accepted")
-    return _figure(bars, labels, f"{accepted:,} accepted, {refused:,} refused")
+    return _figure(bars, labels, f"{accepted:,} accepted, {refused:,} refused", _lines(times, marks))
+
+
+def _lines(times: Sequence[str], marks: Sequence[Mark]) -> list[tuple[int, Mark]]:
+    """The newest marks of each kind within the range of the bars that begin at these times, each with the number of its bar, oldest first."""
+    starts = [parse_iso(time) for time in times]
+    # The last interval is as long as that before it.
+    end = 2 * starts[-1] - starts[-2] if len(starts) > 1 else 0
+    shown: dict[str, list[Mark]] = {}
+    for mark in sorted(marks, key=lambda mark: -mark.at):
+        if starts[:1] <= [mark.at] < [end]:
+            shown.setdefault(mark.kind, []).append(mark)
+    newest = [mark for some in shown.values() for mark in some[:MAX_OF_KIND]]
+    return [(bisect_right(starts, mark.at) - 1, mark) for mark in sorted(newest, key=lambda mark: mark.at)]
 
 
 def _figure(
@@ -191,7 +203,8 @@ def _figure(
 ) -> Figure:
     peak = max((bar.total for bar in bars), default=0)
     first, last = (labels[0], labels[-1]) if labels else ("", "")
-    return Figure(chart(bars, description, lines), first, last, peak)
+    marks = tuple(f"{labels[number]}: {mark.label}" for number, mark in lines)
+    return Figure(chart(bars, description, lines), first, last, peak, marks=marks)
 
 
 def _label(time: str, interval: str) -> str:

@@ -56,6 +56,18 @@ async def test_list_pages_through_every_issue_once(signed: StoredSite) -> None:
     assert positions == [(str(max(1, (end - 1) // 25 * 25 + 1)), str(end), str(len(seen))) for end in ends]
 
 
+async def test_charts_mark_the_first_events_of_releases(signed: StoredSite) -> None:
+    project = f"/projects/{signed.project.id}"
+    releases = re.findall(r"<bdi>([^<]+@[^<]+)</bdi></a>", await get(signed, f"{project}/releases"))
+    assert releases
+    for path in (f"{project}/issues?range=30d&state=all", f"{project}/outcomes?range=30d", ISSUE):
+        page = await get(signed, path)
+        marked = re.findall(r"<li><bdi>[^<]+: (\S+) first seen</bdi></li>", page)
+        assert marked
+        assert set(marked) <= set(releases)
+        assert page.count('class="mark release"') == page.count(" first seen</bdi></li>")
+
+
 async def test_filters_of_the_list_work_together(signed: StoredSite) -> None:
     query = "query=feature%3Acheckout+OR+timeout&environment=prod&state=regressed&range=7d"
     page = await get(signed, f"/projects/{signed.project.id}/issues?{query}")

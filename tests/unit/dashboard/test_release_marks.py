@@ -1,0 +1,102 @@
+"""Marks of a chart for the first events of releases, and how often they are read."""
+
+import asyncio
+
+from dashboard.release_starts import ReleaseStarts
+from dashboard.view.charts import MAX_OF_KIND, Mark, events_chart
+from dashboard.view.release_marks import release_marks
+from schemas.times import DAY_MS, iso
+from storage.answers import Point, Release, Releases, Series
+from storage.errors import StorageUnavailable
+from storage.reader.count_calls import ListReleases
+from storage.reader.execute import Executor, Limits
+from storage.reader.reader import A, ReadCall, Reader
+from tests.eventually import eventually
+from tests.unit.dashboard.site import NOWHERE
+
+START = 1_760_054_400_000
+
+
+def release(name: str, day: int) -> Release:
+    at = iso(START + day * DAY_MS + 1)
+    return Release(release=name, first_seen=at, last_seen=at, events=1, new_issues=0, regressions=0)
+
+
+def series(days: int) -> Series:
+    return Series([Point(iso(START + day * DAY_MS), 1, 1) for day in range(days)], "day")
+
+
+def test_releases_of_the_issues_application_are_marked_on_the_day_of_their_first_event() -> None:
+    releases = [
+        release("shop@2+1", 3),
+        release("app@9+1", 2),
+        release("shop@1+1", 1),
+        release("shop@0+1", -1),
+    ]
+    figure = events_chart(series(5), release_marks(releases, "shop@2+1"))
+    assert figure.marks == ("Oct 11: shop@1+1 first seen", "Oct 13: shop@2+1 first seen")
+    assert figure.drawing.count('class="mark release"') == 2
+    assert len(events_chart(series(5), release_marks(releases)).marks) == 3
+
+
+def test_of_many_releases_the_newest_are_marked_and_no_change_is_left_out_for_them() -> None:
+    many = [release(f"shop@{day}+1", day) for day in reversed(range(12))]
+    marks = [*release_marks(many), Mark(START + DAY_MS, "Resolved", "resolved")]
+    found = events_chart(series(12), marks).marks
+    assert found[0] == "Oct 11: Resolved"
+    assert found[1:] == tuple(
+        f"Oct {day + 10}: shop@{day}+1 first seen" for day in range(12 - MAX_OF_KIND, 12)
+    )
+
+
+class SlowReader(Reader):
+    """Answers once it may, or raises."""
+
+    def __init__(self) -> None:
+        super().__init__(Executor([NOWHERE], Limits()))
+        self.may, self.reads, self.fails = asyncio.Event(), 0, False
+
+    async def read(self, call: ReadCall[A]) -> A:
+        assert isinstance(call, ListReleases)
+        self.reads += 1
+        await self.may.wait()
+        if self.fails:
+            raise StorageUnavailable("busy")
+        return Releases([release(f"shop@{self.reads}+1", 0)], None)  # type: ignore[return-value]
+
+
+async def test_a_page_does_not_wait_long_for_marks_and_the_next_one_has_them() -> None:
+    reader, starts = SlowReader(), ReleaseStarts(wait_seconds=0.01)
+    assert await starts.of(reader, 1) == ()
+    assert await starts.of(reader, 1) == ()
+    reader.may.set()
+
+    async def known() -> bool:
+        return [one.release for one in await starts.of(reader, 1)] == ["shop@1+1"]
+
+    await eventually(known)
+    assert reader.reads == 1
+    await starts.close()
+
+
+async def test_what_is_known_is_shown_while_it_is_read_again() -> None:
+    now = [0.0]
+    reader, starts = SlowReader(), ReleaseStarts(keep_seconds=60, clock=lambda: now[0])
+    reader.may.set()
+    assert [one.release for one in await starts.of(reader, 1)] == ["shop@1+1"]
+    now[0] = 61.0
+    assert [one.release for one in await starts.of(reader, 1)] == ["shop@1+1"]
+
+    async def renewed() -> bool:
+        return [one.release for one in await starts.of(reader, 1)] == ["shop@2+1"]
+
+    await eventually(renewed)
+    await starts.close()
+
+
+async def test_without_an_answer_there_are_no_marks() -> None:
+    reader, starts = SlowReader(), ReleaseStarts()
+    reader.fails = True
+    reader.may.set()
+    assert await starts.of(reader, 1) == ()
+    await starts.close()
