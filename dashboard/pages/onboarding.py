@@ -2,7 +2,8 @@
 
 import json
 import shlex
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -13,17 +14,76 @@ from schemas.projects import Project
 from schemas.times import iso
 
 DEFAULT_INGEST_PORT = 8080
+_INIT: Final = 'svc.init(release="hello@1.0.0+1", environment="dev")'
+PROGRAMS: Final[Mapping[str, str]] = {
+    "Python": f"""\
+# hello.py; run it with: python hello.py
+import svc
+
+{_INIT}
+raise RuntimeError("my first event")
+""",
+    "FastAPI, Starlette": f"""\
+# hello.py; run it with: uvicorn hello:app, then open http://127.0.0.1:8000/fail
+from fastapi import FastAPI
+
+import svc.starlette
+
+{_INIT}
+app = FastAPI()
+svc.starlette.watch(app)
+
+
+@app.get("/fail")
+def fail():
+    raise RuntimeError("my first event")
+""",
+    "Flask": f"""\
+# hello.py; run it with: flask --app hello run, then open http://127.0.0.1:5000/fail
+from flask import Flask
+
+import svc.flask
+
+{_INIT}
+app = Flask(__name__)
+svc.flask.watch(app)
+
+
+@app.get("/fail")
+def fail():
+    raise RuntimeError("my first event")
+""",
+    "Django": f"""\
+# settings.py; an error that becomes a 500 is reported
+import svc
+
+{_INIT}
+MIDDLEWARE = [
+    "svc.django.middleware",  # the first one
+    # the others as they are
+]
+""",
+    "Celery": f"""\
+# beside the Celery application; each task that fails is reported
+import svc.celery
+
+{_INIT}
+svc.celery.watch()
+""",
+}
+"""The shortest program for each framework that reports an error, as `docs/develop/report-errors.md` explains them."""
 
 
 def first_steps(request: web.Request, project: Project) -> dict[str, Any]:
-    """The ingest URL, a valid token, and commands that use them."""
+    """The ingest URL, a valid token, commands that use them, and programs by language or framework."""
     url = ingest_url(request)
     token = next((token.token for token in project.tokens if token.revoked_at is None), "")
     return {
         "ingest_url": url,
         "token": token,
         "curl": _curl(request, url, token),
-        "python": _python(url, token),
+        "install": _install(url, token),
+        "programs": PROGRAMS,
     }
 
 
@@ -59,9 +119,8 @@ def _curl(request: web.Request, url: str, token: str) -> str:
     return " \\\n  ".join([*arguments, f"-d {shlex.quote(json.dumps(event, separators=(',', ':')))}"])
 
 
-def _python(url: str, token: str) -> str:
+def _install(url: str, token: str) -> str:
     return (
-        "import svc\n\n"
-        f'svc.init(token="{token}", ingest_url="{url}", release="hello@1.0.0+1")\n'
-        "try:\n    1 / 0\nexcept ZeroDivisionError as error:\n    svc.capture_exception(error)\n"
+        "pip install ./svc    # in a checkout of this service's repository\n"
+        f"export SVC_TOKEN={shlex.quote(token)}\nexport SVC_INGEST_URL={shlex.quote(url)}"
     )

@@ -241,7 +241,12 @@ if (waiting) {
   const poll = async () => {
     try {
       const response = await fetch(waiting.dataset.waitForEvents, { headers: { Accept: "application/json" } });
-      if (response.ok && (await response.json()).issues.length) return location.reload();
+      if (response.ok && (await response.json()).issues.length) {
+        waiting.classList.add("arrived");
+        waiting.textContent = "Your first event has arrived. Its issue is shown in a moment.";
+        setTimeout(() => location.reload(), 1500);
+        return;
+      }
       if (response.status === 401) return;
     } catch { /* retry */ }
     setTimeout(poll, 3000);

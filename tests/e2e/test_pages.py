@@ -183,12 +183,19 @@ def test_first_steps_give_way_to_the_first_issue(
     with watched_page(browser, session=session) as watched:
         page = watched.page
         page.goto(f"{address}/projects/{EMPTY}/issues")
-        command = page.locator("#curl").inner_text()
-        assert "svc_pk_" in command
+        for block in ("#curl", "#install"):
+            assert "svc_pk_" in page.locator(block).inner_text()
+        assert page.locator("#install").inner_text().startswith("pip install ")
+        program = page.locator("#program-3")
+        expect(program).to_be_hidden()
+        page.get_by_text("Flask", exact=True).click()
+        expect(program).to_contain_text("svc.flask.watch(app)")
+        expect(page.locator("#program-1")).to_be_hidden()
+        assert watched.violations() == []
         # What the script asks for is answered by the browser as if an issue had come.
         page.route("**/api/v1/projects/*/issues?limit=1", lambda route: route.fulfill(json={"issues": [{}]}))
         with page.expect_navigation():
-            pass
+            expect(page.locator(".waiting")).to_have_text(re.compile("Your first event has arrived"))
         assert watched.complaints == []
 
 
