@@ -251,4 +251,4 @@ def _violations(project: Project) -> list[Detail]:
 
 
 def _between(field: str, value: int, maximum: int) -> list[Detail]:
-    return [] if 1 <= value <= maximum else [Detail(field, f"must be between 1 and {maximum}")]
+    return [] if 1 <= value <= maximum else [Detail(field, f"must be between 1 and {maximum:,}")]

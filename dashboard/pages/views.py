@@ -13,6 +13,7 @@ from dashboard.pages.list_parameters import ALL_STATES, PLAIN_SORT, ListParamete
 from dashboard.projects import project_of
 from dashboard.saved_views import add, change, remove
 from dashboard.time_ranges import range_parameters
+from dashboard.view.filters import split_view
 from schemas.projects import Project, SavedView
 
 
@@ -23,16 +24,21 @@ def query_to_save(parameters: ListParameters) -> str:
 
 def current_view(project: Project, parameters: ListParameters) -> SavedView | None:
     """The saved view that the list shows, if any."""
-    shown = (query_to_save(parameters), parameters.sort, parameters.time_range.text)
-    return next((view for view in project.saved_views if (view.query, view.sort, view.range) == shown), None)
+    shown = (split_view(query_to_save(parameters)), parameters.sort, parameters.time_range.text)
+    return next(
+        (view for view in project.saved_views if (split_view(view.query), view.sort, view.range) == shown),
+        None,
+    )
 
 
 def view_link(view: SavedView) -> str:
     """The query string for the list of a view."""
+    environment, state, query = split_view(view.query)
     fields = {
-        "query": view.query,
+        "query": query,
+        "environment": environment,
         "sort": "" if view.sort == PLAIN_SORT else view.sort,
-        "state": "" if "is:" in view.query else ALL_STATES,
+        "state": state or ("" if "is:" in query else ALL_STATES),
     }
     return "?" + urlencode(
         {name: value for name, value in (fields | range_parameters(view.range)).items() if value}

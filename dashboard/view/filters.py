@@ -6,7 +6,7 @@ from typing import Final
 from query.parse import parse
 from query.patterns import write_literal
 from query.print import to_text
-from query.tree import RESERVED, And, Is, Query, conjuncts
+from query.tree import RESERVED, And, Filter, Is, Query, conjuncts
 from schemas.errors import QueryError
 
 TABS: Final = {"open": "Open", "regressed": "Regressed", "resolved": "Resolved", "ignored": "Ignored"}
@@ -35,18 +35,50 @@ def rename_key(query: str, key: str, replacement: str) -> str:
 
 def split_state(query: str) -> tuple[str, str]:
     """The one `is:STATE` term of a query and the query without it; ("", query) if it has none or several."""
-    try:
-        items = conjuncts(parse(query))
-    except QueryError:
-        return "", query
-    states = [item for item in items if isinstance(item, Is)]
+    states = [item for item in _terms(query) if isinstance(item, Is)]
     if len(states) != 1 or len(states[0].states) != 1 or states[0].states[0] not in TABS:
         return "", query
-    others = tuple(item for item in items if item is not states[0])
-    remaining = others[0] if len(others) == 1 else And(others)
     state = states[0].states[0]
-    typed = re.sub(rf"\s*(?<!\S)is:{state}(?!\S)\s*", " ", query).strip()
-    return state, typed if _means(typed, remaining) else to_text(remaining)
+    return state, _without(query, states[0], f"is:{state}")
+
+
+def split_environment(query: str) -> tuple[str, str]:
+    """The one environment that a query is about and the query without it; ("", query) if it has none, several or a wildcard."""
+    named = [
+        item
+        for item in _terms(query)
+        if isinstance(item, Filter) and (item.key, item.is_tag) == ("environment", False)
+    ]
+    if len(named) != 1 or len(named[0].values) != 1 or not named[0].values[0].is_literal:
+        return "", query
+    [environment] = named[0].values[0].parts
+    if not environment:
+        return "", query
+    return environment, _without(query, named[0], field_query("environment", environment))
+
+
+def split_view(query: str) -> tuple[str, str, str]:
+    """The query of a saved view as the list's fields have it: environment, state, and what stays in the search box."""
+    environment, others = split_environment(query)
+    state, text = split_state(others)
+    inner = text[1:-1]
+    return environment, state, inner if text.startswith("(") and _means(inner, parse(text)) else text
+
+
+def _terms(query: str) -> tuple[Query, ...]:
+    """What all must hold; nothing if the query doesn't parse."""
+    try:
+        return conjuncts(parse(query))
+    except QueryError:
+        return ()
+
+
+def _without(query: str, term: Query, typed: str) -> str:
+    """The query without a term, as it was typed if the term was typed like that."""
+    others = tuple(item for item in _terms(query) if item != term)
+    remaining = others[0] if len(others) == 1 else And(others)
+    text = re.sub(rf"\s*(?<!\S){re.escape(typed)}(?!\S)\s*", " ", query).strip()
+    return text if _means(text, remaining) else to_text(remaining)
 
 
 def _means(text: str, query: Query) -> bool:

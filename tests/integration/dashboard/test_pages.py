@@ -146,7 +146,7 @@ async def test_settings_are_saved_or_explained(signed: StoredSite) -> None:
     assert kept.lenient_sdks == ("react-native/*", "old/*")
     wrong = await signed.client.post(path, data=fields | {"retentionDays": "0", "payloadRetentionDays": ""})
     assert wrong.status == 400
-    assert "must be between 1 and 3650" in await wrong.text()
+    assert "must be between 1 and 3,650" in await wrong.text()
 
 
 async def test_every_answer_forbids_foreign_content(signed: StoredSite) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from control.project_edits import MAX_VIEWS
-from dashboard.view.filters import split_state
+from dashboard.view.filters import split_state, split_view
 from schemas.projects import SavedView
 from tests.integration.dashboard.stored_site import StoredSite
 
@@ -102,10 +102,55 @@ async def test_a_saved_list_comes_back_with_its_order_its_range_and_its_tab(site
     html = await (await site.client.get(f"{listed}?sort=events&range=24h")).text()
     match = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', html)
     assert match is not None
-    assert parse_qs(unescape(match[1])[1:]) == {"query": ["is:regressed"], "sort": ["users"], "range": ["7d"]}
+    assert parse_qs(unescape(match[1])[1:]) == {"state": ["regressed"], "sort": ["users"], "range": ["7d"]}
     html = await (await site.client.get(listed + unescape(match[1]))).text()
     assert re.search(r'aria-current="true"><bdi>Mine</bdi>', html)
     assert tab_of(html) == "Regressed"
+
+
+@pytest.mark.usefixtures("sample_stored")
+async def test_a_saved_environment_comes_back_in_its_select_and_not_as_text(site: StoredSite) -> None:
+    await site.sign_in()
+    listed = f"/projects/{site.project.id}/issues"
+    html = await (await site.client.get(f"{listed}?query=a+OR+b&environment=prod")).text()
+    query = re.search(
+        r'<input type="hidden" name="query" value="(\(a OR b\) environment:prod is:open)">', html
+    )
+    assert query is not None
+    await post(
+        site, f"/projects/{site.project.id}/views", name="Mine", query=query[1], sort="firstSeen", range="14d"
+    )
+    html = await (await site.client.get(f"{listed}?range=24h")).text()
+    match = re.search(r'<a href="([^"]+)"[^>]*><bdi>Mine</bdi>', html)
+    assert match is not None
+    html = await (await site.client.get(listed + unescape(match[1]))).text()
+    assert '<option value="prod" selected>' in html
+    assert 'value="a OR b" aria-label="Search"' in html
+    assert re.search(r'aria-current="true"><bdi>Mine</bdi>', html)
+    assert tab_of(html) == "Open"
+
+
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("", ("", "", "")),
+        ("(a b) environment:prod is:open", ("prod", "open", "a b")),
+        ("(a) (b) environment:prod", ("prod", "", "(a) (b)")),
+        ('environment:"my place" a', ("my place", "", "a")),
+        ("environment:pr* a", ("", "", "environment:pr* a")),
+        ("environment:[a, b]", ("", "", "environment:[a, b]")),
+        ('environment:""', ("", "", 'environment:""')),
+        ("-environment:prod", ("", "", "-environment:prod")),
+        ("environment:a environment:b", ("", "", "environment:a environment:b")),
+        ("tags[environment]:a is:[open, ignored]", ("", "", "tags[environment]:a is:[open, ignored]")),
+        ("environment:prod OR a", ("", "", "environment:prod OR a")),
+        ("a AND", ("", "", "a AND")),
+    ],
+)
+def test_the_query_of_a_view_is_parted_into_the_fields_of_the_list(
+    query: str, parts: tuple[str, str, str]
+) -> None:
+    assert split_view(query) == parts
 
 
 @pytest.mark.parametrize(
