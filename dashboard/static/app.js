@@ -9,7 +9,20 @@ document.addEventListener("click", (event) => {
   }
   const button = event.target.closest("[data-copy]");
   if (button) copy(button);
+  pick(event.target.closest(".chart .column, .chart .mark"));
 });
+
+// A bar or mark that is tapped says below the chart what its tooltip says, which touch doesn't show.
+function pick(part) {
+  for (const other of document.querySelectorAll(".column.picked")) other.classList.remove("picked");
+  for (const caption of document.querySelectorAll("[data-figure]")) {
+    caption.dataset.figure ||= caption.textContent;
+    const chosen = part?.closest("figure").contains(caption);
+    const text = chosen ? part.querySelector("title").textContent : caption.dataset.figure;
+    if (caption.textContent !== text) caption.textContent = text;
+  }
+  part?.classList.add("picked");
+}
 
 // A change shows at once as "Saving…" in place, then as what the server says of it.
 document.addEventListener("submit", async (event) => {
@@ -50,6 +63,15 @@ function tell(text) {
   document.getElementById("main").prepend(notice);
 }
 
+// The way back from an issue leads to the list as it was last seen in this tab.
+function keepList() {
+  const back = document.querySelector("a[data-list]");
+  try {
+    if (document.querySelector(".issues")) sessionStorage.setItem(location.pathname, location.search);
+    if (back) back.search = sessionStorage.getItem(back.pathname) ?? back.search;
+  } catch { /* storage is forbidden: the link of the page stays */ }
+}
+
 let looks = 0, following = false;
 
 // Times in the reader's zone, with UTC beside.
@@ -63,6 +85,7 @@ function localise(part) {
 
 // What depends on the reader, or changes by itself: times, their next morning; events that wait; changes that are still pending.
 function prepare() {
+  keepList();
   localise(document);
   if (!following && document.querySelector("[data-behind]")) { following = true; setTimeout(follow, 5000); }
   for (const button of document.querySelectorAll("[data-morning]")) {

@@ -62,7 +62,8 @@ def split_view(query: str) -> tuple[str, str, str]:
     environment, others = split_environment(query)
     state, text = split_state(others)
     inner = text[1:-1]
-    return environment, state, inner if text.startswith("(") and _means(inner, parse(text)) else text
+    is_enclosed = text.startswith("(") and _terms(inner) == _terms(text) != ()
+    return environment, state, inner if is_enclosed else text
 
 
 def _terms(query: str) -> tuple[Query, ...]:

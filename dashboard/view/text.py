@@ -70,6 +70,11 @@ def block(text: object, limit: int = BLOCK, lines: int = LINES) -> Markup:
     ).format(marked(head), f"{len(whole):,}", marked(whole[:MAX_SHOWN]), end)
 
 
+def where(culprit: str) -> str:
+    """Where an issue happened: the file alone for code without a name, which the stack calls as its language does (`<module>`)."""
+    return culprit.removeprefix("<anonymous> in ")
+
+
 def count(number: int) -> Markup:
     """A count, abbreviated, with the exact one as tooltip."""
     exact = f"{number:,}"

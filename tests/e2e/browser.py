@@ -58,11 +58,12 @@ class Watched:
             self.complaints.append(f"answer {status}: {url}")
 
     def violations(self) -> list[str]:
-        """What axe finds against WCAG 2.1 A and AA, and headings that leave out a level."""
+        """What axe finds against WCAG 2.1 A and AA, headings that leave out a level, and targets that are too small or close."""
         # By evaluate, not by a script element: the content policy forbids that, as it should.
         self.page.evaluate(AXE + ";0")
         found = self.page.evaluate(
-            "rules => axe.run(document, {runOnly: rules, rules: {'heading-order': {enabled: true}},"
+            "rules => axe.run(document, {runOnly: rules,"
+            " rules: {'heading-order': {enabled: true}, 'target-size': {enabled: true}},"
             " resultTypes: ['violations']})",
             RULES,
         )

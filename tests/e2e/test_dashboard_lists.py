@@ -1,9 +1,10 @@
 """Issues changed together, views saved and rules tested in a real browser, with JavaScript and without."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 
 from tests.e2e.browser import launch, watched_page
 from tests.e2e.page_server import FULL, PASSWORD, serving
@@ -192,4 +193,59 @@ def test_new_events_of_an_issue_are_discarded_and_stored_again(
         expect(page.get_by_text("New events of this issue are dropped.")).to_be_visible()
         page.get_by_role("button", name="Store new events").click()
         expect(page.get_by_text("Discard new events…")).to_be_visible()
+        assert watched.complaints == []
+
+
+def test_the_way_back_from_an_issue_leads_to_the_list_as_it_was(browser: Browser, address: str) -> None:
+    with watched_page(browser) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(f"{address}{LIST}?query=type:CheckoutError&state=all&range=30d&sort=events")
+        page.locator("a[data-entry]").first.click()
+        page.get_by_role("link", name="‹ Previous").click()
+        page.get_by_role("link", name="All events").click()
+        page.get_by_role("navigation", name="Breadcrumb").get_by_role("link", name="Issues").click()
+        page.wait_for_url(f"{address}{LIST}?query=type:CheckoutError&state=all&range=30d&sort=events")
+        assert watched.complaints == []
+
+
+def click_in(page: Page, part: Locator, share: float) -> None:
+    """Click at a share of the part's width, whatever is on top there."""
+    box = part.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
+
+
+def test_a_tapped_bar_says_its_figure_and_another_tap_ends_that(browser: Browser, address: str) -> None:
+    with watched_page(browser, width=390) as watched:
+        page = watched.page
+        sign_in(page, address)
+        caption = page.locator("[data-figure]")
+        expect(caption).to_contain_text("Peak: ")
+        bar = page.locator(".chart .column").last
+        title = bar.locator("title").text_content()
+        assert title is not None
+        # Beside its middle, where a mark may be.
+        click_in(page, bar, 0.2)
+        expect(caption).to_have_text(title)
+        page.get_by_role("heading", name="Issues").evaluate("node => node.click()")
+        expect(caption).to_contain_text("Peak: ")
+        assert watched.complaints == []
+
+
+def test_a_row_of_events_is_one_link_and_the_links_of_an_issues_tags_can_be_hit(
+    browser: Browser, address: str
+) -> None:
+    with watched_page(browser) as watched:
+        page = watched.page
+        sign_in(page, address)
+        page.goto(f"{address}/issues/{issue_of(SHOWCASE)}")
+        heights = page.locator(".tag-list .value a").evaluate_all(
+            "links => links.map(link => link.getBoundingClientRect().height)"
+        )
+        assert heights
+        assert min(heights) >= 24
+        page.get_by_role("link", name="All events").click()
+        click_in(page, page.locator("tbody tr").nth(2).locator("td").last, 0.5)
+        expect(page).to_have_url(re.compile("/events/[0-9a-f-]{36}$"))
         assert watched.complaints == []

@@ -2,10 +2,12 @@ import re
 
 import pytest
 
+from control.project_edits import create
 from schemas.health import Part
 from tests.eventually import eventually
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, issue_of
+from tests.unit.dashboard.site import NOW
 
 ISSUE = f"/issues/{issue_of(SHOWCASE)}"
 
@@ -160,6 +162,16 @@ async def test_every_answer_forbids_foreign_content(signed: StoredSite) -> None:
     assert (await signed.client.get(ISSUE)).headers["Cache-Control"] == "no-store"
     kept = await signed.client.get("/static/app.css?v=1")
     assert "immutable" in kept.headers["Cache-Control"]
+
+
+async def test_projects_of_one_name_differ_by_their_ids(site: StoredSite) -> None:
+    await site.sign_in()
+    path = f"/projects/{site.project.id}/settings"
+    assert f'<span class="hint">{site.project.id}</span>' not in await get(site, path)
+    other = await site.projects.write(create(site.project.name, now_ms=NOW))
+    page = await get(site, path)
+    for project in (site.project, other):
+        assert f'<bdi>shop</bdi> <span class="hint">{project.id}</span></a></li>' in page
 
 
 async def test_projects_that_are_not_loaded_are_reported(site: StoredSite) -> None:

@@ -144,7 +144,7 @@ async def test_a_saved_environment_comes_back_in_its_select_and_not_as_text(site
         ("environment:a environment:b", ("", "", "environment:a environment:b")),
         ("tags[environment]:a is:[open, ignored]", ("", "", "tags[environment]:a is:[open, ignored]")),
         ("environment:prod OR a", ("", "", "environment:prod OR a")),
-        ("a AND", ("", "", "a AND")),
+        ("(a AND", ("", "", "(a AND")),
     ],
 )
 def test_the_query_of_a_view_is_parted_into_the_fields_of_the_list(

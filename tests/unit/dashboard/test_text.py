@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from dashboard.view.text import BLOCK, LINES, block, count, inline, marked
+from dashboard.view.text import BLOCK, LINES, block, count, inline, marked, where
 
 
 def test_direction_marks_are_shown_by_their_code_point() -> None:
@@ -65,3 +65,8 @@ def test_counts_are_short_with_the_exact_one_at_hand() -> None:
     assert str(count(12_345)) == '<span title="12,345">12.3k</span>'
     assert str(count(2_000_000)) == '<span title="2,000,000">2M</span>'
     assert str(count(123_456_789)) == '<span title="123,456,789">123M</span>'
+
+
+def test_code_without_a_name_is_where_its_file_is() -> None:
+    assert where("<anonymous> in hello.py") == "hello.py"
+    assert where("main in hello.py") == "main in hello.py"
