@@ -67,7 +67,7 @@ def writer_rights(database: str, spread: bool = False, replicated: bool = False)
 
 
 def reader_rights(database: str, spread: bool = False, _replicated: bool = False) -> Iterator[Right]:
-    """The rights of a user who only reads: the dashboard's and the processors'."""
+    """The rights of a user who only reads: that of dashboard, notify and processors."""
     yield Right("SELECT", f"{database}.*")
     if spread:
         yield Right("SELECT", f"{database}{WHOLE}.*")

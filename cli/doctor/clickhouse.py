@@ -158,7 +158,7 @@ def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard:
 
 
 def check_reader(reader_url: str, url: str, *, spread: bool = False) -> list[Finding]:
-    """Check the dashboard's user, who may be read-only: that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL.
+    """Check the user of dashboard and notify, who may be read-only: that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL.
 
     With `spread` there are several servers.
     """
@@ -172,6 +172,6 @@ def check_reader(reader_url: str, url: str, *, spread: bool = False) -> list[Fin
             detail = f"{READER} names the database {own}, {WRITER} the database {other}"
             yield Finding("reader database", False, detail, "name the same database in both")
         rights = list(reader_rights(own, spread))
-        yield _rights("dashboard", rights, parse_url(own_url), partial(ask, own_url))
+        yield _rights("reader", rights, parse_url(own_url), partial(ask, own_url))
 
     return _check("clickhouse reader", variable, own_url, further)

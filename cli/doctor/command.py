@@ -16,7 +16,7 @@ from cli.doctor.deployment import check_dictionaries, check_rate_limit_store
 from cli.doctor.kafka import check_kafka
 from cli.workspace import Workspace
 from schemas.environment import load
-from schemas.settings import EdgeSettings, MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import EdgeSettings, MigrateSettings, NotifySettings, ProcessorsSettings, WriterSettings
 from storage.shards import only, shards_of
 
 
@@ -38,12 +38,13 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
         grouped_events=processors.grouped_events,
         prefix=settings.topic_prefix,
         shards=max(1, len(settings.shard_urls)),
+        notify_group=load(NotifySettings, environ).notify_group,
     )
     results += check_kafka(settings, {process: needed[process] for process in processes})
     if stores:
         for shard in shards_of(settings) or only(""):
             results += check_clickhouse(shard.url, processes, str(shard))
-    if "dashboard" in processes:
+    if {"dashboard", "notify"} & set(processes):
         results += check_reader(
             settings.clickhouse_reader_url, settings.clickhouse_url, spread=len(settings.shard_urls) > 1
         )

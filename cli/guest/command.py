@@ -7,7 +7,7 @@ from cli.groups import NearestGroup
 from cli.guest.formats import FORMATS
 from cli.guest.plan import plan
 from cli.workspace import Workspace
-from schemas.settings import EdgeSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import EdgeSettings, NotifySettings, ProcessorsSettings, WriterSettings
 from storage.client import parse_url
 
 
@@ -39,6 +39,7 @@ def plan_(workspace: Workspace, format_: str) -> None:
                 settings_of(workspace, EdgeSettings),
                 processors,
                 settings_of(workspace, WriterSettings),
+                settings_of(workspace, NotifySettings),
                 database,
             )
         ),

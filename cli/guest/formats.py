@@ -15,10 +15,11 @@ _PROFILE: Final = """CREATE SETTINGS PROFILE svc_reader SETTINGS readonly = 2,
   max_execution_time = 20 MIN 1 MAX 60, max_rows_to_read = 500000000 MIN 1 MAX 1000000000,
   max_memory_usage = 2000000000 MIN 1 MAX 2000000000, max_memory_usage_for_user = 4000000000 CONST,
   max_concurrent_queries_for_user = 24 CONST, max_threads = 2 MIN 1 MAX 2;"""
+_CHANNELS: Final = "SVC_NOTIFY_CHANNELS"
 _WHO: Final = {
     "svc_operator": "commands: migrates, repairs, erases; the only one that changes tables",
     "svc": "writer and processors",
-    "svc_reader": "dashboard",
+    "svc_reader": "dashboard and notify",
 }
 
 
@@ -144,7 +145,7 @@ def helm(plan: Plan) -> str:
     secrets = list(
         dict.fromkeys(
             [
-                *plan.secrets,
+                *(name for name in plan.secrets if name != _CHANNELS),
                 "SVC_CLICKHOUSE_URL",
                 "SVC_CLICKHOUSE_READER_URL",
                 "SVC_ADMIN_PASSWORD",
@@ -155,6 +156,9 @@ def helm(plan: Plan) -> str:
     values: dict[str, Any] = {"settings": plan.settings, "secret": {"name": "svc", "keys": secrets}}
     if "SVC_KAFKA_PASSWORD" in plan.secrets:
         values["edge"] = {"secret": {"name": "svc-edge", "keys": ["SVC_KAFKA_PASSWORD"]}}
+    if _CHANNELS in plan.secrets:
+        needed = ["SVC_KAFKA_PASSWORD", _CHANNELS] if "SVC_KAFKA_PASSWORD" in plan.secrets else [_CHANNELS]
+        values["notify"] = {"secret": {"name": "svc-notify", "keys": [*needed, "SVC_CLICKHOUSE_READER_URL"]}}
     return yaml.safe_dump(values, sort_keys=False)
 
 

@@ -10,7 +10,13 @@ from msgspec.structs import asdict
 from broker.rights import PROCESSES, KafkaRight, Process, needs, rights_of
 from broker.topics import specs_of
 from schemas.environment import PREFIX, is_secret, variables
-from schemas.settings import ClickHouseSettings, EdgeSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import (
+    ClickHouseSettings,
+    EdgeSettings,
+    NotifySettings,
+    ProcessorsSettings,
+    WriterSettings,
+)
 from schemas.topics import TopicSpec
 from storage.rights import Right, operator_rights, reader_rights, writer_rights
 
@@ -39,7 +45,11 @@ class Plan(Struct, frozen=True):
 
 
 def plan(
-    edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSettings, database: str = "svc"
+    edge: EdgeSettings,
+    processors: ProcessorsSettings,
+    writer: WriterSettings,
+    notify: NotifySettings,
+    database: str = "svc",
 ) -> Plan:
     """The plan of a deployment with these settings."""
     required = needs(
@@ -48,10 +58,16 @@ def plan(
         grouped_events=processors.grouped_events,
         prefix=edge.topic_prefix,
         shards=max(1, len(writer.shard_urls)),
+        notify_group=notify.notify_group,
     )
     several = len(writer.shard_urls) > 1, any(len(urls) > 1 for urls in writer.replica_urls)
     shared = {name: value for name, value in asdict(processors).items() if name in SHARED}
-    given = shared | {"processors_app": processors.processors_app, "writer_group": writer.writer_group}
+    given = shared | {
+        "processors_app": processors.processors_app,
+        "writer_group": writer.writer_group,
+        "notify_group": notify.notify_group,
+        "notify_channels": notify.notify_channels,
+    }
     known = {PREFIX + name.upper(): value for name, value in given.items()}
     fields = variables()
     changed = {name: str(value) for name, value in known.items() if value != fields[name].default}
@@ -63,7 +79,7 @@ def plan(
             "svc": list(writer_rights(database, *several)),
             "svc_reader": list(reader_rights(database, *several)),
         },
-        flows=list(_flows(edge, processors, writer)),
+        flows=list(_flows(edge, processors, writer, notify)),
         settings={
             name: value
             for name, value in changed.items()
@@ -74,7 +90,9 @@ def plan(
     )
 
 
-def _flows(edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSettings) -> Iterator[Flow]:
+def _flows(
+    edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSettings, notify: NotifySettings
+) -> Iterator[Flow]:
     # The struct of the dashboard needs its password, which nobody has yet.
     dashboard = variables()["SVC_DASHBOARD_PORT"].default
     brokers = sorted({address.rpartition(":")[2] for address in edge.kafka_bootstrap.split(",") if address})
@@ -83,9 +101,9 @@ def _flows(edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSet
     clickhouse = str(url.port or (8443 if url.scheme == "https" else 8123))
     yield Flow("applications", "edge", str(edge.ingest_port), "events, over HTTP; TLS ends at your proxy")
     yield Flow("browsers", "dashboard", f"{dashboard}", "pages and the read API, behind your proxy")
-    for process in ("edge", "processors", "writer", "dashboard", "operator"):
+    for process in PROCESSES:
         yield Flow(process, "Kafka", kafka, edge.kafka_security_protocol)
-    for process in ("processors", "writer", "dashboard", "operator"):
+    for process in PROCESSES[1:]:
         yield Flow(process, "ClickHouse", clickhouse, "HTTPS" if url.scheme == "https" else "HTTP")
     if edge.kafka_token_url and edge.kafka_sasl_mechanism == "OAUTHBEARER":
         yield Flow(
@@ -101,10 +119,12 @@ def _flows(edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSet
             _port(edge.rate_limit_store, 6379),
             "one rate limit for several machines",
         )
+    yield Flow("notify", "mail, chat, webhooks", "443, 465, 587", "the channels of SVC_NOTIFY_CHANNELS")
+    health = processors.processors_health_port, writer.writer_health_port, notify.notify_health_port
     yield Flow(
         "Prometheus",
-        "edge, dashboard, processors, writer",
-        f"{edge.ingest_port}, {dashboard}, {processors.processors_health_port}, {writer.writer_health_port}",
+        "edge, dashboard, processors, writer, notify",
+        ", ".join(map(str, (edge.ingest_port, dashboard, *health))),
         "`/metrics`",
     )
 

@@ -17,6 +17,7 @@ from urllib.request import urlopen
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
+from broker.rights import PROCESSES
 from local.ports import free_port
 from storage.client import open_client
 from tests.certificates import certificate
@@ -29,7 +30,7 @@ from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "start" / "your-servers.md").read_text(encoding="utf-8")
-USERS = tuple(f"svc-{process}" for process in ("edge", "processors", "writer", "dashboard", "operator"))
+USERS = tuple(f"svc-{process}" for process in PROCESSES)
 MINUTES = 15
 DATABASE, WRITER = "test_guest", "svc_writer"
 """Of names that the test's servers have free: `svc` is a user and a database of their own."""

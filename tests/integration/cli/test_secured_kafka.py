@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from broker.client import follow_projects
 from broker.diagnosis import why_unreachable
-from broker.rights import Process, needs
+from broker.rights import PROCESSES, Process, needs
 from broker.rights_watch import KafkaRights, until_granted
 from broker.startup import until_allowed
 from broker.topics import ensure_topics
@@ -40,7 +40,7 @@ from tests.secured_kafka import (
 from tests.servers import CACHE
 
 NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
-USERS = ("all", "edge", "processors", "writer", "dashboard", "operator", "lacks", "blind")
+USERS = ("all", *PROCESSES, "lacks", "blind")
 
 
 async def prepared(kafka: SecuredKafka) -> None:
@@ -147,6 +147,7 @@ def test_commands_say_that_the_password_is_wrong(
         ("processors", "PROCESSORS_HEALTH", "writer", "Read on group svc-processors"),
         ("writer", "WRITER_HEALTH", "lacks", "Write on topic svc.dead-letters, Read on group svc-writer"),
         ("dashboard", "DASHBOARD", "writer", "Write on topic svc.projects"),
+        ("notify", "NOTIFY_HEALTH", "writer", "Write on topic svc.notifications, Read on group svc-notify"),
     ],
 )
 async def test_a_process_that_starts_without_its_rights_names_them_in_one_line_and_waits(

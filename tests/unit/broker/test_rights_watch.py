@@ -151,3 +151,9 @@ def test_process_stands_still_without_its_group_a_topic_that_it_reads_in_it_or_o
     }
     assert "Read on topic svc.projects" not in standstill(rights["writer"], settings)
     assert "Read on topic svc.issue-activity" in standstill(rights["writer"], settings)
+    assert standstill(rights["notify"], settings) == {
+        "Read on topic svc.issue-activity",
+        "Read on topic svc.notifications",
+        "Write on topic svc.notifications",
+        "Read on group svc-notify",
+    }

@@ -29,13 +29,19 @@ NAMES = {
     "SVC_TOPIC_EVENTS": "Errors_In",
     "SVC_PROCESSORS_APP": "team-processors",
     "SVC_WRITER_GROUP": "team-writer",
+    "SVC_NOTIFY_GROUP": "team-notify",
+    "SVC_NOTIFY_CHANNELS": '{"team": {"webhook": "https://chat.example.org/a third secret"}}',
     "SVC_CLICKHOUSE_URL": "https://svc:another secret@clickhouse.example.org:8443/errors",
 }
 SETTINGS = KafkaSettings(topic_prefix="team-errors.", topic_events="Errors_In")
 RIGHTS = {
     (f"svc-{process}", right.kind, right.name, right.operation)
     for process, need in needs(
-        "team-processors", "team-writer", grouped_events=False, prefix="team-errors."
+        "team-processors",
+        "team-writer",
+        grouped_events=False,
+        prefix="team-errors.",
+        notify_group="team-notify",
     ).items()
     for right in rights_of(need, SETTINGS)
 } | {("svc-operator", "topic", "team-errors.", "Create")}
@@ -57,6 +63,7 @@ def test_no_format_shows_a_secret(format_: str, tmp_path: Path) -> None:
     text = printed(tmp_path, format_)
     assert "top secret" not in text
     assert "another secret" not in text
+    assert "third secret" not in text
 
 
 def test_lines_for_kafkas_tools_are_the_rights_and_topics(tmp_path: Path) -> None:
@@ -150,10 +157,21 @@ def test_values_are_those_of_the_settings_that_are_no_defaults(tmp_path: Path) -
     assert values["settings"] == {
         name: value
         for name, value in NAMES.items()
-        if name not in {"SVC_KAFKA_PASSWORD", "SVC_CLICKHOUSE_URL"}
-    } | {"SVC_WRITER_GROUP": "team-writer", "SVC_PROCESSORS_APP": "team-processors"}
+        if name not in {"SVC_KAFKA_PASSWORD", "SVC_CLICKHOUSE_URL", "SVC_NOTIFY_CHANNELS"}
+    }
     assert "SVC_KAFKA_PASSWORD" in values["secret"]["keys"]
     assert values["edge"]["secret"]["keys"] == ["SVC_KAFKA_PASSWORD"]
+
+
+def test_only_notify_gets_the_addresses_of_its_channels(tmp_path: Path) -> None:
+    values = yaml.safe_load(printed(tmp_path, "helm"))
+    assert values["notify"]["secret"]["keys"] == [
+        "SVC_KAFKA_PASSWORD",
+        "SVC_NOTIFY_CHANNELS",
+        "SVC_CLICKHOUSE_READER_URL",
+    ]
+    assert "SVC_NOTIFY_CHANNELS" not in values["secret"]["keys"]
+    assert "notify" not in yaml.safe_load(printed(tmp_path, "helm", SVC_NOTIFY_CHANNELS=""))
 
 
 def test_the_page_names_every_connection(tmp_path: Path) -> None:
@@ -166,6 +184,9 @@ def test_the_page_names_every_connection(tmp_path: Path) -> None:
     )
     assert "| edge | Kafka | 9093 | SASL_SSL |" in text
     assert "| writer | ClickHouse | 8443 | HTTPS |" in text
+    assert "| notify | Kafka | 9093 | SASL_SSL |" in text
+    assert "| notify | ClickHouse | 8443 | HTTPS |" in text
+    assert "| notify | mail, chat, webhooks |" in text
     assert "| edge | rate limit store | 6379 |" in text
     assert "| all | login.example.org | 443 |" in text
     assert "applications | edge | 8080" in text
