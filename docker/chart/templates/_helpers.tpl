@@ -17,6 +17,11 @@ app.kubernetes.io/component: {{ .part }}
 {{ .root.Release.Name }}-{{ .part }}
 {{- end }}
 
+{{- /* Not empty if notifications have channels: without any, nothing would be sent. */}}
+{{- define "svc.notifies" -}}
+{{- if has "SVC_NOTIFY_CHANNELS" (.Values.notify.secret | default .Values.secret).keys }}true{{ end }}
+{{- end }}
+
 {{- /* The pod of one process. Takes (dict "root" $ "part" "edge" "command" (list "edge") "port" 8080 "env" (list …) "grace" 30); "claim" where `data` is a
      volume claim, "hook" where it runs before the objects of the release exist. */}}
 {{- define "svc.pod" -}}

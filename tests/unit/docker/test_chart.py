@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from cli.__main__ import COMMANDS
 from dashboard.http.metrics import DashboardMetrics
 from edge.metrics import EdgeMetrics
+from notify.metrics import NotifyMetrics
 from processors.metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
 from storage.writer.metrics import WriterMetrics
@@ -29,7 +30,7 @@ EVERYTHING = {
     "podMonitor": {"enabled": True},
     "prometheusRule": {"enabled": True},
     "dashboards": {"enabled": True},
-    "networkPolicy": {"enabled": True, "edgePorts": [6379]},
+    "networkPolicy": {"enabled": True, "edgePorts": [6379], "notifyPorts": [25]},
     "certificates": "certificates",
     "priorityClassName": "high",
     "nodeSelector": {"pool": "errors"},
@@ -45,8 +46,11 @@ EVERYTHING = {
     },
     "writer": {"keda": {"enabled": True, "authentication": "kafka"}},
     "dashboard": {"ingress": {"enabled": True, "host": "dashboard.example.org"}},
+    "notify": {"replicas": 2, "secret": {"name": "channels", "keys": ["SVC_NOTIFY_CHANNELS"]}},
 }
-PORTS = {"edge": 8080, "dashboard": 8081, "processors": 8082, "writer": 8083}
+AS_IT_IS: dict[str, Any] = {"secret": {"name": "svc", "keys": ["SVC_CLICKHOUSE_URL", "SVC_NOTIFY_CHANNELS"]}}
+"""With channels, without which no notify would run."""
+PORTS = {"edge": 8080, "dashboard": 8081, "processors": 8082, "writer": 8083, "notify": 8084}
 
 
 def render(folder: Path, values: Mapping[str, Any], version: str = KUBERNETES[-1]) -> list[dict[str, Any]]:
@@ -76,11 +80,12 @@ def pods(objects: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 @pytest.fixture(scope="module", params=["as it is", "everything"])
 def objects(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
-    return render(tmp_path_factory.mktemp("chart"), EVERYTHING if request.param == "everything" else {})
+    values = EVERYTHING if request.param == "everything" else AS_IT_IS
+    return render(tmp_path_factory.mktemp("chart"), values)
 
 
 @pytest.mark.parametrize("version", KUBERNETES)
-@pytest.mark.parametrize("values", [{}, EVERYTHING], ids=["as it is", "everything"])
+@pytest.mark.parametrize("values", [{}, AS_IT_IS, EVERYTHING], ids=["nothing", "as it is", "everything"])
 def test_kubernetes_knows_every_object(values: dict[str, Any], version: str, tmp_path: Path) -> None:
     for one in render(tmp_path, values, version):
         if one["apiVersion"].split("/")[0] not in {"monitoring.coreos.com", "keda.sh"}:
@@ -100,6 +105,24 @@ def test_each_process_runs_its_command_and_none_can_write_to_its_root(objects: l
         assert "memory" in container["resources"]["limits"]
         mounts = {one["mountPath"] for one in container["volumeMounts"]}
         assert {"/data", "/tmp", "/dev/shm"} <= mounts
+
+
+def test_without_channels_nothing_of_notify_is_there(tmp_path: Path) -> None:
+    found = [one["metadata"]["name"] for one in render(tmp_path, {"networkPolicy": {"enabled": True}})]
+    assert "errors-dashboard" in found
+    assert "errors-notify" not in found
+
+
+def test_only_notify_reaches_the_ports_of_channels(tmp_path: Path) -> None:
+    reached = {
+        one["metadata"]["name"].removeprefix("errors-"): {
+            port["port"] for rule in one["spec"]["egress"] for port in rule["ports"]
+        }
+        for one in render(tmp_path, EVERYTHING)
+        if one["kind"] == "NetworkPolicy"
+    }
+    assert {name for name, ports in reached.items() if 25 in ports} == {"notify"}
+    assert reached["notify"] == {53, 9092, 8123, 8443, 25}
 
 
 def test_every_setting_exists_and_secrets_come_from_files(objects: list[dict[str, Any]]) -> None:
@@ -260,6 +283,7 @@ def test_every_metric_of_alerts_and_dashboards_exists() -> None:
     others = CollectorRegistry()
     ProcessorsMetrics(others)
     WriterMetrics(others)
+    NotifyMetrics(others)
     known = {"svc_missing_rights", "svc_writer_event_age_seconds_count"}
     for family in (
         *EdgeMetrics().registry.collect(),

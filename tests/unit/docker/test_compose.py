@@ -49,7 +49,7 @@ def ours(compose: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_each_of_our_processes_has_a_service_that_runs_a_command_of_svc(compose: dict[str, Any]) -> None:
-    assert set(ours(compose)) == {"migrate", "edge", "processors", "writer", "dashboard"}
+    assert set(ours(compose)) == {"migrate", "edge", "processors", "writer", "dashboard", "notify"}
     for service in ours(compose).values():
         assert service["command"][0] in COMMANDS
         assert (FILE.parent / service["build"]["context"] / service["build"]["dockerfile"]).exists()
