@@ -19,6 +19,7 @@ from schemas.settings import (
     AnalystSettings,
     DashboardSettings,
     EdgeSettings,
+    NotifySettings,
     ProcessorsSettings,
     WriterSettings,
 )
@@ -71,11 +72,12 @@ class Stack:
         self.edge = load(EdgeSettings, self.environ)
         self.dashboard = load(DashboardSettings, self.environ)
         self.ingest_url = f"http://{reachable_host(self.edge.ingest_host)}:{self.edge.ingest_port}"
-        # For the dashboard's pages and for commands in other shells.
-        self.environ = overlaid({"SVC_INGEST_URL": self.ingest_url}, self.environ)
         self.dashboard_url = (
             f"http://{reachable_host(self.dashboard.dashboard_host)}:{self.dashboard.dashboard_port}"
         )
+        # For the dashboard's pages, for links in messages, and for commands in other shells.
+        addresses = {"SVC_INGEST_URL": self.ingest_url, "SVC_DASHBOARD_URL": self.dashboard_url}
+        self.environ = overlaid(addresses, self.environ)
 
     @property
     def variables(self) -> dict[str, str]:
@@ -100,6 +102,10 @@ class Stack:
     def children(self) -> list[Child]:
         """All children in start order."""
         processors, writer = load(ProcessorsSettings, self.environ), load(WriterSettings, self.environ)
+        notify = load(NotifySettings, self.environ)
+        notifying = self._ours(
+            "notify", f"http://{reachable_host(notify.notify_health_host)}:{notify.notify_health_port}"
+        )
         return [
             *self._servers,
             self._ours("migrate", once=True),
@@ -112,6 +118,8 @@ class Stack:
                 "writer", f"http://{reachable_host(writer.writer_health_host)}:{writer.writer_health_port}"
             ),
             self._ours("dashboard", self.dashboard_url),
+            # It costs memory, and without channels sends nothing.
+            *([notifying] if notify.notify_channels else []),
         ]
 
     def _log(self, name: str) -> Path:
@@ -130,11 +138,11 @@ class Stack:
             once=once,
             start_seconds=PROCESS_SECONDS,
             progress=partial(unready_parts, address, instance),
-            nice=BACKGROUND_NICE if name in {"processors", "writer"} else 0,
+            nice=BACKGROUND_NICE if name in {"processors", "writer", "notify"} else 0,
         )
 
     def _health_ports(self) -> dict[str, str]:
-        names = {"processors": "SVC_PROCESSORS_HEALTH_PORT", "writer": "SVC_WRITER_HEALTH_PORT"}
+        names = {name: f"SVC_{name.upper()}_HEALTH_PORT" for name in ("processors", "writer", "notify")}
         ports = stored_ports(self.data_dir / "ports.json", tuple(names))
         return {variable: str(ports[name]) for name, variable in names.items()}
 

@@ -15,7 +15,7 @@ from local.ports import free_port
 from local.readiness import is_ready, unready_parts
 from local.stack import Stack
 from schemas.health import Health
-from tests.unit.local.test_stack import SERVERS
+from tests.unit.local.test_stack import CHANNELS, SERVERS
 
 
 @contextmanager
@@ -95,13 +95,14 @@ def test_closed_port_and_non_http_server_are_not_ready() -> None:
         ("dashboard", "SVC_DASHBOARD_PORT"),
         ("writer", "SVC_WRITER_HEALTH_PORT"),
         ("processors", "SVC_PROCESSORS_HEALTH_PORT"),
+        ("notify", "SVC_NOTIFY_HEALTH_PORT"),
     ],
 )
 def test_child_of_svc_up_is_not_ready_because_another_deployment_answers_on_its_port(
     tmp_path: Path, name: str, variable: str
 ) -> None:
     port = free_port()
-    stack = Stack(tmp_path, SERVERS | {variable: str(port), "SVC_INSTANCE": "given"})
+    stack = Stack(tmp_path, SERVERS | CHANNELS | {variable: str(port), "SVC_INSTANCE": "given"})
     (child,) = [child for child in stack.children() if child.name == name]
     assert child.env is not None
     with answering(readiness("given"), port=port):

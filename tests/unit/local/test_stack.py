@@ -12,6 +12,7 @@ from schemas.errors import BadSetting
 
 SERVERS = {"SVC_KAFKA_BOOTSTRAP": "kafka:9092", "SVC_CLICKHOUSE_URL": "http://svc:x@clickhouse:8123/svc"}
 OURS = ["migrate", "edge", "processors", "writer", "dashboard"]
+CHANNELS = {"SVC_NOTIFY_CHANNELS": '{"team": {"webhook": "http://127.0.0.1:1/"}}'}
 
 
 def test_servers_without_an_address_are_started_before_our_processes(tmp_path: Path) -> None:
@@ -51,8 +52,32 @@ def test_every_child_gets_the_addresses_and_the_data_directory(tmp_path: Path) -
 
 
 def test_what_works_in_the_background_gives_way_to_what_answers(tmp_path: Path) -> None:
-    background = {child.name for child in Stack(tmp_path, {}).children() if child.nice}
-    assert background == {"clickhouse", "processors", "writer"}
+    background = {child.name for child in Stack(tmp_path, CHANNELS).children() if child.nice}
+    assert background == {"clickhouse", "processors", "writer", "notify"}
+
+
+def test_notifications_are_sent_where_there_are_channels(tmp_path: Path) -> None:
+    (tmp_path / "channels").write_text(CHANNELS["SVC_NOTIFY_CHANNELS"])
+    in_a_file = {"SVC_NOTIFY_CHANNELS_FILE": str(tmp_path / "channels")}
+    for given in (CHANNELS, in_a_file):
+        assert [child.name for child in Stack(tmp_path, SERVERS | given).children()] == [*OURS, "notify"]
+
+
+def test_messages_link_to_the_dashboard_of_the_stack_unless_another_address_is_given(tmp_path: Path) -> None:
+    given = SERVERS | CHANNELS | {"SVC_DASHBOARD_PORT": "18081"}
+    for more, address in (
+        ({}, "http://127.0.0.1:18081"),
+        ({"SVC_DASHBOARD_URL": "https://errors.example.org"}, "https://errors.example.org"),
+    ):
+        child = Stack(tmp_path, given | more).children()[-1]
+        assert child.name == "notify"
+        assert child.env is not None
+        assert child.env["SVC_DASHBOARD_URL"] == address
+
+
+def test_port_of_notify_is_the_same_at_the_next_start(tmp_path: Path) -> None:
+    ports = [Stack(tmp_path, SERVERS | CHANNELS).environ["SVC_NOTIFY_HEALTH_PORT"] for _ in range(2)]
+    assert ports[0] == ports[1] != "8084"
 
 
 def test_data_directory_of_the_command_wins_over_the_environments(tmp_path: Path) -> None:
