@@ -1,4 +1,4 @@
-"""What `svc edge`, `processors`, `writer` and `dashboard` share: checked settings, the log, and how the process ends."""
+"""What `svc edge`, `processors`, `writer`, `dashboard` and `notify` share: checked settings, the log, and how the process ends."""
 
 import logging
 import os

@@ -23,11 +23,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"schemas", "broker", "query"},
     "control": {"schemas", "broker", "query", "storage"},
     "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage"},
-    "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control"},
+    "notify": {"schemas", "broker", "query", "storage"},
+    "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control", "notify"},
     "local": {"schemas", "broker", "storage"},
     "cli": {
         *("schemas", "broker", "query", "grouping", "edge", "processors"),
-        *("storage", "control", "rebuild", "dashboard", "local", "svc"),
+        *("storage", "control", "rebuild", "notify", "dashboard", "local", "svc"),
     },
     "svc": set(),
 }
@@ -72,6 +73,10 @@ PURE = (
     *(
         f"storage.writer.{name}"
         for name in ("blocks", "event_rows", "flush_policy", "plan", "record_rows", "rejections")
+    ),
+    *(
+        f"notify.{name}"
+        for name in ("fold", "matching", "message", "preview", "quiet_hours", "rule_input", "rule_state")
     ),
     *("control.project_edits", "dashboard.view"),
 )

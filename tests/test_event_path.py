@@ -19,6 +19,7 @@ PRODUCT = {
     "edge",
     "grouping",
     "local",
+    "notify",
     "processors",
     "query",
     "rebuild",
