@@ -3,7 +3,16 @@
 from typing import Final
 
 from dashboard.api import (
-    changes, events, issues, notifications, pipeline, projects, rules, stats, tags, views
+    changes,
+    events,
+    issues,
+    notifications,
+    pipeline,
+    projects,
+    rules,
+    stats,
+    tags,
+    views,
 )
 from dashboard.api.operation import Operation
 

@@ -39,7 +39,7 @@ def _parts(store: Store) -> Dependencies:
     store.fill(now_ms())
     reader = Reader.open([store.url])
     changes = IssueChanges(reader, AppliedCommands(store), now_ms)
-    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, LAG)
+    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, lag=LAG)
 
 
 @contextmanager
