@@ -2,20 +2,28 @@
 
 import asyncio
 import logging
+import time
 from typing import Final
 
 from notify.fold import Outgoing
 from notify.message import MAX_LISTED, Message, written
 from schemas.projects import ProjectRegistry
+from schemas.times import DAY_MS
 from storage.answers import Issue
-from storage.errors import ReadError
+from storage.errors import NotFound, ReadError
 from storage.reader.issue_calls import GetIssue
 from storage.reader.reader import Reader
 
 log = logging.getLogger(__name__)
 
-_SECONDS: Final = 2.0
-"""How long a message waits for its texts; then it goes without."""
+_SECONDS: Final = 5.0
+"""How long a message waits for its texts; then it goes without. A new issue is stored a second after its cause."""
+_AGAIN_SECONDS: Final = 0.25
+
+
+def clock_ms() -> int:
+    """The time in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 class Describer:
@@ -43,5 +51,12 @@ class Describer:
         if self._reader is None:
             return {}
         wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
-        found = await asyncio.gather(*(self._reader.read(GetIssue(issue)) for issue in wanted))
+        found = await asyncio.gather(*(self._stored(self._reader, issue) for issue in wanted))
         return dict(zip(wanted, found, strict=True))
+
+    async def _stored(self, reader: Reader, issue: str) -> Issue:
+        while True:
+            try:
+                return await reader.read(GetIssue(issue, start=clock_ms() - DAY_MS))
+            except NotFound:
+                await asyncio.sleep(_AGAIN_SECONDS)

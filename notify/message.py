@@ -105,14 +105,18 @@ def _block(cause: Cause, issue: Issue | None, base: str) -> str:
         subject = cause.subject
         where = [harmless(text, 100) for text in (subject.release, subject.environment) if text]
         lines.append(
-            " · ".join([*where, f"{issue.total_events:,} events", f"about {issue.total_users:,} users"])
+            " · ".join([*where, _counted(issue.total_events, "event"), _counted(issue.total_users, "user")])
         )
         if any(issue.trend):
-            lines.append(f"last hours {sparkline(issue.trend)}")
+            lines.append(f"last 24 hours {sparkline(issue.trend)}")
     lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
     if base:
         lines.append(f"{base}/issues/{cause.issue}")
     return "\n".join(lines)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def sparkline(counts: Sequence[int]) -> str:

@@ -18,7 +18,6 @@ its record it is sent again, under the same id.
 import asyncio
 import logging
 import signal
-import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -34,7 +33,7 @@ from broker.startup import until_allowed
 from broker.types import Consumer, RebalanceListener, TopicPartition
 from broker.waiting import until
 from notify.channels import Channel, channel_settings, open_channels
-from notify.describer import Describer
+from notify.describer import Describer, clock_ms
 from notify.metrics import NotifyMetrics
 from notify.sender import Write
 from notify.session import Session
@@ -79,7 +78,7 @@ class Notifier:
         write: Write,
         health: Health,
         metrics: NotifyMetrics,
-        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        now_ms: Callable[[], int] = clock_ms,
     ) -> None:
         self._settings = settings
         self._registry = registry

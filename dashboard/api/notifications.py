@@ -97,20 +97,20 @@ async def _put(call: Call[NoInput, NotificationRulesInput]) -> NotificationRules
 
 
 async def _preview(call: Call[NoInput, NotificationRulesInput]) -> Preview:
-    now_ms = call.state.dependencies.now_ms()
+    project, now_ms = call.project().id, call.state.dependencies.now_ms()
     start = now_ms - DAYS * DAY_MS
     rules = _read(call.body.rules)
-    decisions = preview(await _records(call, start), call.project().id, rules, now_ms)
+    decisions = preview(await _records(call, start), project, rules, now_ms)
     newest = sorted(decisions, key=lambda one: one.at_ms, reverse=True)[:MAX_MESSAGES]
     return Preview(iso(start), len(decisions), list(map(_decided, newest)))
 
 
 async def _undelivered(call: Call[NoInput, NoInput]) -> Undelivered:
-    state = Notifications()
+    project, state = call.project().id, Notifications()
     for record in await _records(call, call.state.dependencies.now_ms() - STORED_DAYS * DAY_MS):
         state.apply(record)
     messages = [*state.outgoing.values(), *state.given_up.values()]
-    ours = [one for one in messages if one.project_id == call.project().id and one.attempts]
+    ours = [one for one in messages if one.project_id == project and one.attempts]
     newest = sorted(ours, key=lambda one: one.decision.at_ms, reverse=True)[:MAX_MESSAGES]
     return Undelivered(list(state.channels), list(map(_message, newest)))
 

@@ -25,7 +25,7 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
         "Regressed",
         "TypeError: x is [31mnot there",
         "in pay in src/checkout.ts",
-        "shop@1.0.0+1 · prod · 1,200 events · about 2 users",
+        "shop@1.0.0+1 · prod · 1,200 events · 2 users",
         "Why: it was resolved, and came back in release shop@1.0.0+1.",
         f"https://svc.example.com/issues/{ISSUE.id}",
         "",
