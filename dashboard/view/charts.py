@@ -24,11 +24,19 @@ _FORMATS: Final[dict[str, str]] = {"minute": "%b %-d, %H:%M", "hour": "%b %-d, %
 
 
 class Mark(Struct, frozen=True):
-    """Something that happened at a time (Unix ms), and its CSS class."""
+    """Something that happened at a time (Unix ms), and its CSS class.
+
+    Marks at the same bar with the same `what`, if it isn't empty, are one: `a, b first seen`.
+    """
 
     at: int
     label: str
     kind: str
+    what: str = ""
+
+    @property
+    def text(self) -> str:
+        return f"{self.label} {self.what}".strip()
 
 
 class Bar(Struct, frozen=True):
@@ -72,7 +80,7 @@ def chart(bars: Sequence[Bar], description: str, lines: Sequence[tuple[int, Mark
     shapes = Markup().join(_bar(bar, i * step + gap / 2, step - gap, peak) for i, bar in enumerate(bars))
     shapes += Markup().join(
         Markup('<line class="mark {}" x1="{x}" x2="{x}" y1="0" y2="{}"><title>{}</title></line>').format(
-            mark.kind, CHART_HEIGHT, flat(mark.label, 200), x=f"{(number + 0.5) * step:.1f}"
+            mark.kind, CHART_HEIGHT, flat(mark.text, 300), x=f"{(number + 0.5) * step:.1f}"
         )
         for number, mark in lines
     )
@@ -195,7 +203,15 @@ def _lines(times: Sequence[str], marks: Sequence[Mark]) -> list[tuple[int, Mark]
         if starts[:1] <= [mark.at] < [end]:
             shown.setdefault(mark.kind, []).append(mark)
     newest = [mark for some in shown.values() for mark in some[:MAX_OF_KIND]]
-    return [(bisect_right(starts, mark.at) - 1, mark) for mark in sorted(newest, key=lambda mark: mark.at)]
+    lines: list[tuple[int, Mark]] = []
+    for mark in sorted(newest, key=lambda mark: mark.at):
+        number = bisect_right(starts, mark.at) - 1
+        before = lines[-1] if lines else None
+        if before is not None and mark.what and (before[0], before[1].what) == (number, mark.what):
+            lines[-1] = number, replace(before[1], label=f"{before[1].label}, {mark.label}")
+        else:
+            lines.append((number, mark))
+    return lines
 
 
 def _figure(
@@ -203,7 +219,7 @@ def _figure(
 ) -> Figure:
     peak = max((bar.total for bar in bars), default=0)
     first, last = (labels[0], labels[-1]) if labels else ("", "")
-    marks = tuple(f"{labels[number]}: {mark.label}" for number, mark in lines)
+    marks = tuple(f"{labels[number]}: {mark.text}" for number, mark in lines)
     return Figure(chart(bars, description, lines), first, last, peak, marks=marks)
 
 

@@ -13,7 +13,7 @@ KIND: Final = "release"
 def release_marks(releases: Sequence[Release], like: str = "") -> list[Mark]:
     """The moments when releases were first seen; with `like`, a release, only those of the same application."""
     return [
-        Mark(parse_iso(release.first_seen), f"{release.release} first seen", KIND)
+        Mark(parse_iso(release.first_seen), release.release, KIND, "first seen")
         for release in releases
         if not like or _application(release.release) == _application(like)
     ]

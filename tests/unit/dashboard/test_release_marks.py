@@ -39,6 +39,13 @@ def test_releases_of_the_issues_application_are_marked_on_the_day_of_their_first
     assert len(events_chart(series(5), release_marks(releases)).marks) == 3
 
 
+def test_releases_of_one_day_are_one_mark() -> None:
+    releases = [release("shop@3+1", 2), release("shop@2+1", 1), release("shop@1+1", 1)]
+    figure = events_chart(series(3), release_marks(releases))
+    assert figure.marks == ("Oct 11: shop@2+1, shop@1+1 first seen", "Oct 12: shop@3+1 first seen")
+    assert figure.drawing.count('class="mark release"') == 2
+
+
 def test_of_many_releases_the_newest_are_marked_and_no_change_is_left_out_for_them() -> None:
     many = [release(f"shop@{day}+1", day) for day in reversed(range(12))]
     marks = [*release_marks(many), Mark(START + DAY_MS, "Resolved", "resolved")]
