@@ -51,12 +51,13 @@ _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 
 
 class Leadership(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
-    """Knows whether this process has the log's partition."""
+    """Knows whether this process has the log's partition, once it has `joined` the group."""
 
     def __init__(self) -> None:
-        self.gained, self.lost = asyncio.Event(), asyncio.Event()
+        self.joined, self.gained, self.lost = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     async def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self.joined.set()
         if assigned:
             self.lost.clear()
             self.gained.set()
@@ -87,6 +88,7 @@ class Notifier:
         self._health = health
         self._metrics = metrics
         self._now_ms = now_ms
+        self._begin_ms = now_ms()
 
     async def run(self) -> None:
         """Lead or wait until cancelled, whatever Kafka does."""
@@ -111,10 +113,12 @@ class Notifier:
         """Lead while the group lets it. Raises KafkaError and OSError."""
         leadership = Leadership()
         consumer.subscribe([name_of(self._settings, Topic.NOTIFICATIONS)], listener=leadership)
+        await leadership.joined.wait()
         while True:
-            self._health.set("log", ok=True, detail="another process leads")
+            if not leadership.gained.is_set():
+                self._health.set("log", ok=True, detail="another process leads")
             await leadership.gained.wait()
-            self._health.set("log", ok=True)
+            self._health.set("log", ok=False, detail="reading the log")
             async with writing(self._settings, linger_ms=0) as producer:
                 session = Session(
                     self._settings,
@@ -123,8 +127,10 @@ class Notifier:
                     producer,
                     self._channels,
                     self._write,
+                    self._health,
                     self._metrics,
                     self._now_ms,
+                    self._begin_ms,
                 )
                 await until(leadership.lost, session.run())
 

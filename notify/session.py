@@ -14,6 +14,7 @@ from notify.channels import Channel
 from notify.fold import Notifications
 from notify.metrics import NotifyMetrics
 from notify.sender import Sender, Write
+from schemas.health import Health
 from schemas.issues import decode_activity
 from schemas.notifications import (
     CauseRecord,
@@ -51,8 +52,10 @@ class Session:
         producer: Producer,
         channels: Mapping[str, Channel],
         write: Write,
+        health: Health,
         metrics: NotifyMetrics,
         now_ms: Callable[[], int],
+        begin_ms: int,
     ) -> None:
         self._settings = settings
         self._registry = registry
@@ -61,6 +64,8 @@ class Session:
         self._channels = tuple(sorted(channels))
         self._sender = Sender(channels, write, self._report, now_ms, settings.notify_seconds, metrics)
         self._now_ms = now_ms
+        self._begin_ms = begin_ms
+        self._health = health
         self._metrics = metrics
         self._partition = TopicPartition(name_of(settings, Topic.NOTIFICATIONS), 0)
         self._state = Notifications()
@@ -113,15 +118,17 @@ class Session:
         self._metrics.given_up.set(len(self._state.given_up))
 
     async def _seek(self, activities: Consumer) -> None:
-        """Go on where the log says; a new deployment begins with what happens from now on."""
-        begins = not self._state.next_offsets
+        """Go on where the log says; a new deployment begins with what happens from the start of its process on."""
+        positions = self._state.next_offsets
         assigned = sorted(activities.assignment())
-        ends = await activities.end_offsets(assigned)
-        for tp in assigned:
-            activities.seek(tp, ends[tp] if begins else self._state.next_offsets.get(tp.partition, 0))
-        if begins:
-            positions = {tp.partition: ends[tp] for tp in assigned}
+        if not positions:
+            ends = await activities.end_offsets(assigned)
+            since = await activities.offsets_for_times(dict.fromkeys(assigned, self._begin_ms))
+            positions = {tp.partition: since[tp].offset if since[tp] else ends[tp] for tp in assigned}
             await self._append([PositionRecord(self._now_ms(), positions)])
+        for tp in assigned:
+            activities.seek(tp, positions.get(tp.partition, 0))
+        self._health.set("log", ok=True)
 
     async def _read(self, activities: Consumer) -> None:
         await self._seek(activities)

@@ -508,30 +508,33 @@ async def test_an_error_is_a_message_a_fix_is_resolved_and_its_return_is_a_messa
     }
 
     async def crash(release: str) -> None:
-        script = tmp_path / f"crash-{release}.py"
+        script = tmp_path / "crash.py"
         script.write_text(CRASH.format(release=release))
         environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "SVC_TOKEN": project.token}
         environ |= {"SVC_INGEST_URL": stack.ingest_url}
         process = await asyncio.create_subprocess_exec(sys.executable, str(script), env=environ)
         assert await process.wait() == 0
 
-    def mailed(word: str) -> str | None:
-        """The mail with this word in its subject."""
-        found = [mail for _, mail in mails.mails if word in mail["Subject"]]
-        return found[0].get_body().get_content() if found else None  # type: ignore[attr-defined, no-any-return]
+    async def mailed(words: str) -> str:
+        """The text of the mail with these words in its subject, once it is there."""
+
+        def found() -> list[str]:
+            return [text for subject, text in mails.texts() if words in subject]
+
+        return (await eventually(found))[0]
 
     async with session_of(stack) as session:
         path = f"/api/v1/projects/{project.id}/notification-rules"
         assert (await session.put(path, json={"rules": [rule]})).status == 200
         await crash("1.0.0")
-        text = await eventually(lambda: mailed("New issue: the bank does not answer"))
+        text = await mailed("New issue: the bank does not answer")
         assert "ConnectionError: the bank does not answer for order 7" in text
         assert "shop@1.0.0+1 · prod · 1 event" in text
-        issue = re.search(r"/issues/([0-9a-f]{16})", text)[1]  # type: ignore[index]
+        (issue,) = re.findall(r"/issues/([0-9a-f]{16})", text)
         assert f"{stack.dashboard_url}/issues/{issue}" in text
         assert (await session.patch(f"/api/v1/issues/{issue}", json={"resolvedIn": "next"})).status == 200
         await crash("1.1.0")
-        assert "came back in release shop@1.1.0+1" in await eventually(lambda: mailed("Regressed: the bank"))
+        assert "came back in release shop@1.1.0+1" in await mailed("Regressed: the bank")
         kinds = [cause["kind"] for message in posts.messages.values() for cause in message["causes"]]
         assert kinds == ["created", "regressed"]
         undelivered = await session.get(f"/api/v1/projects/{project.id}/notifications")

@@ -4,15 +4,19 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from email import message_from_string, policy
-from email.message import Message
+from email.message import EmailMessage
 
 
 class MailServer:
     """SMTP as far as a client needs it."""
 
     def __init__(self) -> None:
-        self.mails: list[tuple[list[str], Message]] = []
+        self.mails: list[tuple[list[str], EmailMessage]] = []
         self.port = 0
+
+    def texts(self) -> list[tuple[str, str]]:
+        """The subject and the text of each mail."""
+        return [(mail["Subject"], mail.get_body().get_content()) for _, mail in self.mails]  # type: ignore[union-attr]
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator["MailServer"]:
@@ -36,7 +40,9 @@ class MailServer:
             elif command == "DATA":
                 say("354 go on")
                 text = (await reader.readuntil(b"\r\n.\r\n")).decode().removesuffix(".\r\n")
-                self.mails.append((recipients, message_from_string(text, policy=policy.default)))
+                self.mails.append(
+                    (recipients, message_from_string(text, EmailMessage, policy=policy.default))
+                )
                 recipients = []
                 say("250 taken")
             elif command == "QUIT":

@@ -50,10 +50,9 @@ async def test_a_mail_goes_to_each_recipient_of_the_rule(http: aiohttp.ClientSes
         url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to={{to}}"
         await channel(http, apprise=url).send(message())
         assert sorted(one for recipients, _ in server.mails for one in recipients) == list(RULE.to)
-        mail = server.mails[0][1]
-        assert mail["Subject"] == message().title
-        body: Any = mail.get_body()  # type: ignore[attr-defined]
-        assert body.get_content().strip().splitlines() == message().body.splitlines()
+        subject, text = server.texts()[0]
+        assert subject == message().title
+        assert text.strip().splitlines() == message().body.splitlines()
 
 
 async def test_a_mail_that_is_refused_says_why(http: aiohttp.ClientSession) -> None:
