@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -31,8 +32,11 @@ from broker.topics import ensure_topics
 from broker.types import Consumer, TopicPartition
 from cli.demo.sample_events import load_samples, renewed
 from cli.projects import CreatedProject, create_project
+from control.project_edits import set_notification_rules
+from control.project_store import ProjectStore
 from local.stack import Stack
 from local.supervisor import Supervisor
+from schemas.notifications import NotificationRule
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from storage.migrations.migrate import migrate
@@ -42,19 +46,20 @@ from tests.granted_clickhouse import ROOT, GrantedClickHouse
 from tests.secured_kafka import DESCRIBE, GROUP, READ, TOPIC, WRITE, Acl, SecuredKafka, acls
 from tests.servers import CACHE, run_sql
 
-RUNNING: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard")
+RUNNING: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard", "notify")
 NEEDS = needs("svc-processors", "svc-writer", grouped_events=True)
 STORE: Final[Mapping[str, list[Right]]] = {
     "processors": list(reader_rights("svc")),
     "writer": list(writer_rights("svc")),
     "dashboard": list(reader_rights("svc")),
 }
-"""The rights on ClickHouse of each process."""
+"""The rights on ClickHouse of each process that watches them: notify can do without ClickHouse."""
 FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "edge": ("accepts events", "sends events on", "learns new tokens", "counts refused events"),
     "processors": ("groups events",),
     "writer": ("stores events", "stores issues", "stores outcomes"),
     "dashboard": ("answers reads", "changes issues", "changes projects"),
+    "notify": ("learns new rules", "sends messages"),
 }
 """What each process does: figures that grow as long as it does it."""
 TOGETHER: Final[Mapping[str, Sequence[str]]] = {
@@ -73,6 +78,7 @@ ONE_OF_EACH: Final[Mapping[Process, str]] = {
     "writer": "INSERT ON svc.*",
     "dashboard": "SELECT ON svc.*",
     "edge": "Write on topic svc.events",
+    "notify": "Write on topic svc.notifications",
 }
 PAGE: Final = ROOT / "docs/operate/permissions.md"
 BEGIN: Final = "<!-- lost rights: made by `python -m tests.rights_rig` -->\n"
@@ -90,7 +96,13 @@ _BACK_SECONDS: Final = 90.0
 _LOOK_SECONDS: Final = 1.0
 _GROWTHS: Final = 3
 """So often has a figure grown that goes on: what was under way when the right was named makes it grow once or twice more."""
-_STILL_LOOKS: Final[Mapping[str, int]] = {"edge": 8, "processors": 8, "writer": 8, "dashboard": 20}
+_STILL_LOOKS: Final[Mapping[str, int]] = {
+    "edge": 8,
+    "processors": 8,
+    "writer": 8,
+    "dashboard": 20,
+    "notify": 8,
+}
 """So long has a figure not grown that has stopped: the edge's counts grow every five seconds, and on a busy machine few changes are
 confirmed within the two seconds that the dashboard waits."""
 _MOST_LOOKS: Final = 60
@@ -115,6 +127,37 @@ def rounds(process: Process) -> Iterator[list[Acl | Right]]:
 def user_without(process: str, rights: Collection[Right]) -> str:
     """The name of a ClickHouse user who lacks the rights."""
     return re.sub(r"\W+", "_", f"{process} without {', '.join(map(str, rights))}").strip("_").lower()
+
+
+class Webhook:
+    """A channel of notify: counts the messages of rules by their names."""
+
+    def __init__(self) -> None:
+        self.messages: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[str]:
+        """The address of the channel."""
+        app = web.Application()
+        app.router.add_post("/", self._take)
+        async with _serving(app) as port:
+            yield f"http://127.0.0.1:{port}/"
+
+    async def _take(self, request: web.Request) -> web.Response:
+        self.messages[(await request.json())["rule"]["name"]] += 1
+        return web.Response()
+
+
+@asynccontextmanager
+async def _serving(app: web.Application) -> AsyncIterator[int]:
+    """The port on which an application runs."""
+    runner = web.AppRunner(app, auto_decompress=False, handler_cancellation=True, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        yield runner.addresses[0][1]
+    finally:
+        await runner.cleanup()
 
 
 class Way:
@@ -142,16 +185,8 @@ class Way:
         """The address for the process."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self._pass)
-        runner = web.AppRunner(app, auto_decompress=False, handler_cancellation=True, access_log=None)
-        await runner.setup()
-        async with aiohttp.ClientSession(auto_decompress=False) as self._session:
-            try:
-                site = web.TCPSite(runner, "127.0.0.1", 0)
-                await site.start()
-                port = runner.addresses[0][1]
-                yield f"http://{self._given}:unused@127.0.0.1:{port}/svc"
-            finally:
-                await runner.cleanup()
+        async with aiohttp.ClientSession(auto_decompress=False) as self._session, _serving(app) as port:
+            yield f"http://{self._given}:unused@127.0.0.1:{port}/svc"
 
     async def _pass(self, request: web.Request) -> web.StreamResponse:
         session = request.query.get("session_id")
@@ -230,14 +265,17 @@ class Rig:
         stack: Stack,
         supervisors: Mapping[str, Supervisor],
         project: CreatedProject,
+        webhook: Webhook,
     ) -> None:
         self._kafka, self._clickhouse, self._ways = kafka, clickhouse, ways
         self._stack, self._supervisors, self._project = stack, supervisors, project
+        self._webhook = webhook
         self._settings = KafkaSettings(kafka_bootstrap=kafka.bootstrap)
         self._issues: list[str] = []
         self.accepted: set[str] = set()
         self.figures: Counter[str] = Counter()
-        ports = {name: stack.environ[f"SVC_{name.upper()}_HEALTH_PORT"] for name in ("processors", "writer")}
+        health = ("processors", "writer", "notify")
+        ports = {name: stack.environ[f"SVC_{name.upper()}_HEALTH_PORT"] for name in health}
         self._urls = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()} | {
             "edge": stack.ingest_url,
             "dashboard": stack.dashboard_url,
@@ -257,8 +295,8 @@ class Rig:
             await ends.start()
             stack.push_async_callback(ends.stop)
             ends.assign(self._partitions(Topic.OUTCOMES))
-            work = (self._send, self._read, *3 * (self._change,), self._create, lambda: self._count(ends))
-            tasks = [asyncio.create_task(_forever(one)) for one in work]
+            work = (self._send, self._read, *3 * (self._change,), self._create, self._rename)
+            tasks = [asyncio.create_task(_forever(one)) for one in (*work, lambda: self._count(ends))]
             try:
                 yield
             finally:
@@ -275,6 +313,8 @@ class Rig:
         rng, now = random.Random(), datetime.now(UTC)
         events = [renewed(event, now) for event in rng.choices(_SAMPLES, k=5)]
         events.append(renewed(rng.choice(_SAMPLES), now - _OLD))
+        # An issue that nobody has seen, for notify.
+        events[0] |= {"error": {**events[0]["error"], "type": f"New{rng.getrandbits(64)}"}}
         async with self._session.post(
             f"{self._stack.ingest_url}/v1/events:batch", json={"events": [*events, {}]}, headers=headers
         ) as answer:
@@ -314,6 +354,12 @@ class Rig:
             await eventually(known, 3)
             self.figures["learns new tokens"] += 1
 
+    async def _rename(self) -> None:
+        """Give the project's rule another name, which its messages have once notify knows it."""
+        rule = NotificationRule("0" * 16, f"rule of {time.time_ns()}", ("created",), ("here",))
+        async with ProjectStore(self._settings) as store:
+            await store.edit(int(self._project.id), partial(set_notification_rules, rules=[rule]))
+
     async def _count(self, ends: Consumer) -> None:
         for figure, topic in (("sends events on", Topic.EVENTS), ("groups events", Topic.GROUPED)):
             self.figures[figure] = sum((await ends.end_offsets(self._partitions(topic))).values())
@@ -321,6 +367,8 @@ class Rig:
             self.figures["counts refused events"] += sum(b'"invalid"' in record.value for record in records)
         answer = await asyncio.to_thread(run_sql, self._clickhouse.url(), _FIGURES)
         self.figures |= dict(zip(FIGURES["writer"], map(int, answer.split()), strict=True))
+        self.figures["sends messages"] = self._webhook.messages.total()
+        self.figures["learns new rules"] = len(self._webhook.messages)
 
     def _partitions(self, topic: Topic) -> list[TopicPartition]:
         name = name_of(self._settings, topic)
@@ -458,12 +506,15 @@ async def running(folder: Path) -> AsyncIterator[Rig]:
         await asyncio.to_thread(migrate, clickhouse.address("operator"))
         ways = {process: Way(clickhouse, process) for process in STORE}
         addresses = {process: await cleanup.enter_async_context(way.open()) for process, way in ways.items()}
+        webhook = Webhook()
+        channel = await cleanup.enter_async_context(webhook.open())
         stack = prepare(
             folder / "stack",
             CACHE,
             SVC_CLICKHOUSE_URL=addresses["writer"],
             SVC_GROUPED_EVENTS="true",
             SVC_KAFKA_SESSION_SECONDS="3",
+            SVC_NOTIFY_CHANNELS=json.dumps({"here": {"webhook": channel}}),
             **kafka.environ("edge"),
         )
         children = [
@@ -483,7 +534,7 @@ async def running(folder: Path) -> AsyncIterator[Rig]:
             cleanup.push_async_callback(supervisor.stop)
         project = await create_project(settings, "rights")
         await asyncio.gather(*(supervisor.start() for supervisor in supervisors.values()))
-        rig = Rig(kafka, clickhouse, ways, stack, supervisors, project)
+        rig = Rig(kafka, clickhouse, ways, stack, supervisors, project, webhook)
         await cleanup.enter_async_context(rig.flowing())
         await eventually(lambda: all(map(rig.figures.get, chain(*FIGURES.values()))), 120)
         yield rig
@@ -501,17 +552,17 @@ def plan() -> dict[str, list[Phase]]:
     others = [one for one in every["edge"] if one not in events]
     return {
         "processors": [[every["processors"]]],
-        "others": [[every["writer"], [*every["dashboard"], *others]], [events]],
+        "others": [[every["writer"], [*every["dashboard"], *others], every["notify"]], [events]],
     }
 
 
 def one_of_each() -> list[Phase]:
-    """A round for each process: two rights on Kafka, two on ClickHouse."""
-    processors, writer, dashboard, edge = (
+    """A round for each process: three rights on Kafka, two on ClickHouse."""
+    processors, writer, dashboard, edge, notify = (
         next((process, rights) for rights in rounds(process) if name_of_right(rights[0]) == name)
         for process, name in ONE_OF_EACH.items()
     )
-    return [[[processors]], [[writer], [dashboard]], [[edge]]]
+    return [[[processors]], [[writer], [dashboard], [notify]], [[edge]]]
 
 
 async def seen(folder: Path, phases: Sequence[Phase]) -> list[Seen]:
