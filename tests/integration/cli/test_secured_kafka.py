@@ -82,6 +82,19 @@ def test_each_missing_right_is_named(kafka: SecuredKafka) -> None:
     assert finding.message == "missing: Write on topic svc.dead-letters, Read on group svc-writer"
 
 
+def test_doctor_checks_notify_with_its_credentials_under_the_name_of_its_group(
+    kafka: SecuredKafka, tmp_path: Path
+) -> None:
+    words = ["--data-dir", str(tmp_path), "doctor", "--for", "notify"]
+    answer = CliRunner(env=kafka.environ("notify")).invoke(svc, words)
+    assert answer.exit_code == 0, answer.output
+    assert "clickhouse" not in answer.output
+    other = kafka.environ("notify") | {"SVC_NOTIFY_GROUP": "other"}
+    assert "Read on group other" in CliRunner(env=other).invoke(svc, words).output
+    reading = kafka.environ("notify") | {"SVC_CLICKHOUSE_READER_URL": "http://u:p@127.0.0.1:1/svc"}
+    assert "clickhouse reader" in CliRunner(env=reading).invoke(svc, words).output
+
+
 def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafka) -> None:
     assert rights(kafka, "writer", "edge").message == "missing: Write on topic svc.events"
 
