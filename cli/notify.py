@@ -14,6 +14,7 @@ from notify.process import run
 from schemas.health import Health
 from schemas.settings import NotifySettings
 from storage.client import parse_url
+from storage.shards import reader_urls
 
 
 @click.command("notify")
@@ -28,7 +29,7 @@ def command(context: click.Context) -> None:
 
 def _check(settings: NotifySettings) -> None:
     channel_settings(settings.notify_channels)
-    for url in settings.shard_urls:
+    for url in reader_urls(settings):
         parse_url(url)
 
 

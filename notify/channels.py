@@ -16,7 +16,7 @@ import apprise
 import msgspec
 from msgspec import Struct
 
-from notify.message import Message
+from notify.message import ReadableMessage
 from schemas.errors import BadSetting
 
 _ERROR_CHARS: Final = 300
@@ -39,7 +39,7 @@ class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class Channel:
     """Sends messages."""
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: ReadableMessage) -> None:
         """Send once. Raises NotDelivered."""
         raise NotImplementedError
 
@@ -50,10 +50,10 @@ class AppriseChannel(Channel):
     def __init__(self, url: str) -> None:
         self._url = url
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: ReadableMessage) -> None:
         await asyncio.to_thread(self._send, message)
 
-    def _send(self, message: Message) -> None:
+    def _send(self, message: ReadableMessage) -> None:
         sender = apprise.Apprise()
         recipients = ",".join(quote(one, safe="@") for one in message.to)
         if not sender.add(self._url.replace("{to}", recipients)):
@@ -100,7 +100,7 @@ class WebhookChannel(PostChannel):
         super().__init__(url, session)
         self._secret = secret.encode()
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: ReadableMessage) -> None:
         body = json.dumps(message.data, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"Idempotency-Key": message.id}
         if self._secret:
@@ -116,7 +116,7 @@ class AlertmanagerChannel(PostChannel):
     def __init__(self, url: str, session: aiohttp.ClientSession) -> None:
         super().__init__(f"{url.rstrip('/')}/api/v2/alerts", session)
 
-    async def send(self, message: Message) -> None:
+    async def send(self, message: ReadableMessage) -> None:
         alerts = [
             {
                 "labels": {

@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from notify.fold import Outgoing
-from notify.message import MAX_LISTED, Message, written
+from notify.message import MAX_LISTED, ReadableMessage, written
 from schemas.projects import ProjectRegistry
 from schemas.times import DAY_MS
 from storage.answers import Issue
@@ -34,29 +34,26 @@ class Describer:
         self._registry = registry
         self._dashboard_url = dashboard_url
 
-    async def write(self, outgoing: Outgoing) -> Message:
+    async def write(self, outgoing: Outgoing) -> ReadableMessage:
         """The message; without texts where ClickHouse doesn't answer, or the rule wants none."""
         project = self._registry.get(int(outgoing.project_id))
         name = project.name if project is not None else outgoing.project_id
         issues: dict[str, Issue] = {}
-        if not outgoing.decision.rule.without_content:
-            try:
-                async with asyncio.timeout(_SECONDS):
-                    issues = await self._issues(outgoing)
-            except (ReadError, TimeoutError) as error:
-                log.info("%s: sent without texts: %r", outgoing.id, error)
+        if self._reader is not None and not outgoing.decision.rule.without_content:
+            wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
+            found = await asyncio.gather(*(self._stored(self._reader, issue) for issue in wanted))
+            issues = {number: issue for number, issue in zip(wanted, found, strict=True) if issue is not None}
         return written(outgoing, name, issues, self._dashboard_url)
 
-    async def _issues(self, outgoing: Outgoing) -> dict[str, Issue]:
-        if self._reader is None:
-            return {}
-        wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
-        found = await asyncio.gather(*(self._stored(self._reader, issue) for issue in wanted))
-        return dict(zip(wanted, found, strict=True))
-
-    async def _stored(self, reader: Reader, issue: str) -> Issue:
-        while True:
-            try:
-                return await reader.read(GetIssue(issue, start=clock_ms() - DAY_MS))
-            except NotFound:
-                await asyncio.sleep(_AGAIN_SECONDS)
+    async def _stored(self, reader: Reader, number: str) -> Issue | None:
+        """The issue, once ClickHouse has it."""
+        try:
+            async with asyncio.timeout(_SECONDS):
+                while True:
+                    try:
+                        return await reader.read(GetIssue(number, start=clock_ms() - DAY_MS))
+                    except NotFound:
+                        await asyncio.sleep(_AGAIN_SECONDS)
+        except (ReadError, TimeoutError) as error:
+            log.info("issue %s is sent without its texts: %r", number, error)
+            return None

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from notify.rule_state import Decision, RuleState
+from notify.rule_queue import RuleDecision, RuleQueue
 from schemas.notifications import (
     Cause,
     CauseRecord,
@@ -30,7 +30,7 @@ REMEMBERED_MS: Final = 40 * DAY_MS
 class Outgoing(Struct, frozen=True):
     """A message that has not been delivered; `id` names it in the log."""
 
-    decision: Decision
+    decision: RuleDecision
     channel: str
     attempts: int = 0
     next_ms: int = 0
@@ -55,7 +55,7 @@ class Notifications:
         self.channels: tuple[str, ...] = ()
         self.outgoing: dict[str, Outgoing] = {}
         self.given_up: dict[str, Outgoing] = {}
-        self._states: dict[tuple[str, str], RuleState] = {}
+        self._states: dict[tuple[str, str], RuleQueue] = {}
         self._known: dict[str, int] = {}
 
     @property
@@ -65,7 +65,7 @@ class Notifications:
             (due for state in self._states.values() if (due := state.due_ms) is not None), default=None
         )
 
-    def apply(self, record: NotificationRecord) -> list[Decision]:
+    def apply(self, record: NotificationRecord) -> list[RuleDecision]:
         """The decisions that a record leads to; its messages are `outgoing`. Clocks that go back are not followed."""
         self.now_ms = max(self.now_ms, record.at_ms)
         decisions = list(self._time())
@@ -90,13 +90,13 @@ class Notifications:
                 self.outgoing[message.id] = message
         return decisions
 
-    def _time(self) -> Iterator[Decision]:
+    def _time(self) -> Iterator[RuleDecision]:
         """What is due by now, in the order in which it became due."""
         due = [(state.due_ms, key) for key, state in self._states.items() if state.due_ms is not None]
         for _, key in sorted(due):
             yield from self._states[key].time(self.now_ms)
 
-    def _cause(self, cause: Cause) -> Iterator[Decision]:
+    def _cause(self, cause: Cause) -> Iterator[RuleDecision]:
         if cause.id in self._known:
             return
         self._known[cause.id] = self.now_ms
@@ -110,7 +110,7 @@ class Notifications:
             if all(rule.id != other.id for other in rules):
                 del self._states[project, rule.id]
         for rule in rules:
-            state = self._states.setdefault((project, rule.id), RuleState(rule))
+            state = self._states.setdefault((project, rule.id), RuleQueue(rule))
             state.change(rule)
         self.rules[project] = rules
 

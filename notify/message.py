@@ -39,7 +39,7 @@ _REASONS: Final = {
 }
 
 
-class Message(Struct, frozen=True):
+class ReadableMessage(Struct, frozen=True):
     """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs."""
 
     id: str
@@ -50,7 +50,9 @@ class Message(Struct, frozen=True):
     data: dict[str, Any]
 
 
-def written(outgoing: Outgoing, project: str, issues: Mapping[str, Issue], dashboard_url: str) -> Message:
+def written(
+    outgoing: Outgoing, project: str, issues: Mapping[str, Issue], dashboard_url: str
+) -> ReadableMessage:
     """The message. `issues` are those whose text may be shown and is known, by the ids of the causes' issues."""
     decision = outgoing.decision
     causes = decision.causes
@@ -65,7 +67,7 @@ def written(outgoing: Outgoing, project: str, issues: Mapping[str, Issue], dashb
     blocks = [_block(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]]
     if len(causes) > MAX_LISTED:
         blocks.append(f"and {len(causes) - MAX_LISTED} more")
-    return Message(
+    return ReadableMessage(
         id=decision.id,
         to=decision.rule.to,
         title=f"[{harmless(project, 60)}] {heading}",

@@ -21,6 +21,4 @@ class NotifyMetrics:
         self.outgoing = Gauge(
             "svc_notify_outgoing", "Messages that are not delivered yet.", registry=registry
         )
-        self.given_up = Gauge(
-            "svc_notify_given_up", "Messages of the last days that were given up.", registry=registry
-        )
+        self.given_up = Counter("svc_notify_given_up", "Messages that were given up.", registry=registry)

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 
 from notify.fold import Notifications
-from notify.rule_state import Decision
+from notify.rule_queue import RuleDecision
 from schemas.notifications import CauseRecord, NotificationRecord, NotificationRule, RulesRecord, TimeRecord
 
 
 def preview(
     records: Iterable[NotificationRecord], project: str, rules: Sequence[NotificationRule], now_ms: int
-) -> list[Decision]:
+) -> list[RuleDecision]:
     """The decisions by now, in order. `records` are those of `notifications`, from any time on."""
     state = Notifications()
     decisions = state.apply(RulesRecord(0, project, tuple(rules)))

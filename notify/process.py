@@ -27,16 +27,17 @@ import aiohttp
 from broker.client import follow_projects, name_of, new_consumer, writing
 from broker.commit import leave
 from broker.errors import KafkaError
-from broker.rights import needs
-from broker.rights_watch import watch_rights
+from broker.rights import RequiredRights, needs
+from broker.rights_watch import until_granted, watch_rights
+from broker.send_errors import SendErrorKind, kind_of
 from broker.startup import until_allowed
 from broker.types import Consumer, RebalanceListener, TopicPartition
-from broker.waiting import until
+from broker.waiting import pause, until
 from notify.channels import Channel, channel_settings, open_channels
 from notify.describer import Describer, clock_ms
+from notify.log_leader import LogLeader
 from notify.metrics import NotifyMetrics
 from notify.sender import Write
-from notify.session import Session
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import NotifySettings
@@ -47,6 +48,7 @@ from storage.shards import reader_urls
 log = logging.getLogger(__name__)
 
 _RESTART_SECONDS: Final = 0.5
+_LOOK_SECONDS: Final = 1.0
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 
 
@@ -66,6 +68,12 @@ class Leadership(RebalanceListener):  # type: ignore[misc]  # aiokafka has no ty
         if revoked:
             self.gained.clear()
             self.lost.set()
+
+
+def first_of(failed: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first error of a group, whatever groups it is in."""
+    first = failed.exceptions[0]
+    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 class Notifier:
@@ -89,10 +97,12 @@ class Notifier:
         self._metrics = metrics
         self._now_ms = now_ms
         self._begin_ms = now_ms()
+        self._need = rights_needed(settings)
 
     async def run(self) -> None:
         """Lead or wait until cancelled, whatever Kafka does."""
         while True:
+            refused = False
             self._health.set("log", ok=False, detail="joining the group")
             consumer = new_consumer(
                 self._settings, group_id=self._settings.notify_group, max_poll_interval_ms=_POLL_INTERVAL_MS
@@ -101,26 +111,34 @@ class Notifier:
                 await consumer.start()
                 await self._take_part(consumer)
             except* (KafkaError, OSError) as failed:
-                error = failed.exceptions[0]
+                error = first_of(failed)
+                refused = kind_of(error) is SendErrorKind.DENIED
                 self._health.set("log", ok=False, detail=f"Kafka: {error}")
                 log.warning("begins again: %s", error)
             finally:
                 with suppress(KafkaError, OSError):
                     await leave(consumer)
+            if refused:
+                await until_granted(self._settings, self._need, lambda: False)
             await asyncio.sleep(_RESTART_SECONDS)
 
     async def _take_part(self, consumer: Consumer) -> None:
         """Lead while the group lets it. Raises KafkaError and OSError."""
         leadership = Leadership()
         consumer.subscribe([name_of(self._settings, Topic.NOTIFICATIONS)], listener=leadership)
-        await leadership.joined.wait()
+        while not leadership.joined.is_set():
+            consumer._coordinator.check_errors()
+            await pause(leadership.joined, _LOOK_SECONDS)
         while True:
             if not leadership.gained.is_set():
                 self._health.set("log", ok=True, detail="another process leads")
-            await leadership.gained.wait()
+            while not leadership.gained.is_set():
+                # Reads would raise what ended the membership, but nothing is read meanwhile.
+                consumer._coordinator.check_errors()
+                await pause(leadership.gained, _LOOK_SECONDS)
             self._health.set("log", ok=False, detail="reading the log")
             async with writing(self._settings, linger_ms=0) as producer:
-                session = Session(
+                session = LogLeader(
                     self._settings,
                     self._registry,
                     consumer,
@@ -135,13 +153,18 @@ class Notifier:
                 await until(leadership.lost, session.run())
 
 
+def rights_needed(settings: NotifySettings) -> RequiredRights:
+    """What the process may do on Kafka."""
+    return needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
+
+
 async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) -> None:
     """Notify until SIGTERM or SIGINT. Raises CannotRun."""
     health.set("registry", ok=False, detail="reading the projects")
     registry = ProjectRegistry()
     follower = follow_projects(settings, registry)
     health.probe("kafka", follower.answering)
-    required = needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
+    required = rights_needed(settings)
     watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry))
     urls = reader_urls(settings)
     reader = Reader.open(urls) if urls else None

@@ -7,7 +7,7 @@ from typing import Final
 
 from notify.channels import Channel, NotDelivered
 from notify.fold import Outgoing
-from notify.message import Message
+from notify.message import ReadableMessage
 from notify.metrics import NotifyMetrics
 from schemas.notifications import DeliveryRecord
 
@@ -18,11 +18,11 @@ PAUSES_SECONDS: Final = (1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
 AT_ONCE: Final = 8
 """Messages that a channel sends concurrently: one that hangs must not delay all others."""
 
-Write = Callable[[Outgoing], Awaitable[Message]]
+Write = Callable[[Outgoing], Awaitable[ReadableMessage]]
 Report = Callable[[DeliveryRecord], Awaitable[None]]
 
 
-class Sender:
+class MessageSender:
     """Sends each outgoing message once at a time; `report` gets the outcome of each attempt."""
 
     def __init__(
@@ -70,6 +70,8 @@ class Sender:
         next_ms = 0
         if error and attempts <= len(PAUSES_SECONDS):
             next_ms = now_ms + PAUSES_SECONDS[attempts - 1] * 1000
+        if error and not next_ms:
+            self._metrics.given_up.inc()
         if error:
             log.warning("%s: not delivered, attempt %d: %s", outgoing.id, attempts, error)
         await self._report(DeliveryRecord(now_ms, outgoing.id, not error, attempts, next_ms, error))
@@ -88,4 +90,8 @@ class Sender:
                 return "no answer in time"
             except NotDelivered as error:
                 return str(error)
+            except Exception as error:
+                # Libraries raise what they like, and the message must not be forgotten.
+                log.exception("%s: an attempt failed", outgoing.id)
+                return type(error).__name__
         return ""

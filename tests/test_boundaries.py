@@ -76,7 +76,7 @@ PURE = (
     ),
     *(
         f"notify.{name}"
-        for name in ("fold", "matching", "message", "preview", "quiet_hours", "rule_input", "rule_state")
+        for name in ("fold", "matching", "message", "preview", "quiet_hours", "rule_input", "rule_queue")
     ),
     *("control.project_edits", "dashboard.view"),
 )

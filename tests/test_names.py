@@ -11,7 +11,7 @@ from tests.syntax import nodes
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     *("schemas", "broker", "query", "grouping", "edge", "processors"),
-    *("storage", "control", "rebuild", "dashboard", "local", "cli", "svc"),
+    *("storage", "control", "rebuild", "notify", "dashboard", "local", "cli", "svc"),
 )
 
 

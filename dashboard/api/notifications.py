@@ -13,7 +13,7 @@ from dashboard.http.http_errors import HttpError, unavailable
 from notify.fold import Notifications, Outgoing
 from notify.preview import preview
 from notify.rule_input import NotificationRuleInput, problems
-from notify.rule_state import Decision
+from notify.rule_queue import RuleDecision
 from schemas.errors import WireError
 from schemas.notifications import Cause, NotificationRecord, NotificationRule
 from schemas.times import DAY_MS, iso
@@ -133,7 +133,7 @@ async def _records(call: Call[Any, Any], since_ms: int) -> list[NotificationReco
         raise unavailable("the notifications can't be read: Kafka doesn't answer") from error
 
 
-def _decided(decision: Decision) -> DecidedMessage:
+def _decided(decision: RuleDecision) -> DecidedMessage:
     return DecidedMessage(decision.id, decision.rule.id, iso(decision.at_ms), _causes(decision.causes))
 
 

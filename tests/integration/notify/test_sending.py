@@ -12,10 +12,10 @@ from prometheus_client import CollectorRegistry
 
 from notify.channels import Channel, NotDelivered, channel_settings, open_channels
 from notify.fold import Outgoing
-from notify.message import Message, written
+from notify.message import ReadableMessage, written
 from notify.metrics import NotifyMetrics
-from notify.rule_state import Decision
-from notify.sender import PAUSES_SECONDS, Sender
+from notify.rule_queue import RuleDecision
+from notify.sender import PAUSES_SECONDS, MessageSender
 from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
 from tests.eventually import eventually
 from tests.integration.notify.mail_server import MailServer
@@ -27,10 +27,10 @@ RULE = NotificationRule("a" * 16, "all", CAUSES, ("one",), to=("ann@example.com"
 
 
 def outgoing(number: int = 1, attempts: int = 0) -> Outgoing:
-    return Outgoing(Decision(RULE, (cause(number),), START), "one", attempts)
+    return Outgoing(RuleDecision(RULE, (cause(number),), START), "one", attempts)
 
 
-def message() -> Message:
+def message() -> ReadableMessage:
     one = outgoing()
     return written(one, "shop", {one.decision.causes[0].issue: ISSUE}, "https://svc.example.com")
 
@@ -120,21 +120,21 @@ class Failing(Channel):
         self.sent = 0
         self._hangs = hangs
 
-    async def send(self, _message: Message) -> None:
+    async def send(self, _message: ReadableMessage) -> None:
         self.sent += 1
         if self._hangs:
             await asyncio.Event().wait()
         raise NotDelivered("no")
 
 
-def sender(channels: dict[str, Channel], reports: list[DeliveryRecord]) -> Sender:
-    async def write(_one: Outgoing) -> Message:
+def sender(channels: dict[str, Channel], reports: list[DeliveryRecord]) -> MessageSender:
+    async def write(_one: Outgoing) -> ReadableMessage:
         return message()
 
     async def report(record: DeliveryRecord) -> None:
         reports.append(record)
 
-    return Sender(channels, write, report, lambda: START, 0.05, NotifyMetrics(CollectorRegistry()))
+    return MessageSender(channels, write, report, lambda: START, 0.05, NotifyMetrics(CollectorRegistry()))
 
 
 async def test_a_message_that_fails_is_sent_again_later_and_later_and_given_up_at_last() -> None:

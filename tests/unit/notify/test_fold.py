@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from notify.fold import Notifications
 from notify.preview import preview
-from notify.rule_state import Decision
+from notify.rule_queue import RuleDecision
 from schemas.notifications import (
     CAUSES,
     CauseRecord,
@@ -31,7 +31,7 @@ def recorded(number: int, at_ms: int, **more: object) -> CauseRecord:
     return CauseRecord(at_ms, cause(number, at_ms=at_ms, **more), 0, number)  # type: ignore[arg-type]
 
 
-def folded(rule: NotificationRule, *records: NotificationRecord) -> tuple[Notifications, list[Decision]]:
+def folded(rule: NotificationRule, *records: NotificationRecord) -> tuple[Notifications, list[RuleDecision]]:
     state = Notifications()
     decisions = [
         one for record in (RulesRecord(START, "1", (rule,)), *records) for one in state.apply(record)
@@ -39,7 +39,7 @@ def folded(rule: NotificationRule, *records: NotificationRecord) -> tuple[Notifi
     return state, decisions
 
 
-def sent(decisions: list[Decision]) -> list[tuple[int, list[str]]]:
+def sent(decisions: list[RuleDecision]) -> list[tuple[int, list[str]]]:
     """Times since the start, and the causes."""
     return [(one.at_ms - START, [each.id for each in one.causes]) for one in decisions]
 
@@ -155,9 +155,9 @@ def test_positions_only_grow() -> None:
 
 def live(
     luck: random.Random, rules: tuple[NotificationRule, ...], many: int, *, jumps: bool
-) -> tuple[list[NotificationRecord], list[Decision], int]:
+) -> tuple[list[NotificationRecord], list[RuleDecision], int]:
     """A process's log with its ticks, late and early, with repeats and a clock that jumps back; and what it decided."""
-    state, log, decisions = Notifications(), list[NotificationRecord](), list[Decision]()
+    state, log, decisions = Notifications(), list[NotificationRecord](), list[RuleDecision]()
 
     def append(record: NotificationRecord) -> None:
         log.append(decode_notification(encode_notification(record)))

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from notify.fold import Outgoing
 from notify.message import MAX_LISTED, harmless, sparkline, written
-from notify.rule_state import Decision
+from notify.rule_queue import RuleDecision
 from schemas.notifications import CAUSES, Cause, NotificationRule
 from tests.unit.cli.test_issue_text import ISSUE
 from tests.unit.notify.histories import START, cause
@@ -14,7 +14,7 @@ RULE = NotificationRule("a" * 16, "shop <prod>", CAUSES, ("mail",), to=("a@examp
 
 
 def outgoing(*causes: Cause) -> Outgoing:
-    return Outgoing(Decision(RULE, causes, START), "mail")
+    return Outgoing(RuleDecision(RULE, causes, START), "mail")
 
 
 def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:

@@ -21,7 +21,7 @@ from schemas.notifications import Cause, NotificationRule
 from schemas.times import HOUR_MS, MINUTE_MS
 
 
-class Decision(Struct, frozen=True):
+class RuleDecision(Struct, frozen=True):
     """Causes that a rule sends together, and when it was decided (Unix ms)."""
 
     rule: NotificationRule
@@ -37,7 +37,7 @@ class Decision(Struct, frozen=True):
         return f"digest-{hashlib.sha256(names.encode()).hexdigest()[:32]}"
 
 
-class RuleState:
+class RuleQueue:
     """The causes of a rule that wait, and the times of its last messages. Times are given in order, and never go back."""
 
     def __init__(self, rule: NotificationRule) -> None:
@@ -63,7 +63,7 @@ class RuleState:
             due = max(due, after_quiet(self._sent[-most] + HOUR_MS, self.rule.quiet))
         return due
 
-    def cause(self, cause: Cause, now_ms: int) -> Iterator[Decision]:
+    def cause(self, cause: Cause, now_ms: int) -> Iterator[RuleDecision]:
         """A cause happens: what is sent by now."""
         yield from self.time(now_ms)
         if chooses(self.rule, cause):
@@ -72,11 +72,11 @@ class RuleState:
             self._waiting.append(cause)
             yield from self.time(now_ms)
 
-    def time(self, now_ms: int) -> Iterator[Decision]:
+    def time(self, now_ms: int) -> Iterator[RuleDecision]:
         """It is so late: what is sent by now."""
         due = self.due_ms
         if due is not None and due <= now_ms:
-            decision = Decision(self.rule, tuple(self._waiting), due)
+            decision = RuleDecision(self.rule, tuple(self._waiting), due)
             self._waiting = []
             self._sent = [*self._sent, due][-max(1, self.rule.most_per_hour) :]
             yield decision

@@ -9,14 +9,15 @@ from typing import Final
 import msgspec
 
 from broker.client import name_of, reading, records_before
-from broker.types import Consumer, Producer, TopicPartition
+from broker.types import Consumer, Producer, Record, TopicPartition
 from notify.channels import Channel
 from notify.fold import Notifications
 from notify.metrics import NotifyMetrics
-from notify.sender import Sender, Write
+from notify.sender import MessageSender, Write
 from schemas.health import Health
 from schemas.issues import decode_activity
 from schemas.notifications import (
+    Cause,
     CauseRecord,
     ChannelsRecord,
     DeliveryRecord,
@@ -41,7 +42,7 @@ _LOOK_SECONDS: Final = 0.2
 """How often the clock, the rules and the outgoing messages are looked at."""
 
 
-class Session:
+class LogLeader:
     """From the start of a leadership to its end. `run` ends with an error: Kafka's, or by cancellation."""
 
     def __init__(
@@ -62,7 +63,7 @@ class Session:
         self._consumer = consumer
         self._producer = producer
         self._channels = tuple(sorted(channels))
-        self._sender = Sender(channels, write, self._report, now_ms, settings.notify_seconds, metrics)
+        self._sender = MessageSender(channels, write, self._report, now_ms, settings.notify_seconds, metrics)
         self._now_ms = now_ms
         self._begin_ms = begin_ms
         self._health = health
@@ -70,6 +71,7 @@ class Session:
         self._partition = TopicPartition(name_of(settings, Topic.NOTIFICATIONS), 0)
         self._state = Notifications()
         self._applied = -1
+        self._leads = False
         self._has_applied = asyncio.Condition()
 
     async def run(self) -> None:
@@ -78,6 +80,7 @@ class Session:
         ends = await self._consumer.end_offsets([self._partition])
         async for record in records_before(self._consumer, ends):
             self._apply(record.offset, record.value)
+        self._leads = True
         log.info("leads, from record %d of %s on", self._applied + 1, self._partition.topic)
         try:
             async with (
@@ -88,6 +91,7 @@ class Session:
                 tasks.create_task(self._read(activities))
                 tasks.create_task(self._look())
         finally:
+            self._metrics.outgoing.set(0)
             await self._sender.stop()
 
     async def _report(self, record: DeliveryRecord) -> None:
@@ -111,11 +115,12 @@ class Session:
         except msgspec.MsgspecError as error:
             log.warning("record %d of %s is left out: %s", offset, self._partition.topic, error)
             return
-        self._metrics.decisions.inc(len(self._state.apply(record)))
+        decisions = self._state.apply(record)
+        if self._leads:
+            self._metrics.decisions.inc(len(decisions))
         if isinstance(record, DeliveryRecord):
             self._sender.forget(record.message)
         self._metrics.outgoing.set(len(self._state.outgoing))
-        self._metrics.given_up.set(len(self._state.given_up))
 
     async def _seek(self, activities: Consumer) -> None:
         """Go on where the log says; a new deployment begins with what happens from the start of its process on."""
@@ -137,10 +142,11 @@ class Session:
         while True:
             causes: list[NotificationRecord] = []
             for tp, records in (await activities.getmany(timeout_ms=_READ_MS)).items():
-                for record in records:
-                    cause = cause_of(decode_activity(record.value or b""))
-                    if cause is not None:
-                        causes.append(CauseRecord(self._now_ms(), cause, tp.partition, record.offset))
+                causes += [
+                    CauseRecord(self._now_ms(), cause, tp.partition, record.offset)
+                    for record in records
+                    if (cause := _cause(record)) is not None
+                ]
                 passed[tp.partition] = records[-1].offset + 1
             self._metrics.causes.inc(len(causes))
             if passed and (causes or time.monotonic() - recorded_at > _POSITION_SECONDS):
@@ -183,3 +189,13 @@ class Session:
             last = await acknowledged
         async with self._has_applied:
             await self._has_applied.wait_for(lambda: self._applied >= last.offset)
+
+
+def _cause(record: Record) -> Cause | None:
+    try:
+        return cause_of(decode_activity(record.value or b""))
+    except msgspec.MsgspecError as error:
+        log.warning(
+            "record %d of %s/%d is left out: %s", record.offset, record.topic, record.partition, error
+        )
+        return None
