@@ -12,7 +12,7 @@ from rich.console import Console
 
 from local.supervisor import Status
 
-VICTIMS = ("edge", "processors", "processors", "writer", "writer", "clickhouse")
+VICTIMS = ("edge", "processors", "processors", "writer", "writer", "clickhouse", "notify")
 """Kinds of processes to kill, weighted by repetition; any worker of the kind may be chosen."""
 PAUSE_SECONDS = (0.3, 3.0)
 KILL_AGAIN_RATE = 0.25

@@ -13,7 +13,19 @@ from control.issue_changes import IssueChanges
 from control.project_edits import create
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
+from schemas.issues import Subject
+from schemas.notifications import (
+    CAUSES,
+    Cause,
+    CauseRecord,
+    ChannelsRecord,
+    DeliveryRecord,
+    NotificationRecord,
+    NotificationRule,
+    RulesRecord,
+)
 from schemas.settings import DashboardSettings
+from schemas.times import iso
 from storage.migrations.migrate import migrate
 from storage.reader.reader import Reader
 from tests.integration.dashboard.store import AppliedCommands, Store
@@ -32,6 +44,24 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+async def _since(ms: int) -> list[NotificationRecord]:
+    rule = NotificationRule("a" * 16, "new in production", CAUSES, ("chat", "mail"))
+    cause = Cause("1" * 16 + "-created", FULL, "1" * 16, "created", iso(ms), Subject(), "shop@1.0.0+1")
+    return [
+        ChannelsRecord(ms, ("chat", "mail", "pager")),
+        RulesRecord(ms, FULL, (rule,)),
+        CauseRecord(ms, cause, 0, 1),
+        DeliveryRecord(
+            ms,
+            f"{rule.id}/chat/{cause.id}",
+            attempts=2,
+            next_ms=now_ms() + 3600_000,
+            error="chat.example answered 503",
+        ),
+        DeliveryRecord(ms, f"{rule.id}/mail/{cause.id}", attempts=9, error="no such mailbox"),
+    ]
+
+
 def _parts(store: Store) -> Dependencies:
     month_ago = now_ms() - 30 * 86_400_000
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
@@ -39,7 +69,7 @@ def _parts(store: Store) -> Dependencies:
     store.fill(now_ms())
     reader = Reader.open([store.url])
     changes = IssueChanges(reader, AppliedCommands(store), now_ms)
-    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, lag=LAG)
+    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, _since, LAG)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ import yaml
 from click.testing import CliRunner
 
 from bench.chaos.__main__ import prepare
+from bench.chaos.receiver import SECRET, Receiver
 from cli.__main__ import svc
 from cli.demo.checks import ReadApi
 from cli.demo.sample_events import fresh, load_samples
@@ -36,7 +37,6 @@ from schemas.environment import load
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from tests.eventually import eventually
 from tests.integration.notify.mail_server import MailServer
-from tests.integration.notify.receiver import SECRET, Receiver
 from tests.programs import program
 from tests.servers import CACHE, new_database, new_prefix
 from tests.trace_collector import Collector

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bench.chaos.receiver import SECRET, Receiver
 from broker.client import writing
 from control.project_edits import create, set_notification_rules
 from schemas.issues import Activity, ActivityKind, Subject, encode_json
@@ -19,7 +20,6 @@ from schemas.settings import KafkaSettings
 from schemas.times import iso
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS
-from tests.integration.notify.receiver import SECRET, Receiver
 from tests.integration.processors.process import WorkerProcess
 
 NOW_MS = 1_790_000_000_000

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from bench.chaos.receiver import SECRET, Receiver
 from notify.channels import Channel, NotDelivered, channel_settings, open_channels
 from notify.fold import Outgoing
 from notify.message import ReadableMessage, written
@@ -19,7 +20,6 @@ from notify.sender import PAUSES_SECONDS, MessageSender
 from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
 from tests.eventually import eventually
 from tests.integration.notify.mail_server import MailServer
-from tests.integration.notify.receiver import SECRET, Receiver
 from tests.unit.cli.test_issue_text import ISSUE
 from tests.unit.notify.histories import START, cause
 

@@ -1,0 +1,89 @@
+"""Notifications in a run: rules of its projects, and what must have arrived of them at the end."""
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence, Set
+from contextlib import asynccontextmanager
+from typing import Final
+
+from rich.console import Console
+
+from bench.chaos.proof import Claim, Store
+from bench.chaos.receiver import SECRET, Receiver
+from control.project_edits import set_notification_rules
+from control.project_store import ProjectStore
+from notify.history import NotificationHistory
+from notify.matching import chooses
+from schemas.notifications import CAUSES, Cause, CauseRecord, NotificationRule
+from schemas.settings import KafkaSettings
+
+RULE: Final = NotificationRule("c" * 16, "everything", CAUSES, ("hook",))
+_BAD: Final = 0.05
+"""Share of the requests that the receiver refuses, answers late or not at all."""
+_STALLED_SECONDS: Final = 90.0
+"""Longer than the first four attempts take."""
+
+
+class Inbox:
+    """The receiver of all messages of a run."""
+
+    def __init__(self) -> None:
+        self._receiver = Receiver(_BAD)
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[dict[str, str]]:
+        """The settings by which messages come here."""
+        async with self._receiver.listening():
+            channels = {"hook": {"webhook": self._receiver.url, "secret": SECRET}}
+            yield {"SVC_NOTIFY_CHANNELS": json.dumps(channels), "SVC_NOTIFY_SECONDS": "2"}
+
+    async def claims(self, settings: KafkaSettings, store: Store, console: Console) -> list[Claim]:
+        """Every cause that happened is in the log, and left under one id: once all have, or nothing has come for long."""
+        self._receiver.bad = 0.0
+        happened = {
+            name
+            for name, kind in store.rows("SELECT id, kind FROM issue_activity FINAL WHERE by = 'system'")
+            if kind in CAUSES
+        }
+        causes, wanted = await self._settled(NotificationHistory(settings), happened)
+        received = self._receiver.causes
+        kinds = Counter(cause.kind for cause in causes.values())
+        requests = sum(self._receiver.requests.values())
+        console.print(f"{len(received)} causes arrived in {requests} requests; in the log: {dict(kinds)}")
+        return [
+            Claim("causes that happened = causes in the log", len(happened), len(happened & causes.keys())),
+            Claim(
+                "causes that a rule chooses = causes that arrived", len(wanted), len(wanted & received.keys())
+            ),
+            Claim("causes that arrived and no rule chooses", 0, len(received.keys() - wanted)),
+            Claim("causes that arrived under two ids", 0, sum(count > 1 for count in received.values())),
+        ]
+
+    async def _settled(
+        self, history: NotificationHistory, happened: Set[str]
+    ) -> tuple[dict[str, Cause], set[str]]:
+        """The causes in the log, and those that the rule chooses."""
+        progress, moved = (-1, -1), time.monotonic()
+        while True:
+            causes = {
+                record.cause.id: record.cause
+                for record in await history.since(0)
+                if isinstance(record, CauseRecord)
+            }
+            wanted = {name for name, cause in causes.items() if chooses(RULE, cause)}
+            arrived = self._receiver.causes.keys()
+            if (now := (len(causes), len(arrived))) != progress:
+                progress, moved = now, time.monotonic()
+            is_complete = happened <= causes.keys() and wanted <= arrived
+            if is_complete or time.monotonic() - moved > _STALLED_SECONDS:
+                return causes, wanted
+            await asyncio.sleep(1)
+
+
+async def set_rules(settings: KafkaSettings, projects: Sequence[str]) -> None:
+    """Give the projects the rule. Raises ProjectsUnavailable."""
+    async with ProjectStore(settings) as store:
+        for project in projects:
+            await store.edit(int(project), lambda known: set_notification_rules(known, [RULE]))
