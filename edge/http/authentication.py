@@ -1,10 +1,19 @@
 """The project token of a request (contract, section 2, point 1)."""
 
+from typing import Final
+
 from edge.project_snapshot import ProjectSnapshot
 from edge.request_errors import RequestError, unavailable
-from schemas.errors import WireError
+from schemas.errors import Detail, WireError
 from schemas.ids import TOKEN_PREFIX, decode_token
 from schemas.projects import Project
+
+_MESSAGES: Final = {
+    "missing": "required: `Bearer` and the project's token",
+    "malformed": f"expected `Bearer` and a token: {TOKEN_PREFIX} and 26 characters of lower-case Crockford base32",
+    "unknown": "the token has the right form, but is unknown or revoked",
+}
+"""By reason. Unknown and revoked are one, so that a guess of a token tells nothing about the past ones."""
 
 
 def bearer_token(header: str | None) -> str | None:
@@ -20,13 +29,17 @@ def authenticate(header: str | None, projects: ProjectSnapshot) -> tuple[str, Pr
     """The token and its project. Raises RequestError: 401, or 503 while the token can't be verified."""
     token = bearer_token(header)
     if token is None:
-        raise RequestError(WireError.UNAUTHORIZED, "malformed")
+        raise _unauthorized("malformed" if header and header.strip() else "missing")
     project = projects.by_token(token)
     if project is not None:
         return token, project
     if decode_token(token) is None:
-        raise RequestError(WireError.UNAUTHORIZED, "malformed")
+        raise _unauthorized("malformed")
     if not projects.current:
         # The token may be newer than the snapshot, and a failure of ours is never a 4xx.
         raise unavailable("registry")
-    raise RequestError(WireError.UNAUTHORIZED, "unknown")
+    raise _unauthorized("unknown")
+
+
+def _unauthorized(reason: str) -> RequestError:
+    return RequestError(WireError.UNAUTHORIZED, reason, [Detail("Authorization", _MESSAGES[reason])])

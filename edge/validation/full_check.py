@@ -22,7 +22,10 @@ REQUIRED: Final = "required"
 _MAX_KEY_LENGTH: Final = 64
 """Characters of a client's own key that are repeated in a violation."""
 _FORMATS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
-    UUID7_PATTERN: (re.compile(UUID7_PATTERN).search, "expected a uuid of version 7"),
+    UUID7_PATTERN: (
+        re.compile(UUID7_PATTERN).search,
+        "expected a uuid of version 7, from the v7 function of a uuid library; a random uuid (version 4) is refused",
+    ),
     UUID_PATTERN: (re.compile(UUID_PATTERN).search, "expected a uuid"),
     RELEASE_PATTERN: (is_release, "expected <app-name>@<version>+<build>"),
     TIME_PATTERN: (is_utc, "expected an ISO 8601 time in UTC, such as 2026-01-31T12:00:00.000Z"),

@@ -281,5 +281,5 @@ def _refuse_constant(name: str) -> NoReturn:
 
 def _refuse_json(text: bytes, error: Exception) -> NoReturn:
     if isinstance(error, msgspec.ValidationError) and not text.lstrip().startswith(b"{"):
-        raise InvalidEvents([Detail("body", "expected an object")]) from None
+        raise InvalidEvents([Detail("body", 'expected an object: {"events": [...]}')]) from None
     raise InvalidEvents([Detail("body", f"malformed JSON: {error}")]) from None

@@ -177,7 +177,12 @@ async def test_what_the_edge_refuses_leaves_no_trace(running: tuple[Stack, Super
 
         status, refused = await answer(json.dumps(bad).encode())
         assert (status, refused["error"], refused["details"][0]["field"]) == (400, "validationFailed", "kind")
-        assert await answer(b"{}", Authorization="Bearer svc_pk_nope") == (401, {"error": "unauthorized"})
+        status, refused = await answer(b"{}", Authorization="Bearer svc_pk_nope")
+        assert (status, refused["error"], refused["details"][0]["field"]) == (
+            401,
+            "unauthorized",
+            "Authorization",
+        )
         status, refused = await answer(b"{" + b" " * (1 << 20))
         assert (status, refused["error"]) == (413, "payloadTooLarge")
         status, refused = await answer(b"no gzip", **{"Content-Encoding": "gzip"})

@@ -104,7 +104,7 @@ async def test_metrics_count_refusals_with_their_reasons(edge: LiveEdge) -> None
         ("accepted", "1", ""),
         ("invalid", "1", "schema"),
         ("tooLarge", "1", "length"),
-        ("unauthorized", "", "malformed"),
+        ("unauthorized", "", "missing"),
     ):
         line = f'svc_edge_events_total{{outcome="{outcome}",project="{project}",reason="{reason}",sdk="svc-js"}} 1.0'
         assert line in page

@@ -90,6 +90,15 @@ async def test_bad_wrapper_is_400_with_its_field(edge: LiveEdge, body: bytes, fi
     assert edge.stored() == []
 
 
+@pytest.mark.parametrize("body", [b"[]", b"[" + encoded() + b"]", b" \n[" + encoded() * 2 + b"]"])
+async def test_array_of_events_is_answered_with_the_wrapper_that_it_lacks(
+    edge: LiveEdge, body: bytes
+) -> None:
+    answer = await edge.post(body, BATCH)
+    assert answer.status == 400
+    assert answer.json["details"] == [{"field": "body", "message": 'expected an object: {"events": [...]}'}]
+
+
 @pytest.mark.parametrize("depth", [990, 5000, 400_000])
 async def test_event_that_is_nested_too_deeply_costs_itself(edge: LiveEdge, depth: int) -> None:
     deep = encoded()[:-1] + b',"extra":' + b"[" * depth + b"]" * depth + b"}"

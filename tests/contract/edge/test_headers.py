@@ -65,29 +65,43 @@ async def test_every_faulty_header_is_listed(edge: LiveEdge) -> None:
     assert answer.json["error"] == "validationFailed"
 
 
+MISSING = "required: `Bearer` and the project's token"
+MALFORMED = "expected `Bearer` and a token: svc_pk_ and 26 characters of lower-case Crockford base32"
+UNKNOWN = "the token has the right form, but is unknown or revoked"
+
+
 @pytest.mark.parametrize(
-    "value",
-    ["", "Bearer", "Bearer ", "Basic dTpw", "Bearer svc_pk_", "Bearer svc_sk_" + "0" * 26, "Bearer svc_pk_" + "u" * 26,
-     "Bearer " + "x" * 4000, "svc_pk_" + "0" * 26, f"Bearer {new_token()}", "Bearer {TOKEN}"],
+    ("value", "message"),
+    [
+        ("", MISSING), ("Bearer", MALFORMED), ("Bearer ", MALFORMED), ("Basic dTpw", MALFORMED),
+        ("Bearer svc_pk_", MALFORMED), ("Bearer svc_sk_" + "0" * 26, MALFORMED),
+        ("Bearer svc_pk_" + "u" * 26, MALFORMED), ("Bearer " + "x" * 4000, MALFORMED),
+        ("svc_pk_" + "0" * 26, MALFORMED), (f"Bearer {new_token()}", UNKNOWN), ("Bearer {TOKEN}", MALFORMED),
+    ],
     ids=["missing", "no token", "blank", "scheme", "short", "prefix", "alphabet", "long", "no scheme", "unknown",
          "upper case"],
 )  # fmt: skip
 @pytest.mark.holds("protocol 5", "protocol 7")
-async def test_missing_malformed_or_unknown_token_is_401(edge: LiveEdge, value: str) -> None:
+async def test_missing_malformed_or_unknown_token_is_401_which_names_the_fault(
+    edge: LiveEdge, value: str, message: str
+) -> None:
     given = value.replace("{TOKEN}", edge.project.tokens[0].token.upper())
     answer = await edge.post(encoded(), headers=edge.headers(Authorization=given))
-    assert (answer.status, answer.body) == (401, b'{"error":"unauthorized"}')
+    assert answer.status == 401
+    details = [{"field": "Authorization", "message": message}]
+    assert answer.json == {"error": "unauthorized", "details": details}
 
 
 async def test_project_may_have_several_tokens_and_a_revoked_one_is_401(edge: LiveEdge) -> None:
     good, revoked = Token(new_token(), MOMENT), Token(new_token(), MOMENT, revoked_at=MOMENT)
     other = Token(new_token(), MOMENT)
     edge.add_project("3", tokens=(good, revoked, other))
-    statuses = [
-        (await edge.post(encoded(), headers=edge.headers(Authorization=f"Bearer {token.token}"))).status
-        for token in (good, revoked, other)
+    answers = [
+        await edge.post(encoded(), headers=edge.headers(Authorization=f"Bearer {token}"))
+        for token in (good.token, revoked.token, other.token, new_token())
     ]
-    assert statuses == [202, 401, 202]
+    assert [answer.status for answer in answers] == [202, 401, 202, 401]
+    assert answers[1].body == answers[3].body, "a revoked token is answered like one that never was"
 
 
 async def test_scheme_is_read_in_either_case(edge: LiveEdge) -> None:

@@ -170,7 +170,12 @@ LIMITS = [
 ]
 
 STRICT_ONLY = [
-    Mutation("id", "0199ee65-f275-450f-87fc-3665cc81dda7", "id", "expected a uuid of version 7"),
+    Mutation(
+        "id",
+        "0199ee65-f275-450f-87fc-3665cc81dda7",
+        "id",
+        "expected a uuid of version 7, from the v7 function of a uuid library; a random uuid (version 4) is refused",
+    ),
     Mutation("id", "0199ee65-f275-150f-87fc-3665cc81dda7", "id"),
     Mutation("id", "0199ee65-f275-750f-07fc-3665cc81dda7", "id"),
     Mutation("id", "00000000-0000-0000-0000-000000000000", "id"),
