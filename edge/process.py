@@ -38,6 +38,7 @@ from edge.limits.scheduler import FairScheduler
 from edge.memory import trim_forever
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
+from edge.unknown_fields import UnknownFieldSampler
 from schemas.health import Health, Part
 from schemas.settings import EdgeSettings
 from schemas.topics import Topic
@@ -94,6 +95,7 @@ class EdgeProcess:
             body_budget=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
             throttle=RefusalThrottle(),
             scheduler=self._scheduler,
+            unknown_fields=UnknownFieldSampler(self._metrics),
             traces=self._traces,
         )
         self.health.set("accepting", True)

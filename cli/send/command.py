@@ -17,6 +17,7 @@ from rich.table import Table
 from cli.console import settings_of
 from cli.send.batches import batches, read_lines
 from cli.send.sender import Sender, SendReport
+from cli.send.strict import as_lines, as_objects, find_unknown
 from cli.workspace import Workspace
 from schemas.settings import LibrarySettings
 
@@ -33,9 +34,11 @@ def bar(console: Console) -> Progress:
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
 
 
-def events_of(files: tuple[Path, ...], progress: Progress, report: SendReport) -> Iterator[bytes]:
+def events_of(
+    files: tuple[Path, ...], progress: Progress, report: SendReport, doing: str = "sending"
+) -> Iterator[bytes]:
     """The events of all files in order, with progress; files that can't be read completely are added to the report."""
-    task = progress.add_task("sending", total=sum(file.stat().st_size for file in files), said="")
+    task = progress.add_task(doing, total=sum(file.stat().st_size for file in files), said="")
 
     def advance(read: int) -> None:
         progress.update(task, advance=read, said=f"{report.accepted:,} accepted")
@@ -75,6 +78,23 @@ def show(report: SendReport, console: Console) -> None:
         console.print(f"not read completely: {escape(unread)}", highlight=False, soft_wrap=True)
 
 
+def refuse_unknown(files: tuple[Path, ...], print_json: bool) -> None:
+    """Exit with 1 and the list of unknown fields if there are any. What can't be read is left to the sending."""
+    for file in files:
+        if not file.is_file():
+            raise click.UsageError(f"--strict reads a file twice, which {file} doesn't allow")
+    report = SendReport()
+    with bar(Console(stderr=True)) as progress:
+        found = find_unknown(events_of(files, progress, report, "checking"))
+    if not found:
+        return
+    if print_json:
+        click.echo(json.dumps({"unknownFields": as_objects(found)}))
+    else:
+        click.echo("\n".join([*as_lines(found), "nothing was sent"]))
+    sys.exit(1)
+
+
 @click.command()
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -93,6 +113,9 @@ def show(report: SendReport, console: Console) -> None:
     show_default=True,
     help="Seconds to retry a batch.",
 )
+@click.option(
+    "--strict", is_flag=True, help="Send nothing if an event has a field that the protocol doesn't know."
+)
 @click.option("--json", "print_json", is_flag=True, help="Print the counts as JSON.")
 @click.pass_obj
 def send(
@@ -102,6 +125,7 @@ def send(
     url: str | None,
     rate: float | None,
     retry_for: float,
+    strict: bool,
     print_json: bool,
 ) -> None:
     """Post events from JSONL files (.gz too) in gzipped batches; exits 1 unless every event was accepted."""
@@ -116,6 +140,8 @@ def send(
         raise click.UsageError(
             "no ingest address: pass --url, set SVC_INGEST_URL, or start `svc up` on this data directory"
         )
+    if strict:
+        refuse_unknown(files, print_json)
     sender = Sender(url, token, rate=rate, retry_for=retry_for)
     with bar(console) as progress:
         report = asyncio.run(sender.send(batches(events_of(files, progress, sender.report))))

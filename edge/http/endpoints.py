@@ -24,6 +24,7 @@ from edge.limits.scheduler import LARGE, SMALL, FairScheduler, TimeSlice
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
 from edge.request_errors import RequestError
+from edge.unknown_fields import UnknownFieldSampler
 from edge.validation.validate import (
     LENIENT,
     STRICT,
@@ -64,6 +65,7 @@ class Ingest(Struct, frozen=True):
     body_budget: BodyBudget
     throttle: RefusalThrottle
     scheduler: FairScheduler
+    unknown_fields: UnknownFieldSampler
     traces: Traces = NoTraces()
 
     async def single(self, request: web.BaseRequest) -> web.Response:
@@ -96,6 +98,8 @@ class Ingest(Struct, frozen=True):
                         reason = _reason(error.details)
                         raise RequestError(WireError.VALIDATION_FAILED, reason, error.details) from None
                     accepted = len(events)
+                    if events:
+                        self.unknown_fields.look(project.id, head.sdk, events[0][1])
                     chunks = self.publisher.put(project, head.sdk, events)
                     traced = self.traces.chosen(
                         bytes.fromhex(number.replace("-", "")) for number, _ in events
