@@ -50,7 +50,7 @@ def fuzzed(tmp_path: Path) -> Iterator[Fuzzed]:
 
 
 def assert_declared(answer: Answer, path: str) -> None:
-    """The answer has one of the shapes of sections 2.9, 4.3 and 7, and nothing more."""
+    """The answer has one of the shapes of sections 2.9, 4.3 and 7, and nothing more but the `details` of a 401 (section 9, rule 3)."""
     assert answer.headers["Content-Type"] == "application/json"
     assert b"Traceback" not in answer.body
     if answer.status == 202:
@@ -65,8 +65,9 @@ def assert_declared(answer: Answer, path: str) -> None:
     body = msgspec.json.decode(answer.body, type=ErrorBody)
     assert (answer.status, body.error) in DECLARED
     assert answer.status < 500
-    assert set(answer.json) == ({"error", "details"} if answer.status == 400 else {"error"})
-    if answer.status == 400:
+    detailed = answer.status in {400, 401}
+    assert set(answer.json) == ({"error", "details"} if detailed else {"error"})
+    if detailed:
         assert 1 <= len(body.details or []) <= 20
 
 
