@@ -19,7 +19,7 @@ _JOINER: Final = "\u2060"
 _BRACKETS: Final = str.maketrans({"<": "\u2039", ">": "\u203a", "`": "'"})
 _ACTIVE: Final = re.compile(r"[@#](?=[^\W\d])|:(?=//)")
 """Begins of mentions and addresses."""
-_KINDS: Final = {
+KINDS: Final = {
     "created": "New issue",
     "regressed": "Regressed",
     "reopened": "No longer ignored",
@@ -28,6 +28,7 @@ _KINDS: Final = {
     "usersReached": "{} users",
     "escalated": "Escalating",
 }
+"""What happened, in words; `{}` stands for the cause's value."""
 _REASONS: Final = {
     "created": "it is the first event of an issue",
     "regressed": "it was resolved, and came back in release {}",
@@ -92,14 +93,14 @@ def harmless(text: str, most: int = _TEXT_CHARS) -> str:
 
 
 def _heading(cause: Cause, issue: Issue | None) -> str:
-    kind = _KINDS[cause.kind].format(harmless(cause.value, 60))
+    kind = KINDS[cause.kind].format(harmless(cause.value, 60))
     if issue is None:
         return f"{kind}: issue {cause.issue}"
     return f"{kind}: {harmless(issue.message or issue.error_type, _TITLE_CHARS - len(kind))}"
 
 
 def _block(cause: Cause, issue: Issue | None, base: str) -> str:
-    lines = [_KINDS[cause.kind].format(harmless(cause.value, 100))]
+    lines = [KINDS[cause.kind].format(harmless(cause.value, 100))]
     if issue is not None:
         lines.append(f"{harmless(issue.error_type, 100)}: {harmless(issue.message)}".rstrip(": "))
         if issue.culprit:

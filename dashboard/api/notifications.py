@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 
 from broker.errors import KafkaError
 from control.project_edits import set_notification_rules
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.dependencies import State
 from dashboard.http.http_errors import HttpError, unavailable
 from notify.fold import Notifications, Outgoing
 from notify.preview import preview
@@ -97,17 +98,29 @@ async def _put(call: Call[NoInput, NotificationRulesInput]) -> NotificationRules
 
 
 async def _preview(call: Call[NoInput, NotificationRulesInput]) -> Preview:
-    project, now_ms = call.project().id, call.state.dependencies.now_ms()
+    project, rules = call.project().id, _read(call.body.rules)
+    return preview_of(await read_log(call.state, DAYS), project, rules, call.state.dependencies.now_ms())
+
+
+async def _undelivered(call: Call[NoInput, NoInput]) -> Undelivered:
+    project = call.project().id
+    return undelivered_of(await read_log(call.state, STORED_DAYS), project)
+
+
+def preview_of(
+    records: Iterable[NotificationRecord], project: str, rules: list[NotificationRule], now_ms: int
+) -> Preview:
+    """What rules would have sent in the last `DAYS`; `records` may begin earlier."""
     start = now_ms - DAYS * DAY_MS
-    rules = _read(call.body.rules)
-    decisions = preview(await _records(call, start), project, rules, now_ms)
+    decisions = preview([record for record in records if record.at_ms >= start], project, rules, now_ms)
     newest = sorted(decisions, key=lambda one: one.at_ms, reverse=True)[:MAX_MESSAGES]
     return Preview(iso(start), len(decisions), list(map(_decided, newest)))
 
 
-async def _undelivered(call: Call[NoInput, NoInput]) -> Undelivered:
-    project, state = call.project().id, Notifications()
-    for record in await _records(call, call.state.dependencies.now_ms() - STORED_DAYS * DAY_MS):
+def undelivered_of(records: Iterable[NotificationRecord], project: str) -> Undelivered:
+    """What of a project could not be delivered, by the records of `STORED_DAYS`."""
+    state = Notifications()
+    for record in records:
         state.apply(record)
     messages = [*state.outgoing.values(), *state.given_up.values()]
     ours = [one for one in messages if one.project_id == project and one.attempts]
@@ -122,13 +135,14 @@ def _read(inputs: list[NotificationRuleInput]) -> list[NotificationRule]:
     return [one.rule for one in inputs]
 
 
-async def _records(call: Call[Any, Any], since_ms: int) -> list[NotificationRecord]:
-    history = call.state.dependencies.notifications
+async def read_log(state: State, days: int) -> list[NotificationRecord]:
+    """The records of the last days, in order. Raises HttpError where Kafka doesn't answer."""
+    history = state.dependencies.notifications
     if history is None:
         raise unavailable("notifications can't be read here")
     try:
         async with asyncio.timeout(_READ_SECONDS):
-            return await history(since_ms)
+            return await history(state.dependencies.now_ms() - days * DAY_MS)
     except (KafkaError, OSError, TimeoutError) as error:
         raise unavailable("the notifications can't be read: Kafka doesn't answer") from error
 

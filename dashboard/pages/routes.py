@@ -8,6 +8,7 @@ from dashboard.pages import (
     event_list,
     issue,
     issue_list,
+    notifications,
     outcomes,
     project,
     releases,
@@ -36,6 +37,8 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/{project}/views/{view}/remove", views.delete)
     app.router.add_get("/projects/{project}/rules", rules.show)
     app.router.add_post("/projects/{project}/rules", rules.change)
+    app.router.add_get("/projects/{project}/notifications", notifications.show)
+    app.router.add_post("/projects/{project}/notifications", notifications.change)
     app.router.add_get("/projects/{project}/releases", releases.show)
     app.router.add_get("/projects/{project}/outcomes", outcomes.show)
     app.router.add_get("/projects/{project}/settings", settings.show)

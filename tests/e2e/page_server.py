@@ -15,27 +15,47 @@ from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from schemas.issues import Subject
 from schemas.notifications import (
-    CAUSES,
     Cause,
+    CauseKind,
     CauseRecord,
     ChannelsRecord,
     DeliveryRecord,
     NotificationRecord,
     NotificationRule,
+    QuietHours,
     RulesRecord,
 )
 from schemas.settings import DashboardSettings
-from schemas.times import iso
+from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.migrations.migrate import migrate
 from storage.reader.reader import Reader
 from tests.integration.dashboard.store import AppliedCommands, Store
 from tests.servers import new_database
 from tests.unit.dashboard.lag import FixedLag
 from tests.unit.dashboard.projects import MemoryProjects
-from tests.unit.dashboard.sample import PROJECT
+from tests.unit.dashboard.sample import PROJECT, SHOWCASE, issue_of
 
 PASSWORD = "correct horse"
 FULL, EMPTY = str(PROJECT), "12"
+NOTIFICATION_RULES = (
+    NotificationRule(
+        "a" * 16,
+        "new in production",
+        ("created", "regressed", "escalated"),
+        ("shop-chat", "pager"),
+        "environment:production",
+        most_per_hour=20,
+    ),
+    NotificationRule(
+        "b" * 16,
+        "digest of \u202erelease",
+        ("seenInRelease",),
+        ("team-mail",),
+        to=("shop@example.com", "web@example.com"),
+        digest_minutes=1440,
+        quiet=QuietHours("19:00", "08:00", "Europe/Berlin", ("sat", "sun")),
+    ),
+)
 LAG = FixedLag()
 """What all pages see of the pipeline."""
 
@@ -44,32 +64,48 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def _since(ms: int) -> list[NotificationRecord]:
-    rule = NotificationRule("a" * 16, "new in production", CAUSES, ("chat", "mail"))
-    cause = Cause("1" * 16 + "-created", FULL, "1" * 16, "created", iso(ms), Subject(), "shop@1.0.0+1")
-    return [
-        ChannelsRecord(ms, ("chat", "mail", "pager")),
-        RulesRecord(ms, FULL, (rule,)),
-        CauseRecord(ms, cause, 0, 1),
-        DeliveryRecord(
-            ms,
-            f"{rule.id}/chat/{cause.id}",
-            attempts=2,
-            next_ms=now_ms() + 3600_000,
-            error="chat.example answered 503",
-        ),
-        DeliveryRecord(ms, f"{rule.id}/mail/{cause.id}", attempts=9, error="no such mailbox"),
-    ]
-
-
 def _parts(store: Store) -> Dependencies:
     month_ago = now_ms() - 30 * 86_400_000
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     store.fill(now_ms())
+    full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES)
+    log = _log()
+
+    async def since(ms: int) -> list[NotificationRecord]:
+        return [record for record in log if record.at_ms >= ms]
+
     reader = Reader.open([store.url])
     changes = IssueChanges(reader, AppliedCommands(store), now_ms)
-    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, _since, LAG)
+    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, since, lag=LAG)
+
+
+def _log() -> list[NotificationRecord]:
+    """Two causes a day for a week; of the last one a message was given up, another waits for its next attempt."""
+    now = now_ms()
+    records: list[NotificationRecord] = [
+        ChannelsRecord(now - 8 * DAY_MS, ("pager", "shop-chat", "team-mail")),
+        RulesRecord(now - 8 * DAY_MS, FULL, NOTIFICATION_RULES),
+    ]
+    for number in range(14):
+        at_ms = now - (14 - number) * DAY_MS // 2
+        kind: CauseKind = "seenInRelease" if number % 3 else "created"
+        seen = Subject(environment="production", first_seen_ms=at_ms, last_seen_ms=at_ms)
+        cause = Cause(f"c{number}", FULL, issue_of(SHOWCASE), kind, iso(at_ms), seen, "storefront@2.4.0+118")
+        records.append(CauseRecord(at_ms, cause, 0, number))
+    chat = NOTIFICATION_RULES[0]
+    refused = "the channel answered 404: no such channel"
+    records += [
+        DeliveryRecord(now - HOUR_MS, f"{chat.id}/shop-chat/c12", attempts=9, error=refused),
+        DeliveryRecord(
+            now - 3000,
+            f"{chat.id}/pager/c12",
+            attempts=3,
+            next_ms=now + 90 * 60_000,
+            error="no answer within 10 s",
+        ),
+    ]
+    return records
 
 
 @contextmanager

@@ -33,9 +33,17 @@ def searching(page: Page) -> None:
     page.get_by_role("listbox", name="Suggestions").wait_for()
 
 
+def previewing(page: Page) -> None:
+    """What the rules would have sent, with a rule open."""
+    page.get_by_role("button", name="What would this have sent?").click()
+    page.get_by_role("heading", name="What these rules would have sent").wait_for()
+    page.locator(".notification-rule > summary").nth(1).click()
+
+
 STATES: dict[str, tuple[str, Any]] = {
     "issue narrowed": (ISSUE, narrowed),
     "issue ignoring": (ISSUE, ignoring),
+    "notifications previewed": (PAGES["notifications"][0], previewing),
     "issues searching": (PAGES["issues"][0], searching),
 }
 """Pages after an action."""

@@ -26,6 +26,8 @@ PAGES = {
     "releases": (f"/projects/{FULL}/releases", 200),
     "outcomes": (f"/projects/{FULL}/outcomes", 200),
     "rules": (f"/projects/{FULL}/rules", 200),
+    "notifications": (f"/projects/{FULL}/notifications", 200),
+    "first notification rule": (f"/projects/{EMPTY}/notifications", 200),
     "settings": (f"/projects/{FULL}/settings", 200),
     "new project": ("/projects/new", 200),
     "nothing": ("/projects/99/issues", 404),
@@ -175,6 +177,30 @@ def test_tokens_are_made_and_revoked_by_hand(browser: Browser, address: str, ses
         expect(page.get_by_role("status")).to_contain_text("Saved")
         expect(page.locator("#rateLimitPerMinute")).to_have_value("120")
         assert watched.complaints == []
+
+
+def test_a_notification_rule_is_tried_refused_and_saved_by_hand(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session, javascript=False) as watched:
+        page = watched.page
+        page.goto(f"{address}/projects/{EMPTY}/settings")
+        page.get_by_role("link", name="what is sent, and where").click()
+        page.get_by_label("Only issues where").fill("timeout")
+        page.get_by_label("shop-chat").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("[id$=name-error]")).to_be_visible()
+        expect(page.locator("[id$=query-error]")).to_contain_text("no text to search")
+        expect(page.get_by_label("shop-chat").first).to_be_checked()
+        page.get_by_label("Name").first.fill("new in production")
+        page.get_by_label("Only issues where").first.fill("environment:production")
+        page.get_by_role("button", name="What would this have sent?").click()
+        expect(page.get_by_role("heading", name="What these rules would have sent")).to_be_visible()
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text("Saved")
+        expect(page.locator(".rule-sentence")).to_have_text(
+            "New issues and regressions where environment:production → shop-chat"
+        )
 
 
 def test_first_steps_give_way_to_the_first_issue(

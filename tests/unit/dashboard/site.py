@@ -9,6 +9,7 @@ import msgspec
 from aiohttp import encode_basic_auth, web
 from aiohttp.test_utils import TestClient, TestServer
 
+from broker.errors import KafkaTimeoutError
 from control.issue_changes import IssueChanges
 from control.project_edits import create
 from dashboard.app import build_app
@@ -64,13 +65,16 @@ async def running_site(
     number: int = 7_000_001,
     settings: DashboardSettings = SETTINGS,
     now_ms: int = NOW,
+    has_log: bool = True,
 ) -> AsyncIterator[Site]:
-    """A dashboard with one project; without a reader, one whose database is nowhere."""
+    """A dashboard with one project; without a reader, one whose database is nowhere. Without a log, Kafka doesn't answer for it."""
     project = msgspec.structs.replace(create("shop", now_ms=now_ms), id=str(number))
     projects, reader, lag = MemoryProjects(project), reader or Reader.open([NOWHERE]), FixedLag()
     log: list[NotificationRecord] = []
 
     async def since(ms: int) -> list[NotificationRecord]:
+        if not has_log:
+            raise KafkaTimeoutError
         return [record for record in log if record.at_ms >= ms]
 
     app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since, lag))
