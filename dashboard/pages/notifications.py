@@ -122,11 +122,17 @@ def _cards(typed: list[TypedRule], rules: list[NotificationRule], project: Proje
         else:
             rule = next(left)
             cards.append(
-                RuleCard(
-                    fields=one.fields, sentence=sentence_of(rule), is_changed=stored.get(rule.id) != rule
-                )
+                RuleCard(fields=one.fields, sentence=sentence_of(rule), is_changed=not _is_same(rule, stored))
             )
     return cards
+
+
+def _is_same(rule: NotificationRule, stored: dict[str, NotificationRule]) -> bool:
+    """Whether the rule is stored like that. Checkboxes have an order of their own, which means nothing."""
+    old = stored.get(rule.id)
+    if old is None or {*old.causes} != {*rule.causes} or {*old.channels} != {*rule.channels}:
+        return False
+    return replace(rule, causes=old.causes, channels=old.channels) == old
 
 
 def _faulty(typed: list[TypedRule], details: list[Detail]) -> list[RuleCard]:

@@ -185,7 +185,7 @@ def test_a_notification_rule_is_tried_refused_and_saved_by_hand(
     with watched_page(browser, session=session, javascript=False) as watched:
         page = watched.page
         page.goto(f"{address}/projects/{EMPTY}/settings")
-        page.get_by_role("link", name="what is sent, and where").click()
+        page.get_by_role("link", name="What is sent, and where").click()
         page.get_by_label("Only issues where").fill("timeout")
         page.get_by_label("shop-chat").check()
         page.get_by_role("button", name="Save").click()

@@ -225,6 +225,16 @@ async def test_what_typed_rules_would_have_sent_is_shown_and_not_saved() -> None
         assert stored(site) == ()
 
 
+async def test_only_what_differs_from_the_stored_rule_is_marked() -> None:
+    async with running_site() as site:
+        await site.sign_in()
+        await store(site, RULE)
+        same = TYPED | {"id": RULE.id, "causes": ["regressed", "created"]}
+        assert "not saved" not in (await post(site, "preview", same))[1]
+        assert "not saved" in (await post(site, "preview", same | {"mostPerHour": "1"}))[1]
+        assert "not saved" in (await post(site, "preview", same | {"channels": "mail"}))[1]
+
+
 async def test_channels_are_chosen_from_the_known_ones_and_a_lost_one_is_kept() -> None:
     async with running_site() as site:
         await site.sign_in()
