@@ -35,7 +35,7 @@ MAX_SHOWN: Final = 50
 _PATTERNS: Final = {
     "quiet.start": "a time such as 22:00",
     "quiet.end": "a time such as 07:00",
-    "channels": "names have letters, digits and . _ - alone",
+    "channels": "names of letters, digits and . _ - alone",
 }
 """What the fields that are checked by a pattern expect, in words."""
 _EMPTY: Final[dict[str, Any]] = {
@@ -84,19 +84,18 @@ async def change(request: web.Request) -> web.Response:
     if form.get("do") not in {"preview", "save"}:
         raise invalid("do", "the form is incomplete: reload the page")
     inputs, details = checked([one.fields for one in typed if not one.is_removed])
-    if details:
-        log = await _log(state, project)
-        return _page(request, project, _faulty(typed, details), log, details=details, status=400)
     rules = [one.rule for one in inputs]
     failure = None
-    if form["do"] == "save":
+    if form["do"] == "save" and not details:
         try:
             await edit_project(state, project, lambda old: set_notification_rules(old, rules))
             return redirect(f"/projects/{project.id}/notifications?saved=1")
         except ProjectsUnavailable as error:
             failure = http_error_of(error)
     log = await _log(state, project)
-    cards = _cards(typed, rules, project)
+    cards = _cards(typed, rules, details, project)
+    if details:
+        return _page(request, project, cards, log, details=details, status=400)
     if failure or log.failure:
         return _page(request, project, cards, log, failure=failure, tried=form["do"] == "preview", status=503)
     tried = preview_of(log.records, project.id, rules, state.dependencies.now_ms())
@@ -112,19 +111,33 @@ async def _log(state: State, project: Project) -> NotificationsLog:
     return NotificationsLog(records, undelivered_of(records, project.id))
 
 
-def _cards(typed: list[TypedRule], rules: list[NotificationRule], project: Project) -> list[RuleCard]:
-    """Rules without faults; `rules` are those that are not removed."""
-    stored, left = {rule.id: rule for rule in project.notification_rules}, iter(rules)
+def _cards(
+    typed: list[TypedRule], rules: list[NotificationRule], details: list[Detail], project: Project
+) -> list[RuleCard]:
+    """The typed rules as cards. `rules` and the faults count those that are not removed."""
+    stored, left = {rule.id: rule for rule in project.notification_rules}, iter(enumerate(rules))
     cards = []
     for one in typed:
         if one.is_removed:
             cards.append(RuleCard(fields=one.fields, is_changed=True, is_removed=True))
+            continue
+        number, rule = next(left)
+        if errors := _errors(f"rules[{number}].", details):
+            cards.append(RuleCard(fields=one.fields, errors=errors, is_changed=True))
         else:
-            rule = next(left)
-            cards.append(
-                RuleCard(fields=one.fields, sentence=sentence_of(rule), is_changed=not _is_same(rule, stored))
-            )
+            is_changed = not _is_same(rule, stored)
+            cards.append(RuleCard(fields=one.fields, sentence=sentence_of(rule), is_changed=is_changed))
     return cards
+
+
+def _errors(start: str, details: list[Detail]) -> dict[str, list[str]]:
+    """The faults of the rule whose paths begin so, by field."""
+    errors: dict[str, list[str]] = {}
+    for detail in details:
+        if detail.field.startswith(start):
+            field = detail.field.removeprefix(start).partition("[")[0]
+            errors.setdefault(field, []).append(_in_words(field, detail.message))
+    return errors
 
 
 def _is_same(rule: NotificationRule, stored: dict[str, NotificationRule]) -> bool:
@@ -133,22 +146,6 @@ def _is_same(rule: NotificationRule, stored: dict[str, NotificationRule]) -> boo
     if old is None or {*old.causes} != {*rule.causes} or {*old.channels} != {*rule.channels}:
         return False
     return replace(rule, causes=old.causes, channels=old.channels) == old
-
-
-def _faulty(typed: list[TypedRule], details: list[Detail]) -> list[RuleCard]:
-    """Typed rules with their faults, which count those that are not removed."""
-    cards, number = [], 0
-    for one in typed:
-        errors: dict[str, list[str]] = {}
-        if not one.is_removed:
-            start = f"rules[{number}]."
-            number += 1
-            for detail in details:
-                if detail.field.startswith(start):
-                    field = detail.field.removeprefix(start).partition("[")[0]
-                    errors.setdefault(field, []).append(_in_words(field, detail.message))
-        cards.append(RuleCard(fields=one.fields, errors=errors, is_changed=True, is_removed=one.is_removed))
-    return cards
 
 
 def _in_words(field: str, message: str) -> str:

@@ -203,6 +203,27 @@ def test_a_notification_rule_is_tried_refused_and_saved_by_hand(
         )
 
 
+def test_faults_and_previews_of_notification_rules_are_accessible_on_a_phone(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session, width=390) as watched:
+        page = watched.page
+        page.goto(f"{address}/projects/{FULL}/notifications")
+        page.locator(".notification-rule > summary").first.click()
+        query = page.get_by_label("Only issues where").first
+        query.fill("timeout")
+        watched.expected_statuses = {400}
+        page.get_by_role("button", name="Save").click()
+        expect(page.locator("#r0-query-error")).to_be_visible()
+        assert (watched.violations(), watched.overflow()) == ([], 0)
+        query.fill("environment:production")
+        watched.expected_statuses = {200}
+        page.get_by_role("button", name="What would this have sent?").click()
+        expect(page.locator("#test")).to_contain_text(re.compile("[1-9][0-9]* messages"))
+        assert (watched.violations(), watched.overflow()) == ([], 0)
+        assert watched.complaints == []
+
+
 def test_first_steps_give_way_to_the_first_issue(
     browser: Browser, address: str, session: StorageState
 ) -> None:

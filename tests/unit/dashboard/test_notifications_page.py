@@ -191,7 +191,7 @@ async def test_every_fault_stands_beside_its_field_and_nothing_typed_is_lost() -
         assert errors == {
             "r2-name": "choose or enter something",
             "r2-causes": "choose or enter something",
-            "r2-channels": "expected names have letters, digits and . _ - alone",
+            "r2-channels": "expected names of letters, digits and . _ - alone",
             "r2-query": "causes carry no text to search: use keys such as type, release, is",
             "r2-digestMinutes": "expected an integer",
             "r2-quiet-start": "expected a time such as 22:00",
@@ -233,6 +233,10 @@ async def test_only_what_differs_from_the_stored_rule_is_marked() -> None:
         assert "not saved" not in (await post(site, "preview", same))[1]
         assert "not saved" in (await post(site, "preview", same | {"mostPerHour": "1"}))[1]
         assert "not saved" in (await post(site, "preview", same | {"channels": "mail"}))[1]
+        status, page = await post(site, "save", same, TYPED | {"query": "timeout"})
+        assert status == 400
+        assert page.count("not saved") == 1
+        assert page.count('class="rule-sentence"') == 1
 
 
 async def test_channels_are_chosen_from_the_known_ones_and_a_lost_one_is_kept() -> None:
