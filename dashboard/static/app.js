@@ -210,9 +210,9 @@ if (box) {
     return found && { key: found[1], prefix: found[2], start: before.length - found[2].length, end: box.selectionStart };
   };
   const suggest = async () => {
+    const number = ++asked;
     term = current();
     if (!term || (!term.key && !term.prefix)) return close();
-    const number = ++asked;
     await new Promise((resume) => setTimeout(resume, 120));
     if (number !== asked) return;
     const path = !term.key ? "keys" : `${box.dataset.fields.split(" ").includes(term.key) ? "fields" : "tags"}/${encodeURIComponent(term.key)}/values`;

@@ -17,7 +17,7 @@ from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.times import iso
-from tests.e2e.test_whole_way import SDK, encoded, project_of, running, session_of  # noqa: F401
+from tests.e2e.test_whole_way import SDK, encoded, inboxes, project_of, running, session_of  # noqa: F401
 from tests.eventually import eventually
 
 ERASED, OTHER = "to-be-erased", "somebody-else"

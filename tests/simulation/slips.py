@@ -221,7 +221,7 @@ SLIPS: Final = {
     "aggregator: a stale fold": Slip(
         f"{_AGGREGATOR}._find", "fold = state.folds[issue] = Fold.restore(value)", "fold = Fold.restore(value)"
     ),
-    "aggregator: users of an increment are forgotten": Slip(f"{_FOLD}.add", "if increment.users:", "if len(increment.users) > 1:"),
+    "aggregator: users of an increment are forgotten": Slip(f"{_FOLD}.add", "bool(increment.users)", "len(increment.users) > 1"),
     "aggregator: first seen is not moved back": Slip(f"{_FOLD}.add", "if first < record.first_seen_ms or", "if first > record.first_seen_ms or"),
     "aggregator: an older event describes the issue": Slip(f"{_FOLD}.add", "or last > record.last_seen_ms", "or last < record.last_seen_ms"),
     "aggregator: environments count events once": Slip(
@@ -246,7 +246,7 @@ SLIPS: Final = {
     "life: a limit is one late": Slip(f"{_LIFE}._ignored", 'since.events >= until["events"]', 'since.events > until["events"]'),
     "life: a regressed issue keeps its status": Slip(f"{_LIFE}._resolved", "opened(record, regressed=True), (activity,)", "record, (activity,)"),
     "life: resolving tells nothing": Slip(f"{_LIFE}.update", "if kind is not None:", "if kind is None:"),
-    "findings: none is published": Slip("processors.aggregator.changes.BatchChanges.increment", "(*found, *change.activities)", "change.activities"),
+    "findings: none is published": Slip("processors.aggregator.changes.BatchChanges.increment", "(*created, *found, *change.activities)", "(*created, *change.activities)"),
     "findings: every release is a new one": Slip("processors.aggregator.fold.Fold._add_rows", "if row.release not in releases:", "if row.release:"),
     # Logs with one owner.
     "changelog: an old owner's record is taken": Slip(f"{_LOG}.PartitionLog.read", "epoch < self.newest", "epoch < self.newest - 1_000_000"),

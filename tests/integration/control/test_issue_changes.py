@@ -24,7 +24,7 @@ from schemas.changes import IgnoreUntil, Update
 from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.errors import BadChange, ChangesUnavailable, KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
-from schemas.issues import Activity, IssueRecord
+from schemas.issues import FINDINGS, Activity, IssueRecord
 from schemas.payload import compress
 from storage.errors import NotFound
 from storage.migrations.migrate import migrate
@@ -212,9 +212,8 @@ async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_bet
     )
     await eventually(lambda: _is(living, issue_of(2), living.sent[2]))
     await eventually(lambda: _is(living, issue_of(1), 1 + living.sent[3]))
-    assert sorted(one.kind for one in await _activities(living)) == sorted(
-        ["created"] * 3 + ["merged"] * 4 + ["unmerged"] * 2
-    )
+    kinds = [one.kind for one in await _activities(living) if one.kind not in FINDINGS]
+    assert sorted(kinds) == sorted(["created"] * 3 + ["merged"] * 4 + ["unmerged"] * 2)
 
 
 async def _activities(living: Living) -> list[Activity]:

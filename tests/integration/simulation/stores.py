@@ -121,7 +121,7 @@ class RealStore:
 
 def _plain(column: str) -> str:
     """A column in SQL; a time as seconds."""
-    times = {"first_seen", "last_seen", "at", "minute", "created"}
+    times = {"first_seen", "last_seen", "at", "minute", "created", "escalated"}
     return f"toInt64(toUnixTimestamp({column}))" if column in times else column
 
 

@@ -18,8 +18,9 @@ from tests.integration.storage.writer.test_writer_records import ISSUE
 
 def rows_of(issue: IssueRecord, version: int, removed_at: int) -> pa.Table:
     """What is stored of an issue that was removed at a version: its row and the mark."""
-    mark = (*issue_row(replace(issue, version=removed_at))[:-1], 1)
-    return table(ISSUES, [issue_row(replace(issue, version=version)), mark])
+    mark = list(issue_row(replace(issue, version=removed_at)))
+    mark[ISSUES.get_field_index("deleted")] = 1
+    return table(ISSUES, [issue_row(replace(issue, version=version)), tuple(mark)])
 
 
 async def test_a_rebuilt_issue_is_shown_though_its_mark_has_a_higher_version(stage: Stage) -> None:
