@@ -3,7 +3,7 @@
 Live and in a preview the same records lead to the same decisions: this is the only place that decides.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -25,6 +25,9 @@ from schemas.times import DAY_MS
 
 REMEMBERED_MS: Final = 40 * DAY_MS
 """How long the id of a cause is remembered: longer than `issue-activity` is stored, so that a repeat is recognised."""
+
+REPEATED_MS: Final = DAY_MS
+"""How often rules and channels are written again: the log is stored for a month, and without rules its causes decide nothing."""
 
 
 class Outgoing(Struct, frozen=True):
@@ -52,7 +55,9 @@ class Notifications:
         self.now_ms = 0
         self.next_offsets: dict[int, int] = {}
         self.rules: dict[str, tuple[NotificationRule, ...]] = {}
+        self._rules_ms: dict[str, int] = {}
         self.channels: tuple[str, ...] = ()
+        self._channels_ms = 0
         self.outgoing: dict[str, Outgoing] = {}
         self.given_up: dict[str, Outgoing] = {}
         self._states: dict[tuple[str, str], RuleQueue] = {}
@@ -79,7 +84,7 @@ class Notifications:
             case RulesRecord(_, project, rules):
                 self._change(project, rules)
             case ChannelsRecord(_, names):
-                self.channels = names
+                self.channels, self._channels_ms = names, self.now_ms
             case DeliveryRecord():
                 self._deliver(record)
             case TimeRecord():
@@ -113,6 +118,21 @@ class Notifications:
             state = self._states.setdefault((project, rule.id), RuleQueue(rule))
             state.change(rule)
         self.rules[project] = rules
+        self._rules_ms[project] = self.now_ms
+
+    def missing(
+        self, rules: Mapping[str, tuple[NotificationRule, ...]], channels: tuple[str, ...], now_ms: int
+    ) -> list[RulesRecord | ChannelsRecord]:
+        """The records that the log needs to have these rules by project, and these channels: of what differs, or is a day old."""
+        old_ms = now_ms - REPEATED_MS
+        found: list[RulesRecord | ChannelsRecord] = []
+        if channels != self.channels or (channels and self._channels_ms <= old_ms):
+            found.append(ChannelsRecord(now_ms, channels))
+        for project in sorted(rules.keys() | self.rules.keys()):
+            wanted = rules.get(project, ())
+            if wanted != self.rules.get(project, ()) or (wanted and self._rules_ms[project] <= old_ms):
+                found.append(RulesRecord(now_ms, project, wanted))
+        return found
 
     def _deliver(self, record: DeliveryRecord) -> None:
         message = self.outgoing.get(record.message)

@@ -19,11 +19,9 @@ from schemas.issues import decode_activity
 from schemas.notifications import (
     Cause,
     CauseRecord,
-    ChannelsRecord,
     DeliveryRecord,
     NotificationRecord,
     PositionRecord,
-    RulesRecord,
     TimeRecord,
     cause_of,
     decode_notification,
@@ -38,6 +36,8 @@ log = logging.getLogger(__name__)
 _READ_MS: Final = 200
 _POSITION_SECONDS: Final = 30.0
 """How often the position is recorded while no activity is a cause."""
+_RULES_SECONDS: Final = 60.0
+"""How often it is looked whether rules and channels have to be written again."""
 _LOOK_SECONDS: Final = 0.2
 """How often the clock, the rules and the outgoing messages are looked at."""
 
@@ -154,27 +154,17 @@ class LogLeader:
                 passed, recorded_at = {}, time.monotonic()
 
     async def _look(self) -> None:
-        version = -1
-        if self._state.channels != self._channels:
-            await self._append([ChannelsRecord(self._now_ms(), self._channels)])
+        version, checked_at = -1, 0.0
         while True:
-            if self._registry.version != version:
-                version = self._registry.version
-                await self._append(self._changed_rules())
+            if self._registry.version != version or time.monotonic() - checked_at > _RULES_SECONDS:
+                version, checked_at = self._registry.version, time.monotonic()
+                rules = {project.id: project.notification_rules for project in self._registry}
+                await self._append(self._state.missing(rules, self._channels, self._now_ms()))
             due = self._state.due_ms
             if due is not None and due <= self._now_ms():
                 await self._append([TimeRecord(self._now_ms())])
             self._sender.send_due(self._state.outgoing)
             await asyncio.sleep(_LOOK_SECONDS)
-
-    def _changed_rules(self) -> list[NotificationRecord]:
-        wanted = {project.id: project.notification_rules for project in self._registry}
-        now_ms = self._now_ms()
-        return [
-            RulesRecord(now_ms, project, wanted.get(project, ()))
-            for project in sorted(wanted.keys() | self._state.rules.keys())
-            if wanted.get(project, ()) != self._state.rules.get(project, ())
-        ]
 
     async def _append(self, records: Sequence[NotificationRecord]) -> None:
         """Append records in order; returns once they are applied. Raises KafkaError."""

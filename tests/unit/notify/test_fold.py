@@ -11,6 +11,7 @@ from notify.rule_queue import RuleDecision
 from schemas.notifications import (
     CAUSES,
     CauseRecord,
+    ChannelsRecord,
     DeliveryRecord,
     NotificationRecord,
     NotificationRule,
@@ -144,6 +145,44 @@ def test_a_changed_rule_keeps_what_waits_and_a_removed_or_disabled_one_forgets_i
         state, _ = folded(rule, recorded(1, START))
         later: list[NotificationRecord] = [RulesRecord(START + 1, "1", changed), TimeRecord(START + DAY_MS)]
         assert sent([one for record in later for one in state.apply(record)]) == expected
+
+
+def test_a_log_whose_beginning_has_expired_decides_as_before() -> None:
+    rule = replace(RULE, digest_minutes=600)
+    whole, log = Notifications(), list[NotificationRecord]()
+
+    def append(record: NotificationRecord) -> None:
+        log.append(record)
+        whole.apply(record)
+
+    for day in range(45):
+        now = START + day * DAY_MS
+        for missing in whole.missing({"1": (rule,), "2": ()}, ("hook",), now):
+            append(missing)
+        append(recorded(day, now + HOUR_MS))
+    stored = [record for record in log if record.at_ms >= START + 15 * DAY_MS]
+    late = Notifications()
+    for record in stored:
+        late.apply(record)
+    assert late.channels == whole.channels == ("hook",)
+    assert late.due_ms == whole.due_ms is not None
+    assert late.outgoing.keys() == {name for name in whole.outgoing if int(name.rpartition("-")[2]) >= 15}
+    assert len(late.outgoing) == 29
+
+
+def test_rules_and_channels_are_written_where_they_differ_and_once_a_day() -> None:
+    state, _ = folded(RULE, ChannelsRecord(START, ("hook",)))
+    rules, channels, later = {"1": (RULE,), "2": ()}, ("hook",), START + DAY_MS
+    assert state.missing(rules, channels, later - 1) == []
+    assert state.missing(rules, channels, later) == [
+        ChannelsRecord(later, channels),
+        RulesRecord(later, "1", (RULE,)),
+    ]
+    assert state.missing({}, channels, START) == [RulesRecord(START, "1", ())]
+    assert state.missing(rules | {"3": (RULE,)}, (), START) == [
+        ChannelsRecord(START, ()),
+        RulesRecord(START, "3", (RULE,)),
+    ]
 
 
 def test_positions_only_grow() -> None:
