@@ -94,9 +94,8 @@ class PipelineLag:
                         await asyncio.sleep(self._look_seconds)
             except (KafkaError, OSError) as error:
                 log.debug("the pipeline's lag is unknown: %r", error)
-            except (
-                Exception
-            ):  # the boundary of a background task: without it the lag would never be known again
+            except Exception:
+                # The boundary of a background task: without it the lag would never be known again.
                 log.exception("looking at the pipeline's lag failed")
             self.lag = Lag()
             await asyncio.sleep(self._look_seconds)

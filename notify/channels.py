@@ -8,7 +8,7 @@ import logging
 import os
 import time
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -36,12 +36,11 @@ class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True):
     alertmanager: str = ""
 
 
-class Channel:
+class Channel(Protocol):
     """Sends messages."""
 
     async def send(self, message: ReadableMessage) -> None:
         """Send once. Raises NotDelivered."""
-        raise NotImplementedError
 
 
 class AppriseChannel(Channel):

@@ -47,7 +47,6 @@ class ReadableMessage(Struct, frozen=True):
     to: tuple[str, ...]
     title: str
     body: str
-    link: str
     data: dict[str, Any]
 
 
@@ -59,11 +58,6 @@ def written(
     causes = decision.causes
     base = dashboard_url.rstrip("/")
     first = causes[0]
-    link = (
-        (f"{base}/issues/{first.issue}" if len(causes) == 1 else f"{base}/projects/{first.project_id}/issues")
-        if base
-        else ""
-    )
     heading = _heading(first, issues.get(first.issue)) if len(causes) == 1 else f"{len(causes)} notifications"
     blocks = [_block(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]]
     if len(causes) > MAX_LISTED:
@@ -73,7 +67,6 @@ def written(
         to=decision.rule.to,
         title=f"[{harmless(project, 60)}] {heading}",
         body="\n\n".join((*blocks, f"Sent by the rule “{harmless(decision.rule.name, 100)}”.")),
-        link=link,
         data={
             "id": decision.id,
             "project": {"id": first.project_id, "name": project},

@@ -138,7 +138,7 @@ class Notifier:
                 await pause(leadership.gained, _LOOK_SECONDS)
             self._health.set("log", ok=False, detail="reading the log")
             async with writing(self._settings, linger_ms=0) as producer:
-                session = LogLeader(
+                leader = LogLeader(
                     self._settings,
                     self._registry,
                     consumer,
@@ -150,7 +150,7 @@ class Notifier:
                     self._now_ms,
                     self._begin_ms,
                 )
-                await until(leadership.lost, session.run())
+                await until(leadership.lost, leader.run())
 
 
 def rights_needed(settings: NotifySettings) -> RequiredRights:

@@ -32,7 +32,6 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
         "Sent by the rule “shop \u2039prod\u203a”.",
     ]
     assert (message.id, message.to) == ("cause-1", ("a@example.com",))
-    assert message.link == f"https://svc.example.com/issues/{ISSUE.id}"
     assert message.data["causes"][0]["issue"]["message"] == ISSUE.message
 
 
@@ -54,7 +53,7 @@ def test_a_digest_lists_some_and_counts_all() -> None:
     assert message.body.count("Why: ") == MAX_LISTED
     assert "and 5 more" in message.body
     assert (message.data["count"], len(message.data["causes"])) == (MAX_LISTED + 5, MAX_LISTED)
-    assert message.link == "https://svc.example.com/projects/1/issues"
+    assert message.body.count("https://svc.example.com/issues/") == MAX_LISTED
 
 
 @pytest.mark.parametrize(
