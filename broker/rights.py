@@ -93,11 +93,13 @@ def needs(
             describes_groups=(processors_app, writer_group),
         ),
         "notify": RequiredRights(
-            reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
+            reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.NOTIFICATIONS),
             writes=(Topic.NOTIFICATIONS,),
             groups=(notify_group,),
             sources=(Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
             sinks=(Topic.NOTIFICATIONS,),
+            describes=(Topic.EVENTS,),
+            describes_groups=(processors_app,),
         ),
         "operator": RequiredRights(
             reads=tuple(Topic),

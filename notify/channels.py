@@ -121,13 +121,13 @@ class AlertmanagerChannel(PostChannel):
                 "labels": {
                     "alertname": f"Svc{cause['kind'][0].upper()}{cause['kind'][1:]}",
                     "project": message.data["project"]["name"],
-                    "issue": cause["issue"]["id"],
+                    **({"issue": cause["issue"]["id"]} if "issue" in cause else {}),
                     "cause": cause["id"],
                     "rule": message.data["rule"]["name"],
                 },
                 "annotations": {"summary": message.title, "description": message.body},
                 "startsAt": cause["at"],
-                **({"generatorURL": cause["issue"]["url"]} if cause["issue"]["url"] else {}),
+                **({"generatorURL": cause["url"]} if cause["url"] else {}),
             }
             for cause in message.data["causes"]
         ]

@@ -1,4 +1,4 @@
-"""The work of the process that leads: causes, rules and time into the log, and what follows from the log out."""
+"""The work of the process that leads: causes, counts, rules and time into the log, and what follows from the log out."""
 
 import asyncio
 import logging
@@ -13,6 +13,7 @@ from broker.types import Consumer, Producer, Record, TopicPartition
 from notify.channels import Channel
 from notify.fold import Notifications
 from notify.metrics import NotifyMetrics
+from notify.project_watch import ProjectWatch
 from notify.sender import MessageSender, Write
 from schemas.health import Health
 from schemas.issues import decode_activity
@@ -90,6 +91,10 @@ class LogLeader:
                 tasks.create_task(self._follow())
                 tasks.create_task(self._read(activities))
                 tasks.create_task(self._look())
+                projects = ProjectWatch(
+                    self._settings, self._registry, self._state, self._append, self._now_ms
+                )
+                tasks.create_task(projects.run())
         finally:
             self._metrics.outgoing.set(0)
             await self._sender.stop()

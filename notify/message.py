@@ -27,6 +27,8 @@ KINDS: Final = {
     "seenInEnvironment": "First event in environment {}",
     "usersReached": "{} users",
     "escalated": "Escalating",
+    "projectEscalated": "The project has far more events: {} within an hour",
+    "projectSilent": "No events since {}",
 }
 """What happened, in words; `{}` stands for the cause's value."""
 _REASONS: Final = {
@@ -37,6 +39,8 @@ _REASONS: Final = {
     "seenInEnvironment": "it had no event in this environment before",
     "usersReached": "{} users have met it",
     "escalated": "{} events within an hour are far more than before",
+    "projectEscalated": "they are far more than before",
+    "projectSilent": "at this time of the week the project had events",
 }
 
 
@@ -88,7 +92,7 @@ def harmless(text: str, most: int = _TEXT_CHARS) -> str:
 def _heading(cause: Cause, issue: Issue | None) -> str:
     kind = KINDS[cause.kind].format(harmless(cause.value, 60))
     if issue is None:
-        return f"{kind}: issue {cause.issue}"
+        return f"{kind}: issue {cause.issue}" if cause.issue else kind
     return f"{kind}: {harmless(issue.message or issue.error_type, _TITLE_CHARS - len(kind))}"
 
 
@@ -107,8 +111,12 @@ def _block(cause: Cause, issue: Issue | None, base: str) -> str:
             lines.append(f"last 24 hours {sparkline(issue.trend)}")
     lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
     if base:
-        lines.append(f"{base}/issues/{cause.issue}")
+        lines.append(_link(cause, base))
     return "\n".join(lines)
+
+
+def _link(cause: Cause, base: str) -> str:
+    return f"{base}/issues/{cause.issue}" if cause.issue else f"{base}/projects/{cause.project_id}/outcomes"
 
 
 def _counted(number: int, noun: str) -> str:
@@ -127,8 +135,10 @@ def _data(cause: Cause, issue: Issue | None, base: str) -> dict[str, Any]:
         "kind": cause.kind,
         "at": cause.at,
         "value": cause.value,
-        "issue": {"id": cause.issue, "url": f"{base}/issues/{cause.issue}" if base else ""},
+        "url": _link(cause, base) if base else "",
     }
+    if cause.issue:
+        data["issue"] = {"id": cause.issue, "url": data["url"]}
     if issue is not None:
         data["issue"] |= {
             "errorType": issue.error_type,

@@ -3,20 +3,23 @@
 The topic has one partition. Its order decides: whatever is decided and sent follows from its records, read from the first to the last.
 """
 
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 import msgspec
 from msgspec import Struct
 
 from schemas.issues import Activity, Subject
 
-CauseKind = Literal[
+IssueCauseKind = Literal[
     "created", "regressed", "reopened", "seenInRelease", "seenInEnvironment", "usersReached", "escalated"
 ]
-CAUSES: Final[tuple[CauseKind, ...]] = (
-    "created", "regressed", "reopened", "seenInRelease", "seenInEnvironment", "usersReached", "escalated"
-)  # fmt: skip
 """Kinds of activity that a rule can choose, if an event caused them."""
+ProjectCauseKind = Literal["projectEscalated", "projectSilent"]
+"""What the counts of a project show as a whole."""
+CauseKind = Literal[IssueCauseKind, ProjectCauseKind]
+ISSUE_CAUSES: Final[tuple[IssueCauseKind, ...]] = get_args(IssueCauseKind)
+PROJECT_CAUSES: Final[tuple[ProjectCauseKind, ...]] = get_args(ProjectCauseKind)
+CAUSES: Final[tuple[CauseKind, ...]] = (*ISSUE_CAUSES, *PROJECT_CAUSES)
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -36,7 +39,8 @@ class QuietHours(Struct, frozen=True, rename="camel", omit_defaults=True):
 class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Which causes of a project are sent, where, and when.
 
-    A cause is sent if its kind is among `causes`, `query` holds for the issue as it was then, and the issue was open. `users` is the
+    A cause is sent if its kind is among `causes`, `query` holds for the issue as it was then, and the issue was open; causes of the
+    project have no issue, so rules that choose them have no query. `users` is the
     least number for `usersReached`. With `digest_minutes` causes wait for each other, with `most_per_hour` for their turn; what has
     waited is sent in one message. `to` are recipients, for channels that want some. `without_content`: the message says no more of
     the issue than its id and link.
@@ -57,7 +61,7 @@ class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Something that happened to an issue: an activity that an event caused, with its id."""
+    """Something that happened to an issue: an activity that an event caused, with its id. Or to a project: then `issue` is empty."""
 
     id: str
     project_id: str
@@ -66,12 +70,12 @@ class Cause(Struct, frozen=True, rename="camel"):
     at: str
     subject: Subject
     value: str = ""
-    """The release, the environment or the number that the cause is about."""
+    """The release, the environment, the number or the time that the cause is about."""
 
 
 def cause_of(activity: Activity) -> Cause | None:
     """The cause that an activity is; None for what people change, and what no rule can choose."""
-    if activity.subject is None or activity.kind not in CAUSES:
+    if activity.subject is None or activity.kind not in ISSUE_CAUSES:
         return None
     named = [
         str(activity.data[name])
@@ -90,12 +94,12 @@ def cause_of(activity: Activity) -> Cause | None:
 
 
 class CauseRecord(Struct, frozen=True, rename="camel", tag="cause"):
-    """A cause, read from this position of `issue-activity`."""
+    """A cause, read from this position of `issue-activity`; that of a project has none."""
 
     at_ms: int
     cause: Cause
-    partition: int
-    offset: int
+    partition: int = -1
+    offset: int = -1
 
 
 class PositionRecord(Struct, frozen=True, rename="camel", tag="position"):
@@ -103,6 +107,19 @@ class PositionRecord(Struct, frozen=True, rename="camel", tag="position"):
 
     at_ms: int
     next_offsets: dict[int, int]
+
+
+class HoursRecord(Struct, frozen=True, rename="camel", tag="hours"):
+    """Accepted events that `outcomes` has between two positions, each by partition the next offset: by project and Unix hour of receipt.
+
+    All hours before `complete` are counted.
+    """
+
+    at_ms: int
+    first_offsets: dict[int, int]
+    next_offsets: dict[int, int]
+    counts: dict[str, dict[int, int]]
+    complete: int
 
 
 class RulesRecord(Struct, frozen=True, rename="camel", tag="rules"):
@@ -137,7 +154,9 @@ class DeliveryRecord(Struct, frozen=True, rename="camel", tag="delivery", omit_d
     error: str = ""
 
 
-NotificationRecord = CauseRecord | PositionRecord | RulesRecord | ChannelsRecord | TimeRecord | DeliveryRecord
+NotificationRecord = (
+    CauseRecord | PositionRecord | HoursRecord | RulesRecord | ChannelsRecord | TimeRecord | DeliveryRecord
+)
 """A value of `notifications`; `at_ms` is the clock of the process that wrote it (Unix ms)."""
 encode_notification: Final = msgspec.json.Encoder().encode
 decode_notification: Final = msgspec.json.Decoder(NotificationRecord).decode

@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"schemas", "broker", "query"},
     "control": {"schemas", "broker", "query", "storage"},
     "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage"},
-    "notify": {"schemas", "broker", "query", "storage"},
+    "notify": {"schemas", "broker", "query", "processors", "storage"},
     "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control", "notify"},
     "local": {"schemas", "broker", "storage"},
     "cli": {
@@ -76,7 +76,16 @@ PURE = (
     ),
     *(
         f"notify.{name}"
-        for name in ("fold", "matching", "message", "preview", "quiet_hours", "rule_input", "rule_queue")
+        for name in (
+            "fold",
+            "matching",
+            "message",
+            "preview",
+            "project_hours",
+            "quiet_hours",
+            "rule_input",
+            "rule_queue",
+        )
     ),
     *("control.project_edits", "dashboard.view"),
 )

@@ -40,7 +40,7 @@ class NotificationRulesInput(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CauseView(Struct, frozen=True, rename="camel"):
-    """What happened to an issue: `value` is the release, the environment or the number that it is about."""
+    """What happened to an issue, or to the project, then with an empty `issueId`: `value` is the release, the environment, the number or the time that it is about."""
 
     id: str
     kind: str

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from schemas.issues import Subject
-from schemas.notifications import CAUSES, DAYS, Cause, CauseKind, NotificationRule, QuietHours
+from schemas.notifications import CAUSES, DAYS, PROJECT_CAUSES, Cause, CauseKind, NotificationRule, QuietHours
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, iso
 
 START = 1_790_000_000_000
@@ -27,7 +27,7 @@ def cause(
     return Cause(
         f"cause-{number}",
         project,
-        f"{number % 7:016x}",
+        "" if kind in PROJECT_CAUSES else f"{number % 7:016x}",
         kind,
         iso(at_ms),
         Subject(**({"first_seen_ms": at_ms, "last_seen_ms": at_ms} | subject)),
@@ -64,7 +64,7 @@ def any_rule(luck: random.Random, number: int) -> NotificationRule:
     return NotificationRule(
         f"{number:016x}",
         f"rule {number}",
-        tuple(luck.sample(CAUSES, luck.randrange(1, 8))),
+        tuple(luck.sample(CAUSES, luck.randrange(1, 1 + len(CAUSES)))),
         tuple(luck.sample(("mail", "chat", "hook"), luck.randrange(1, 3))),
         luck.choice(QUERIES),
         users=luck.choice((0, 50, 1000)),

@@ -1,7 +1,7 @@
 """The rule of an escalation on series of hourly counts: what must be found, and what must not."""
 
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -9,10 +9,10 @@ import pytest
 from processors.aggregator.escalation import LEAST, escalates, worth_judging
 from schemas.issues import ESCALATING_MS
 from schemas.times import HOUR_MS
+from tests.unit.hourly_series import ORDINARY
 
 WEEKS = 6
 HOURS = WEEKS * 7 * 24
-Series = Callable[[random.Random, int], int]
 
 
 def escalations(counts: Iterable[int]) -> list[int]:
@@ -28,26 +28,6 @@ def escalations(counts: Iterable[int]) -> list[int]:
     return found
 
 
-def around(luck: random.Random, mean: float) -> int:
-    """A count that varies more than independent events would."""
-    return round(luck.gammavariate(4, mean / 4)) if mean else 0
-
-
-def office(hour: int) -> float:
-    day, time = hour // 24 % 7, hour % 24
-    return 100.0 if day < 5 and 8 <= time < 18 else 5.0
-
-
-ORDINARY: dict[str, Series] = {
-    "rare": lambda luck, _: int(luck.random() < 0.05),
-    "steady": lambda luck, _: around(luck, 50),
-    "busy by day, calm by night": lambda luck, hour: around(luck, 20 + 180 * (7 <= hour % 24 < 22)),
-    "busy on weekdays": lambda luck, hour: around(luck, office(hour)),
-    "a nightly job, not on the minute": lambda luck, hour: 400 * (hour % 24 == 2 + luck.randrange(2)),
-    "a weekly job": lambda luck, hour: 300 if hour % 168 == 50 else luck.randrange(3),
-    "slowly growing": lambda luck, hour: around(luck, 10 + hour / 10),
-    "gone and back": lambda luck, hour: around(luck, 40) * (not 400 <= hour < 430),
-}
 FIRST_WEEKS = 14 * 24
 """Until then a series is new: its second day, its first weekend and its first weekly job may surprise."""
 
