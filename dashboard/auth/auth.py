@@ -28,10 +28,15 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Identity(Struct, frozen=True):
-    """The authenticated user; `session` is None for HTTP Basic."""
+    """Who asks: the name given at the sign-in, or else `admin`; `session` is None for HTTP Basic."""
 
     name: str
     session: ActiveSession | None
+
+    @property
+    def given_name(self) -> str:
+        """The name given at the sign-in; empty without one."""
+        return self.session.name if self.session is not None else ""
 
 
 IDENTITY: Final = web.RequestKey("identity", Identity)
@@ -59,7 +64,7 @@ async def identify(request: web.Request) -> Identity | None:
     session = current(request, state.revoked_sessions)
     if session is not None:
         state.throttle.succeeded(throttle_key(address_of(request)), time.monotonic())
-        return Identity(USER, session)
+        return Identity(session.name or USER, session)
     authorization = request.headers.get("Authorization", "")
     if authorization and request.path.startswith(API):
         user, password = _basic(authorization)

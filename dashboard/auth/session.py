@@ -87,10 +87,11 @@ def _derive(secret: str, password: str) -> bytes:
 
 
 class ActiveSession(Struct, frozen=True):
-    """A valid session and its CSRF token."""
+    """A valid session, its CSRF token, and the name that was given at the sign-in, or an empty one."""
 
     id: str
     csrf: str
+    name: str
 
 
 class RevokedSessions:
@@ -111,13 +112,14 @@ class RevokedSessions:
         return session in self._ids
 
 
-def open_session(request: web.Request) -> None:
-    """Sign in; the response carries the cookie."""
+def open_session(request: web.Request, name: str) -> None:
+    """Sign in; the response carries the cookie, which holds the person's name."""
     session = request[_SESSION]
     session.invalidate()
     session["id"] = secrets.token_urlsafe(16)
     session["csrf"] = secrets.token_urlsafe(24)
     session["at"] = int(time.time())
+    session["name"] = name
 
 
 def close_session(request: web.Request, revoked: RevokedSessions) -> None:
@@ -134,7 +136,8 @@ def current(request: web.Request, revoked: RevokedSessions) -> ActiveSession | N
     session_id, csrf = session.get("id"), session.get("csrf")
     if not isinstance(session_id, str) or not isinstance(csrf, str) or session_id in revoked:
         return None
-    return ActiveSession(session_id, csrf)
+    name = session.get("name", "")
+    return ActiveSession(session_id, csrf, name if isinstance(name, str) else "")
 
 
 def masked_csrf(session: ActiveSession) -> str:

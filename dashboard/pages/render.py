@@ -91,6 +91,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         if identity is not None and identity.session is not None
         else "",
         "signed_in": identity is not None,
+        "me": identity.given_name if identity is not None else "",
         "projects": state.dependencies.projects.all() if identity is not None else [],
         "project": None,
         "active": "",

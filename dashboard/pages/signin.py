@@ -1,5 +1,7 @@
 """Sign-in and sign-out (protocol, section 5: an admin password and a session)."""
 
+from typing import Final
+
 from aiohttp import web
 
 from dashboard.auth.auth import check_password, identify, read_form
@@ -11,31 +13,52 @@ from dashboard.http.responses import redirect
 from dashboard.pages.render import page, static
 from schemas.errors import WireError
 
+MAX_NAME: Final = 60
+SYSTEM: Final = "system"
+"""Who makes the changes that events cause."""
+
 
 async def show(request: web.Request) -> web.Response:
     """The form; a signed-in user is redirected."""
     target = safe_next(request.query.get("next", "/"))
     if await identify(request) is not None:
         return redirect(target)
-    return page(request, "sign_in.html", next=target, error="")
+    return _form(request, target)
 
 
 async def sign_in(request: web.Request) -> web.Response:
-    """Check the password and open a session."""
+    """Check the password and open a session.
+
+    The name is what people call themselves, so that their changes and issues bear it: whoever has the password may give any but `system`.
+    """
     fields = await read_form(request)
-    target = safe_next(fields.get("next", "/"))
+    target, name = safe_next(fields.get("next", "/")), _name(fields.get("name", ""))
     try:
         is_correct = await check_password(request, fields.get("password", ""))
     except HttpError as error:
         if error.error is not WireError.RATE_LIMITED:
             raise
-        response = page(request, "sign_in.html", 429, next=target, error=error.sentence)
+        response = _form(request, target, 429, error.sentence, name)
         response.headers.update(error.headers)
         return response
     if not is_correct:
-        return page(request, "sign_in.html", 401, next=target, error="Wrong password.")
-    open_session(request)
+        return _form(request, target, 401, "Wrong password.", name)
+    if name.casefold() == SYSTEM:
+        return _form(
+            request, target, 400, "This name is that of changes which events cause: choose another.", name
+        )
+    open_session(request, name)
     return redirect(target)
+
+
+def _name(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())[:MAX_NAME]
+
+
+def _form(
+    request: web.Request, target: str, status: int = 200, error: str = "", name: str = ""
+) -> web.Response:
+    return page(request, "sign_in.html", status, next=target, error=error, name=name, longest=MAX_NAME)
 
 
 async def sign_out(request: web.Request) -> web.Response:

@@ -31,6 +31,22 @@ async def test_session_cookie_is_kept_from_scripts_and_other_sites(site: Site) -
     assert "Path=/" in cookie
 
 
+async def test_a_name_given_at_the_sign_in_stands_on_every_page_on_one_line(site: Site) -> None:
+    data = {"password": PASSWORD, "name": " Ann\n\u202e <b>Lee " + "x" * 100}
+    assert (await site.client.post("/sign-in", data=data, allow_redirects=False)).status == 303
+    html = await (await site.client.get(f"/projects/{site.project.id}/settings")).text()
+    assert "Ann &lt;b&gt;Lee xxx" in html
+    assert "x" * 60 not in html
+
+
+@pytest.mark.parametrize("name", ["system", "System "])
+async def test_nobody_is_called_like_who_makes_changes_by_events(site: Site, name: str) -> None:
+    answer = await site.client.post("/sign-in", data={"password": PASSWORD, "name": name})
+    assert answer.status == 400
+    assert "choose another" in await answer.text()
+    assert "Set-Cookie" not in answer.headers
+
+
 async def test_wrong_password_opens_nothing(site: Site) -> None:
     answer = await site.client.post("/sign-in", data={"password": "wrong"}, allow_redirects=False)
     assert answer.status == 401
