@@ -25,7 +25,7 @@ class Recorder(Executor):
     """An executor that records its statements."""
 
     def __init__(self, url: str, limits: Limits) -> None:
-        super().__init__(url, limits)
+        super().__init__([url], limits)
         self.seen: list[Sql] = []
 
     async def rows(self, sql: Sql) -> Rows:
