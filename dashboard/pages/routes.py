@@ -15,6 +15,7 @@ from dashboard.pages import (
     rules,
     settings,
     signin,
+    snooze,
     views,
 )
 
@@ -47,5 +48,6 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/{project}/tokens/{token}/revoke", settings.revoke)
     app.router.add_get("/issues/{issue}", issue.show)
     app.router.add_post("/issues/{issue}/change", changes.change)
+    app.router.add_get("/issues/{issue}/snooze", snooze.show)
     app.router.add_get("/issues/{issue}/events", event_list.show)
     app.router.add_get("/issues/{issue}/events/{event}", issue.show)

@@ -89,6 +89,7 @@ def watched_page(
     width: int = 1440,
     javascript: bool = True,
     session: StorageState | None = None,
+    zone: str = "UTC",
 ) -> Iterator[Watched]:
     """A page in a context of its own."""
     context = browser.new_context(
@@ -96,6 +97,7 @@ def watched_page(
         viewport={"width": width, "height": 900},
         java_script_enabled=javascript,
         storage_state=session,
+        timezone_id=zone,
     )
     context.set_default_timeout(PATIENCE_MS)
     try:

@@ -1,4 +1,6 @@
-"""An issue is resolved, opened again and commented on by the controls of its page."""
+"""An issue is resolved, opened again and commented on by the controls of its page, and snoozed from a message."""
+
+import re
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
@@ -49,4 +51,38 @@ def test_the_controls_change_the_issue_and_tell_its_history(clickhouse_url: str,
             page.get_by_role("link", name="Assigned to me").click()
             expect(page.locator("table.issues tbody tr")).to_have_count(1)
             expect(page.locator(".assignee")).to_have_text("Ann Lee")
+        browser.close()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_link_of_a_message_snoozes_its_issue_with_one_key(
+    clickhouse_url: str, width: int, *, javascript: bool
+) -> None:
+    issue = f"/issues/{issue_of(SHOWCASE)}"
+    # The page says its times in UTC; without its script it doesn't know the reader's morning.
+    morning = "03:30" if javascript else "09:00"
+    with serving(clickhouse_url) as address, sync_playwright() as playwright:
+        browser = launch(playwright)
+        with watched_page(browser, width=width, javascript=javascript, zone="Asia/Kolkata") as watched:
+            page = watched.page
+            page.goto(f"{address}{issue}/snooze")
+            page.fill("#password", PASSWORD)
+            page.keyboard.press("Enter")
+            page.wait_for_url(f"**{issue}/snooze")
+            expect(page.get_by_role("button", name="Ignore until tomorrow, 9:00")).to_be_focused()
+            expect(page.locator("main .badge.open")).to_be_visible()
+            page.keyboard.press("Enter")
+            page.wait_for_url(f"**{issue}?done=ignore&was=open")
+            expect(page.get_by_role("status")).to_contain_text(re.compile(f"Ignored until .*{morning}"))
+            page.goto(f"{address}{issue}/snooze")
+            expect(page.get_by_role("status")).to_contain_text("Ignored until ")
+            expect(page.get_by_role("link", name="Open the issue")).to_be_focused()
+            assert watched.overflow() <= 0
+            if javascript:  # axe is a script
+                assert watched.violations() == []
+            page.keyboard.press("Enter")
+            page.get_by_role("button", name="Reopen").click()
+            expect(page.locator(".issue-head .badge.open")).to_be_visible()
+            assert watched.complaints == []
         browser.close()

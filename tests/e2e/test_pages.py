@@ -22,6 +22,8 @@ PAGES = {
     "first steps": (f"/projects/{EMPTY}/issues", 200),
     "issue": (ISSUE, 200),
     "hostile issue": (NASTY_ISSUE, 200),
+    "snooze": (f"{ISSUE}/snooze", 200),
+    "hostile snooze": (f"{NASTY_ISSUE}/snooze", 200),
     "events": (f"{NASTY_ISSUE}/events", 200),
     "releases": (f"/projects/{FULL}/releases", 200),
     "outcomes": (f"/projects/{FULL}/outcomes", 200),

@@ -165,6 +165,46 @@ async def test_each_control_of_the_page_makes_its_change(
     assert made.data.items() >= data.items()
 
 
+async def test_opening_the_link_of_a_message_changes_nothing_and_its_buttons_ignore(site: StoredSite) -> None:
+    issue = issue_of(SHOWCASE)
+    address = f"/issues/{issue}/snooze"
+    answer = await site.client.get(address, allow_redirects=False)
+    assert (answer.status, answer.headers["Location"]) == (303, f"/sign-in?next={address}")
+    await site.sign_in()
+    html = await (await site.client.get(address)).text()
+    assert site.commands.made == []
+    assert re.findall(r'name="until" value="([^"]+)"', html) == ["morning 0", "events 100", "escalating"]
+    assert re.search(r'<button class="primary"[^>]* autofocus>', html)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"status": "ignored", "ignoreUntil": {"escalating": True}}, "Ignored until it escalates."),
+        ({"resolvedIn": "shop@2"}, "Resolved in shop@2."),
+    ],
+)
+async def test_the_link_of_a_message_says_what_was_done_with_its_issue_already(
+    site: StoredSite, change: dict[str, Any], text: str
+) -> None:
+    issue = issue_of(SHOWCASE)
+    await site.api("PATCH", f"/issues/{issue}", json=change)
+    await site.sign_in()
+    html = await (await site.client.get(f"/issues/{issue}/snooze")).text()
+    assert text in re.sub("</?bdi>", "", html)
+    assert 'name="until"' not in html
+
+
+async def test_the_link_of_a_message_leads_to_the_issue_that_its_issue_was_merged_into(
+    site: StoredSite,
+) -> None:
+    issue = issue_of(SHOWCASE)
+    await site.api("POST", f"/issues/{issue}/merge", json={"issues": [issue_of(1)]})
+    await site.sign_in()
+    html = await (await site.client.get(f"/issues/{issue_of(1)}/snooze")).text()
+    assert f'action="/issues/{issue}/change"' in html
+
+
 async def test_a_change_that_is_still_being_applied_stays_on_the_page_and_says_so(site: StoredSite) -> None:
     issue = await an_issue(site)
     await site.sign_in()

@@ -116,6 +116,8 @@ async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
         "/projects/1/issues",
         "/projects/x/settings",
         "/issues/zz",
+        "/issues/zz/snooze",
+        "/issues/00000000000000ff/snooze",
         f"{ISSUE}/events/zz",
     ):
         page = await get(signed, path, 404)
