@@ -14,13 +14,15 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 import apprise
 import msgspec
+from apprise.attachment.memory import AttachMemory
 from msgspec import Struct
 
 from notify.message import ReadableMessage
+from notify.picture import trend_picture
 from schemas.errors import BadSetting
 
 _ERROR_CHARS: Final = 300
-_FORM: Final = '{"NAME": {"apprise": URL} or {"webhook": URL, "secret": TEXT} or {"alertmanager": URL}}'
+_FORM: Final = '{"NAME": {"apprise": URL, "picture": BOOLEAN} or {"webhook": URL, "secret": TEXT} or {"alertmanager": URL}}'
 
 
 class NotDelivered(Exception):
@@ -28,9 +30,13 @@ class NotDelivered(Exception):
 
 
 class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of: a URL of apprise, in which `{to}` stands for the recipients; a webhook with the secret that signs it; an Alertmanager."""
+    """One of: a URL of apprise, in which `{to}` stands for the recipients; a webhook with the secret that signs it; an Alertmanager.
+
+    `picture` is false for a channel of apprise that shall get no pictures.
+    """
 
     apprise: str = ""
+    picture: bool = True
     webhook: str = ""
     secret: str = ""
     alertmanager: str = ""
@@ -44,10 +50,11 @@ class Channel(Protocol):
 
 
 class AppriseChannel(Channel):
-    """Mail, chat and many others, by the library apprise; text alone."""
+    """Mail, chat and many others, by the library apprise: text, and a picture of the trend where the service takes one."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, picture: bool = True) -> None:
         self._url = url
+        self._picture = picture
 
     async def send(self, message: ReadableMessage) -> None:
         await asyncio.to_thread(self._send, message)
@@ -59,11 +66,19 @@ class AppriseChannel(Channel):
             raise NotDelivered("apprise doesn't know the channel's URL, or it lacks recipients")
         with apprise.LogCapture(level=logging.WARNING) as captured:  # type: ignore[no-untyped-call]
             taken = sender.notify(
-                title=message.title, body=message.body, body_format=apprise.NotifyFormat.TEXT
+                title=message.title,
+                body=message.body,
+                body_format=apprise.NotifyFormat.TEXT,
+                attach=self._attached(message) if any(one.attachment_support for one in sender) else None,
             )
             lines = captured.getvalue().strip().splitlines()
         if not taken:
             raise NotDelivered(lines[-1].rpartition(" - ")[2][:_ERROR_CHARS] if lines else "not taken")
+
+    def _attached(self, message: ReadableMessage) -> AttachMemory | None:
+        if not (self._picture and message.trend):
+            return None
+        return AttachMemory(trend_picture(message.trend), name="trend.png", mimetype="image/png")  # type: ignore[no-untyped-call]
 
 
 class PostChannel(Channel):
@@ -144,7 +159,7 @@ def channel_settings(text: str) -> dict[str, ChannelSettings]:
         raise BadSetting(f"SVC_NOTIFY_CHANNELS: {error}; expected {_FORM}") from None
     for name, one in found.items():
         if sum(map(bool, (one.apprise, one.webhook, one.alertmanager))) != 1 or (
-            one.secret and not one.webhook
+            (one.secret and not one.webhook) or (not one.picture and not one.apprise)
         ):
             raise BadSetting(f"SVC_NOTIFY_CHANNELS: {name!r}: expected {_FORM}")
         for url in (one.webhook, one.alertmanager):
@@ -167,7 +182,7 @@ def _channel(settings: ChannelSettings, session: aiohttp.ClientSession) -> Chann
         return WebhookChannel(settings.webhook, settings.secret, session)
     if settings.alertmanager:
         return AlertmanagerChannel(settings.alertmanager, session)
-    return AppriseChannel(settings.apprise)
+    return AppriseChannel(settings.apprise, picture=settings.picture)
 
 
 def _host(url: str) -> str:

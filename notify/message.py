@@ -45,13 +45,17 @@ _REASONS: Final = {
 
 
 class ReadableMessage(Struct, frozen=True):
-    """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs."""
+    """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs.
+
+    `trend` has the events of each hour for a picture; it is empty where there is none.
+    """
 
     id: str
     to: tuple[str, ...]
     title: str
     body: str
     data: dict[str, Any]
+    trend: tuple[int, ...] = ()
 
 
 def written(
@@ -78,7 +82,15 @@ def written(
             "count": len(causes),
             "causes": [_data(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]],
         },
+        trend=_drawn(outgoing, issues),
     )
+
+
+def _drawn(outgoing: Outgoing, issues: Mapping[str, Issue]) -> tuple[int, ...]:
+    """The trend for a picture: of one issue, and at the first attempt. What a picture prevents must still go out."""
+    numbers = {cause.issue for cause in outgoing.decision.causes}
+    issue = issues.get(numbers.pop()) if len(numbers) == 1 and not outgoing.attempts else None
+    return tuple(issue.trend) if issue is not None and any(issue.trend) else ()
 
 
 def harmless(text: str, most: int = _TEXT_CHARS) -> str:
@@ -112,6 +124,8 @@ def _block(cause: Cause, issue: Issue | None, base: str) -> str:
     lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
     if base:
         lines.append(_link(cause, base))
+        if cause.issue:
+            lines.append(f"Snooze: {_link(cause, base)}/snooze")
     return "\n".join(lines)
 
 
@@ -138,7 +152,8 @@ def _data(cause: Cause, issue: Issue | None, base: str) -> dict[str, Any]:
         "url": _link(cause, base) if base else "",
     }
     if cause.issue:
-        data["issue"] = {"id": cause.issue, "url": data["url"]}
+        snooze_url = f"{data['url']}/snooze" if base else ""
+        data["issue"] = {"id": cause.issue, "url": data["url"], "snoozeUrl": snooze_url}
     if issue is not None:
         data["issue"] |= {
             "errorType": issue.error_type,

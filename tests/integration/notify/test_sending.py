@@ -2,12 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from apprise.plugins.email import NotifyEmail
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from bench.chaos.receiver import SECRET, Receiver
@@ -15,6 +17,7 @@ from notify.channels import Channel, NotDelivered, channel_settings, open_channe
 from notify.fold import Outgoing
 from notify.message import ReadableMessage, written
 from notify.metrics import NotifyMetrics
+from notify.picture import trend_picture
 from notify.rule_queue import RuleDecision
 from notify.sender import PAUSES_SECONDS, MessageSender
 from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
@@ -30,9 +33,10 @@ def outgoing(number: int = 1, attempts: int = 0) -> Outgoing:
     return Outgoing(RuleDecision(RULE, (cause(number),), START), "one", attempts)
 
 
-def message() -> ReadableMessage:
+def message(trend: Sequence[int] = ISSUE.trend) -> ReadableMessage:
     one = outgoing()
-    return written(one, "shop", {one.decision.causes[0].issue: ISSUE}, "https://svc.example.com")
+    issue = replace(ISSUE, trend=list(trend))
+    return written(one, "shop", {one.decision.causes[0].issue: issue}, "https://svc.example.com")
 
 
 @pytest.fixture
@@ -41,7 +45,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-def channel(http: aiohttp.ClientSession, **settings: str) -> Channel:
+def channel(http: aiohttp.ClientSession, **settings: str | bool) -> Channel:
     return open_channels(channel_settings(json.dumps({"one": settings})), http)["one"]
 
 
@@ -53,6 +57,60 @@ async def test_a_mail_goes_to_each_recipient_of_the_rule(http: aiohttp.ClientSes
         subject, text = server.texts()[0]
         assert subject == message().title
         assert text.strip().splitlines() == message().body.splitlines()
+
+
+@pytest.mark.parametrize("picture", [True, False])
+async def test_a_mail_has_a_picture_of_the_trend_beside_its_text(
+    http: aiohttp.ClientSession, *, picture: bool
+) -> None:
+    async with MailServer().listening() as server:
+        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
+        sent = message(range(24))
+        await channel(http, apprise=url, picture=picture).send(sent)
+        [(_, mail)] = server.mails
+        images = [part for part in mail.walk() if part.get_content_maintype() == "image"]
+        assert [part.get_content() for part in images] == [trend_picture(sent.trend)] * picture
+        assert [part.get_filename() for part in images] == ["trend.png"] * picture
+        assert server.texts()[0][1].strip().splitlines() == sent.body.splitlines()
+
+
+async def test_a_service_that_takes_no_pictures_gets_the_text(
+    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(NotifyEmail, "attachment_support", False)
+    async with MailServer().listening() as server:
+        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
+        await channel(http, apprise=url).send(message(range(24)))
+        [(_, mail)] = server.mails
+        assert {part.get_content_maintype() for part in mail.walk()} <= {"multipart", "text"}
+
+
+async def test_a_message_whose_picture_fails_goes_out_without_it(
+    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_counts: Sequence[int]) -> bytes:
+        raise OSError("no font")
+
+    async def write(one: Outgoing) -> ReadableMessage:
+        issue = replace(ISSUE, trend=[1] * 24)
+        return written(one, "shop", {one.decision.causes[0].issue: issue}, "")
+
+    async def report(record: DeliveryRecord) -> None:
+        reports.append(record)
+
+    monkeypatch.setattr("notify.channels.trend_picture", fail)
+    reports: list[DeliveryRecord] = []
+    async with MailServer().listening() as server:
+        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
+        channels = {"one": channel(http, apprise=url)}
+        one = MessageSender(channels, write, report, lambda: START, 10, NotifyMetrics(CollectorRegistry()))
+        for attempts in range(2):
+            waiting = outgoing(attempts=attempts)
+            one.send_due({waiting.id: waiting})
+            await eventually(lambda: len(reports) == attempts + 1)  # noqa: B023
+            one.forget(waiting.id)
+        assert [(record.delivered, record.error) for record in reports] == [(False, "OSError"), (True, "")]
+        assert len(server.mails) == 1
 
 
 async def test_a_mail_that_is_refused_says_why(http: aiohttp.ClientSession) -> None:

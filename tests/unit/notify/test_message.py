@@ -28,6 +28,7 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
         "shop@1.0.0+1 · prod · 1,200 events · 2 users",
         "Why: it was resolved, and came back in release shop@1.0.0+1.",
         f"https://svc.example.com/issues/{ISSUE.id}",
+        f"Snooze: https://svc.example.com/issues/{ISSUE.id}/snooze",
         "",
         "Sent by the rule “shop \u2039prod\u203a”.",
     ]
@@ -43,7 +44,9 @@ def test_each_cause_has_its_words_also_without_texts_and_link(kind: str) -> None
     assert "Why: " in message.body
     assert "{}" not in message.title + message.body
     assert "http" not in message.body
-    assert set(message.data["causes"][0].get("issue", {})) == ({"id", "url"} if one.issue else set())
+    assert set(message.data["causes"][0].get("issue", {})) == (
+        {"id", "url", "snoozeUrl"} if one.issue else set()
+    )
 
 
 def test_what_a_project_shows_is_said_of_the_project_and_leads_to_its_outcomes() -> None:
@@ -68,6 +71,29 @@ def test_what_a_project_shows_is_said_of_the_project_and_leads_to_its_outcomes()
     ]
 
 
+def test_a_message_without_content_has_its_links() -> None:
+    one = cause(1)
+    message = written(outgoing(one), "shop", {}, "https://svc.example.com")
+    url = f"https://svc.example.com/issues/{one.issue}"
+    assert f"\n{url}\nSnooze: {url}/snooze\n" in message.body
+    issue = {"id": one.issue, "url": url, "snoozeUrl": f"{url}/snooze"}
+    assert (message.data["causes"][0]["issue"], message.trend) == (issue, ())
+
+
+def test_a_picture_shows_the_trend_of_one_issue_at_the_first_attempt() -> None:
+    issue = replace(ISSUE, trend=[0, 3] * 12)
+    one, again = (replace(cause(number), issue=ISSUE.id) for number in (1, 2))
+    issues = {ISSUE.id: issue, cause(3).issue: issue}
+
+    def trend(*causes: Cause, attempts: int = 0) -> tuple[int, ...]:
+        waiting = Outgoing(RuleDecision(RULE, causes, START), "mail", attempts)
+        return written(waiting, "shop", issues, "").trend
+
+    assert trend(one) == trend(one, again) == tuple(issue.trend)
+    assert trend(one, attempts=1) == trend(one, cause(3)) == trend(cause(4)) == ()
+    assert written(outgoing(one), "shop", {ISSUE.id: ISSUE}, "").trend == ()
+
+
 def test_a_digest_lists_some_and_counts_all() -> None:
     causes = [cause(n) for n in range(MAX_LISTED + 5)]
     message = written(outgoing(*causes), "shop", {}, "https://svc.example.com")
@@ -75,7 +101,8 @@ def test_a_digest_lists_some_and_counts_all() -> None:
     assert message.body.count("Why: ") == MAX_LISTED
     assert "and 5 more" in message.body
     assert (message.data["count"], len(message.data["causes"])) == (MAX_LISTED + 5, MAX_LISTED)
-    assert message.body.count("https://svc.example.com/issues/") == MAX_LISTED
+    assert message.body.count("\nhttps://svc.example.com/issues/") == MAX_LISTED
+    assert message.body.count("\nSnooze: https://svc.example.com/issues/") == MAX_LISTED
 
 
 @pytest.mark.parametrize(
