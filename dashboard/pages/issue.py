@@ -25,7 +25,7 @@ from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
 from dashboard.view.release_marks import release_marks
 from schemas.times import parse_iso
-from storage.answers import EventDetail, Issue, Release, Series
+from storage.answers import EventDetail, Issue, Release, Series, TagValues
 from storage.errors import DamagedPayload, NotFound
 from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetIssueStats
@@ -47,7 +47,13 @@ async def show(request: web.Request) -> web.Response:
     problem = syntax_problem(parameters.query)
     query = parameters.query.strip() if problem is None else ""
     reader = state.dependencies.reader
-    (issue, series, releases), (detail, is_damaged), facets, changes, similar = await asyncio.gather(
+    (
+        (issue, series, releases, assignees),
+        (detail, is_damaged),
+        facets,
+        changes,
+        similar,
+    ) = await asyncio.gather(
         _issue_and_series(state, issue_id, query),
         _event(state, issue_id, event_id, query),
         reader.read(CountIssueTags(issue_id, query)),
@@ -55,7 +61,6 @@ async def show(request: web.Request) -> web.Response:
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )
     project = find_project(state, issue.project_id)
-    assignees = await reader.read(CompleteField(project.number, "assignee"))
     sections = _sections(detail) if detail is not None else None
     return page(
         request,
@@ -99,14 +104,19 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
 
 async def _issue_and_series(
     state: State, issue_id: str, query: str
-) -> tuple[Issue, Series, Sequence[Release]]:
-    """The issue, its matching events over its life, and the newest releases of its project."""
+) -> tuple[Issue, Series, Sequence[Release], TagValues]:
+    """The issue, its matching events over its life, and the newest releases and assignees of its project."""
     reader = state.dependencies.reader
     issue = await reader.read(GetIssue(issue_id))
     first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
     span = life_range(first, last, state.dependencies.now_ms())
     series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
-    return issue, *await asyncio.gather(reader.read(series), state.releases.of(reader, int(issue.project_id)))
+    number = int(issue.project_id)
+    return issue, *await asyncio.gather(
+        reader.read(series),
+        state.releases.of(reader, number),
+        reader.read(CompleteField(number, "assignee")),
+    )
 
 
 def _like(issue: Issue, event: EventSections | None) -> str:
