@@ -95,7 +95,7 @@ class EdgeProcess:
             body_budget=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
             throttle=RefusalThrottle(),
             scheduler=self._scheduler,
-            unknown_fields=UnknownFieldSampler(self._metrics),
+            unknown_fields=UnknownFieldSampler(self._metrics, self._outcomes),
             traces=self._traces,
         )
         self.health.set("accepting", True)

@@ -1,29 +1,46 @@
 """Samples accepted events for fields that the schema doesn't know, so that a misspelt optional field is seen by somebody."""
 
+import re
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
 from msgspec import Raw
 
+from edge.delivery.outcomes import OutcomeReporter
 from edge.metrics import OTHER, BoundedLabel, EdgeMetrics
-from schemas.unknown_fields import unknown_fields
+from schemas.issues import UNKNOWN_FIELD
+from schemas.unknown_fields import UnknownField, unknown_fields
 
 _INTERVAL_SECONDS: Final = 60.0
 _MAX_EVENT_BYTES: Final = 65_536
 """Larger events may have so many fields that decoding them would block the event loop for long."""
 
+_MAX_REASONS: Final = 100
+"""Different fields of a project that a process names; later ones are `other`."""
+_WORD: Final = re.compile(r"[A-Za-z_-]{1,32}")
+"""Names of fields have no digits; ids of users do."""
+
 
 class UnknownFieldSampler:
     """Looks at one event a minute of each SDK of a project: a look takes some ten microseconds, no look a fraction of one.
 
-    No text of clients becomes a label: unknown fields are counted under the known one that is nearest.
+    No text of clients becomes a label of metrics: there, unknown fields are counted under the known one that is nearest. Outcomes name
+    the field too, where it is probably a misspelt one, and the first of a project only.
     """
 
-    def __init__(self, metrics: EdgeMetrics, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        metrics: EdgeMetrics,
+        outcomes: OutcomeReporter,
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._metrics = metrics
+        self._outcomes = outcomes
         self._now = now
         self._sdk = BoundedLabel()
+        self._reasons: defaultdict[str, BoundedLabel] = defaultdict(lambda: BoundedLabel(_MAX_REASONS))
         self._next: dict[tuple[str, str], float] = {}
 
     def look(self, project: str, sdk: str, event: bytes | Raw) -> None:
@@ -35,3 +52,11 @@ class UnknownFieldSampler:
         self._next[key] = now + _INTERVAL_SECONDS
         for field in unknown_fields(event):
             self._metrics.unknown_fields.labels(*key, field.prefix + (field.nearest or OTHER)).inc()
+            self._outcomes.count(project, sdk, UNKNOWN_FIELD, self._reasons[project](reason_of_field(field)))
+
+
+def reason_of_field(field: UnknownField) -> str:
+    """The field, `/` and the nearest known one: `tag/tags`. A field that is near none is `other`: its name may be a user's id."""
+    if field.nearest and _WORD.fullmatch(field.name):
+        return f"{field.prefix}{field.name}/{field.prefix}{field.nearest}"
+    return f"{field.prefix}{OTHER}"

@@ -127,7 +127,7 @@ class Activity(Struct, frozen=True, rename="camel"):
 
 Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 """How the edge ends an event that it doesn't accept."""
-OutcomeKind = Literal["accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped"]
+OutcomeKind = Literal["accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped", "unknownField"]
 OUTCOME_LABELS: Final[dict[str, str]] = {
     "accepted": "Accepted",
     "duplicate": "Duplicate",
@@ -138,13 +138,18 @@ OUTCOME_LABELS: Final[dict[str, str]] = {
 }
 """The outcomes of events, for people, in the order of pages."""
 RULE_SKIPPED: Final = "ruleSkipped"
-"""Not an outcome of events: counts those on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
+"""Counts events on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
+UNKNOWN_FIELD: Final = "unknownField"
+"""Counts fields that the schema doesn't know, in a sample of the accepted events. The reason is the field, `/` and the nearest known one."""
+NOT_OF_EVENTS: Final = (RULE_SKIPPED, UNKNOWN_FIELD)
+"""Kinds that are no outcome of an event: sums leave them out."""
 
 
-class Outcome(Struct, frozen=True, rename="camel"):
-    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome; `ruleSkipped` is excluded from sums.
+class Outcome(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome; `ruleSkipped` and `unknownField` are excluded from sums.
 
-    `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat.
+    `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat. `example` is what the
+    sender of one of them was answered, without a value of its event but release and id.
     """
 
     project_id: str
@@ -155,6 +160,7 @@ class Outcome(Struct, frozen=True, rename="camel"):
     count: int
     source: str
     sequence: int
+    example: str = ""
 
 
 _json = msgspec.json.Encoder()

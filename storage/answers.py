@@ -245,14 +245,34 @@ class RuleSkipped(Struct, frozen=True):
     events: int
 
 
-class OutcomeCount(Struct, frozen=True):
-    """Events or requests with an outcome. `time` is the start of the interval, or null without intervals."""
+class UnknownFieldCount(Struct, frozen=True):
+    """A field that the schema doesn't know, in a sample of the accepted events: `nearest` is the known one, empty for `other` fields."""
+
+    field: str
+    nearest: str
+    sdk: str
+    count: int
+
+
+class OutcomeExample(Struct, frozen=True):
+    """What the sender of a refused event was answered, with its release and id; `at` is the minute."""
+
+    at: str
+    text: str
+
+
+class OutcomeCount(Struct, frozen=True, omit_defaults=True):
+    """Events or requests with an outcome. `time` is the start of the interval, or null without intervals.
+
+    Without intervals, `example` is the newest one of a refusal, if there is any.
+    """
 
     time: str | None
     outcome: str
     sdk: str
     reason: str
     count: int
+    example: OutcomeExample | None = None
 
 
 class OutcomeSeries(Struct, frozen=True):

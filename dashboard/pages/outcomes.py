@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from dashboard.dependencies import state_of
 from dashboard.pages.render import page
@@ -14,8 +14,8 @@ from dashboard.view.charts import outcomes_chart
 from dashboard.view.release_marks import release_marks
 from schemas.issues import OUTCOME_LABELS
 from schemas.times import iso
-from storage.answers import Interval, OutcomeCount
-from storage.reader.count_calls import CountOutcomes
+from storage.answers import Interval, OutcomeCount, OutcomeExample, UnknownFieldCount
+from storage.reader.count_calls import CountOutcomes, ListUnknownFields
 from storage.reader.ranges import UNIT_MS
 
 
@@ -27,24 +27,26 @@ class SdkRow(Struct, frozen=True):
 
 
 class ReasonRow(Struct, frozen=True):
-    """A reason and its count."""
+    """A reason, its count, and what the sender of one such event was answered."""
 
     outcome: str
     reason: str
     sdk: str
     count: int
+    example: OutcomeExample | None
 
 
 async def show(request: web.Request) -> web.Response:
-    """Counts over time and by SDK, and the reasons for refusals."""
+    """Counts over time and by SDK, the reasons for refusals, and fields that the schema doesn't know."""
     state, project = state_of(request), project_of(request)
     dependencies = state.dependencies
     now_ms, reader = dependencies.now_ms(), dependencies.reader
     time_range = read_page_range(dict(request.query), now_ms)
     interval = _interval(time_range, now_ms)
-    whole, timed, releases = await asyncio.gather(
+    whole, timed, unknown, releases = await asyncio.gather(
         reader.read(CountOutcomes(project.number, **time_range.bounds)),
         reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
+        reader.read(ListUnknownFields(project.number, **time_range.bounds)),
         state.releases.of(reader, project.number),
     )
     times = _times(time_range, now_ms, UNIT_MS[interval])
@@ -59,6 +61,7 @@ async def show(request: web.Request) -> web.Response:
         totals=_counts(whole.outcomes),
         rows=_by_sdk(whole.outcomes),
         reasons=_reasons(whole.outcomes),
+        unknown_fields=[_named(row) for row in unknown],
         figure=outcomes_chart(timed.outcomes, times, interval, release_marks(releases)),
     )
 
@@ -87,8 +90,16 @@ def _by_sdk(outcomes: Sequence[OutcomeCount]) -> list[SdkRow]:
 
 def _reasons(outcomes: Sequence[OutcomeCount]) -> list[ReasonRow]:
     rows = [
-        ReasonRow(OUTCOME_LABELS.get(row.outcome, row.outcome), row.reason, row.sdk, row.count)
+        ReasonRow(OUTCOME_LABELS.get(row.outcome, row.outcome), row.reason, row.sdk, row.count, row.example)
         for row in outcomes
         if row.outcome not in {"accepted", "duplicate"}
     ]
     return sorted(rows, key=lambda row: -row.count)[:50]
+
+
+def _named(row: UnknownFieldCount) -> UnknownFieldCount:
+    """The row with words for fields that are not named: `other` and `user.other`."""
+    if row.nearest:
+        return row
+    where, _, _ = row.field.rpartition(".")
+    return structs.replace(row, field=f"other fields of {where}" if where else "other fields")

@@ -1,4 +1,4 @@
-"""Reports what the edge refused, as records on the topic `outcomes` (contract, section 2, point 14).
+"""Reports what the edge refused, and fields that it doesn't know, as records on the topic `outcomes` (contract, section 2, point 14).
 
 Accepted events are not counted here: the grouper counts them exactly in the topic `events` (docs/decisions/edge-outcomes.md).
 """
@@ -17,7 +17,7 @@ from broker.errors import SinkUnavailable
 from edge.delivery.sink import Sink
 from edge.metrics import BoundedLabel
 from schemas.ids import uuid7
-from schemas.issues import Outcome, Refusal, encode_json
+from schemas.issues import Outcome, OutcomeKind, encode_json
 from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
 
@@ -27,6 +27,8 @@ _FLUSH_SECONDS: Final = 5.0
 _MAX_UNSENT: Final = 20_000
 _CODEC_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """What msgspec raises if a value can't be encoded or bytes can't be decoded."""
+_Key = tuple[str, int, str, OutcomeKind, str]
+"""Project, minute, SDK, outcome and reason."""
 _decode_saved: Final = msgspec.json.Decoder(list[Outcome]).decode
 
 
@@ -44,16 +46,39 @@ class OutcomeReporter:
         self._saved = saved
         self._now = now
         self._flush_seconds = flush_seconds
-        self._counts: Counter[tuple[str, int, str, Refusal, str]] = Counter()
+        self._counts: Counter[_Key] = Counter()
+        self._examples: dict[_Key, str] = {}
+        self._shown: set[_Key] = set()
         self._unsent: list[Outcome] = []
         self._source = str(uuid7())
         self._sequence = 0
         self._sdk = BoundedLabel()
 
-    def count(self, project: str, sdk: str, outcome: Refusal, reason: str, events: int = 1) -> None:
-        """Count events, or a request that was refused as a whole."""
-        minute = int(self._now() * 1000) // MINUTE_MS
-        self._counts[project, minute, self._sdk(sdk), outcome, reason] += events
+    def needs_example(self, project: str, sdk: str, outcome: OutcomeKind, reason: str) -> bool:
+        """Whether the next count should bring an example: once a minute."""
+        key = self._key(project, sdk, outcome, reason)
+        if key in self._shown:
+            return False
+        self._shown.add(key)
+        return True
+
+    def count(
+        self,
+        project: str,
+        sdk: str,
+        outcome: OutcomeKind,
+        reason: str,
+        events: int = 1,
+        example: str = "",
+    ) -> None:
+        """Count events, or a request that was refused as a whole; the first example of a flush is sent."""
+        key = self._key(project, sdk, outcome, reason)
+        self._counts[key] += events
+        if example:
+            self._examples.setdefault(key, example)
+
+    def _key(self, project: str, sdk: str, outcome: OutcomeKind, reason: str) -> _Key:
+        return project, int(self._now() * 1000) // MINUTE_MS, self._sdk(sdk), outcome, reason
 
     async def run(self) -> None:
         """Send every few seconds until cancelled."""
@@ -65,7 +90,11 @@ class OutcomeReporter:
     async def flush(self) -> None:
         """Send the counts; records that Kafka doesn't accept are retried by the next call."""
         counts, self._counts = self._counts, Counter()
-        for (project, minute, sdk, outcome, reason), count in counts.items():
+        examples, self._examples = self._examples, {}
+        now = int(self._now() * 1000) // MINUTE_MS
+        self._shown = {key for key in self._shown if key[1] >= now}
+        for key, count in counts.items():
+            project, minute, sdk, outcome, reason = key
             self._sequence += 1
             self._unsent.append(
                 Outcome(
@@ -77,6 +106,7 @@ class OutcomeReporter:
                     count=count,
                     source=self._source,
                     sequence=self._sequence,
+                    example=examples.get(key, ""),
                 )
             )
         if len(self._unsent) > _MAX_UNSENT:

@@ -1,9 +1,8 @@
 """The two endpoints that accept events (protocol, section 4); the contract's section 2, point 1, fixes the order of the checks."""
 
 import asyncio
-import re
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from aiohttp import web
@@ -23,6 +22,7 @@ from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import LARGE, SMALL, FairScheduler, TimeSlice
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
+from edge.refusals import example_of, reason_of, with_field
 from edge.request_errors import RequestError
 from edge.unknown_fields import UnknownFieldSampler
 from edge.validation.validate import (
@@ -31,12 +31,12 @@ from edge.validation.validate import (
     InvalidEvents,
     ValidatedBody,
     ValidationRules,
+    event_at,
     validate_batch,
     validate_single,
 )
-from schemas.errors import Detail, RejectedEvent, WireError
+from schemas.errors import RejectedEvent, WireError
 from schemas.issues import Refusal
-from schemas.limits import Limit
 from schemas.projects import Project
 
 _OUTCOMES: Final[dict[WireError, Refusal]] = {
@@ -44,11 +44,6 @@ _OUTCOMES: Final[dict[WireError, Refusal]] = {
     WireError.PAYLOAD_TOO_LARGE: "tooLarge",
     WireError.RATE_LIMITED: "rateLimited",
 }
-_LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
-_SCHEMA: Final = "schema"
-_POSITION: Final = re.compile(r"\[\d+\]")
-_CAUSES: Final = re.compile(r"(?:\.cause)+")
-_OWN_KEYS: Final = re.compile(r"^(tags|user\.linkHashes|breadcrumbs\.data)\..*", re.DOTALL)
 
 Validate = Callable[[bytes, ValidationRules, TimeSlice], Coroutine[Any, Any, ValidatedBody]]
 
@@ -81,6 +76,7 @@ class Ingest(Struct, frozen=True):
         """Store the valid events of a request; the number of accepted events, and the rejected ones."""
         began_ns = time.time_ns()
         token, project = await self._authenticate(request)
+        body = b""
         try:
             head = await self._check_head(request, token, project)
             with self.body_budget.reservation(token) as reservation:
@@ -95,8 +91,9 @@ class Ingest(Struct, frozen=True):
                     try:
                         events, rejected = await validate(body, LENIENT if lenient else STRICT, time_slice)
                     except InvalidEvents as error:
-                        reason = _reason(error.details)
+                        reason = reason_of(error.details)
                         raise RequestError(WireError.VALIDATION_FAILED, reason, error.details) from None
+                    examples = [self._example(project, head.sdk, event, body) for event in rejected]
                     accepted = len(events)
                     if events:
                         self.unknown_fields.look(project.id, head.sdk, events[0][1])
@@ -105,17 +102,22 @@ class Ingest(Struct, frozen=True):
                         bytes.fromhex(number.replace("-", "")) for number, _ in events
                     )
                 # Free the text while Kafka is awaited: the next body reuses the memory while it is still in the CPU cache.
-                del body, events
+                body = b""
+                del events
                 await self.publisher.wait_stored(chunks)
         except RequestError as error:
-            self._count_refusal(project, request, error)
+            self._count_refusal(project, request, error, body)
             await self._slow_down(request, token, error)
             raise
         self.traces.record("accept", traced, began_ns, project=project.id, sdk=head.sdk)
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
-        for event in rejected:
-            self._count(project.id, head.sdk, "invalid", _reason(event.details), event.details)
+        for event, example in zip(rejected, examples, strict=True):
+            reason = reason_of(event.details)
+            self.metrics.count(project.id, head.sdk, "invalid", reason)
+            self.outcomes.count(
+                project.id, head.sdk, "invalid", with_field(reason, event.details), example=example
+            )
         return accepted, rejected
 
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
@@ -155,31 +157,22 @@ class Ingest(Struct, frozen=True):
         self.metrics.body_bytes.inc(len(body))
         return body
 
-    def _count_refusal(self, project: Project, request: web.BaseRequest, error: RequestError) -> None:
-        sdk = named_sdk(request.headers)
-        outcome = _OUTCOMES.get(error.error)
-        if outcome is None:
-            self.metrics.count(project.id, sdk, "unavailable", error.reason)
-        else:
-            self._count(project.id, sdk, outcome, error.reason, error.details or ())
+    def _example(self, project: Project, sdk: str, rejected: RejectedEvent, body: bytes) -> str:
+        """The example of a rejected event of a batch, if its reason has none in this minute."""
+        named = with_field(reason_of(rejected.details), rejected.details)
+        if not self.outcomes.needs_example(project.id, sdk, "invalid", named):
+            return ""
+        return example_of(rejected.details, event_at(body, rejected.index))
 
-    def _count(
-        self, project: str, sdk: str, outcome: Refusal, reason: str, details: Sequence[Detail] = ()
+    def _count_refusal(
+        self, project: Project, request: web.BaseRequest, error: RequestError, body: bytes
     ) -> None:
-        self.metrics.count(project, sdk, outcome, reason)
-        named = f"{reason}: {field_of(details[0])}" if reason == _SCHEMA and details else reason
-        self.outcomes.count(project, sdk, outcome, named)
-
-
-def _reason(details: list[Detail]) -> str:
-    """The label under which invalid events are counted: the name of the exceeded limit, or the part that is invalid."""
-    for detail in details:
-        if detail.message in _LIMIT_REASONS:
-            return _LIMIT_REASONS[detail.message]
-    return details[0].field if details[0].field in {"body", "events"} else _SCHEMA
-
-
-def field_of(detail: Detail) -> str:
-    """The field of a violation without positions, keys that clients choose, and the depth of a cause: few different ones."""
-    path = _CAUSES.sub(".cause", _POSITION.sub("", detail.field))
-    return _OWN_KEYS.sub(r"\1", path)
+        sdk, details = named_sdk(request.headers), error.details or ()
+        outcome = _OUTCOMES.get(error.error)
+        self.metrics.count(project.id, sdk, outcome or "unavailable", error.reason)
+        if outcome is None:
+            return
+        named, example = with_field(error.reason, details), ""
+        if details and self.outcomes.needs_example(project.id, sdk, outcome, named):
+            example = example_of(details, body)
+        self.outcomes.count(project.id, sdk, outcome, named, example=example)

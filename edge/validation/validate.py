@@ -163,6 +163,12 @@ def open_batch(body: bytes) -> list[Raw]:
     return _split_slowly(body) if events is None else events
 
 
+def event_at(body: bytes, index: int) -> Raw | None:
+    """An event of a batch that was validated; None if the wrapper would have to be repaired to find it."""
+    events = _split(body)
+    return events[index] if events else None
+
+
 def _split(body: bytes) -> list[Raw] | None:
     """The raw events of a batch; None if the wrapper needs `_split_slowly`."""
     try:

@@ -18,8 +18,8 @@ SPREAD: Final = (
 """Tables of which each server has a part."""
 COPIED: Final = ("issues", "issue_activity", "outcomes", "projects", "retentions")
 """Tables that are the same on each server."""
-VIEWS: Final = "analysts"
-"""The migration that has nothing but views."""
+VIEWS: Final = ("analysts", "analyst_outcomes")
+"""The migrations that have nothing but views."""
 
 
 def make_whole(url: str, whole_url: str, cluster: str) -> None:
@@ -40,7 +40,7 @@ def make_whole(url: str, whole_url: str, cluster: str) -> None:
 def whole_statements(own: str, cluster: str) -> list[str]:
     """All statements, for who runs them by hand on the newest server."""
     whole = own + WHOLE
-    views = [text for m in migrations() if m.name == VIEWS for text in statements(m.sql)]
+    views = [text for m in migrations() if m.name in VIEWS for text in statements(m.sql)]
     created = f"CREATE DATABASE IF NOT EXISTS {whole} ENGINE = Atomic"
     return [created, *whole_tables(own, whole, cluster), f"USE {whole}", *views]
 
@@ -60,6 +60,6 @@ def _views(client: Client) -> list[str]:
     return [
         statement
         for migration in migrations()
-        if migration.name == VIEWS
+        if migration.name in VIEWS
         for statement in statements(migration.sql, version(client))
     ]

@@ -1,20 +1,22 @@
-"""Counts over time (events and users by interval), of releases, of outcomes, and of skipped grouping rules."""
+"""Counts over time (events and users by interval), of releases, of outcomes, of skipped grouping rules and unknown fields."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from query.tree import EVERYTHING
-from schemas.issues import RULE_SKIPPED
+from schemas.issues import NOT_OF_EVENTS, RULE_SKIPPED, UNKNOWN_FIELD
 from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.answers import (
     Interval,
     OutcomeCount,
+    OutcomeExample,
     OutcomeSeries,
     Point,
     Release,
     Releases,
     RuleSkipped,
     Series,
+    UnknownFieldCount,
 )
 from storage.errors import BadQuery
 from storage.reader.counts import DAY_START, HOUR_START, USERS_MERGED, USERS_STATE, bucket_of
@@ -32,6 +34,9 @@ _STARTS: Final = {
     ("hour", "hour"): HOUR_START,
 }
 """Start of an interval (Unix ms) by column and interval."""
+_EXAMPLE: Final = (
+    "argMaxIf(example, minute, example != ''), toInt64(toUnixTimestamp(maxIf(minute, example != ''))) * 1000"
+)
 _Source = tuple[str, Literal["day", "hour"], Range]
 """A table, its time column, and the part of the range that is read from it."""
 
@@ -102,6 +107,25 @@ class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
         ]
 
 
+class ListUnknownFields(ReadCall[list[UnknownFieldCount]], frozen=True):
+    """The fields that the schema doesn't know, in the edges' sample of accepted events: the most frequent first, at most `limit`."""
+
+    project: int
+    start: int | None = None
+    end: int | None = None
+    limit: int = 50
+
+    async def answer(self, session: Session) -> list[UnknownFieldCount]:
+        """The fields, each with the nearest known one, the SDK and the count."""
+        check_limit(self.limit)
+        question = session.question(self.project, "", self.start, self.end)
+        return [
+            UnknownFieldCount(field, nearest, sdk, int(count))
+            for reason, sdk, count in await session.rows(_unknown_fields(question, self.limit))
+            for field, _, nearest in [reason.partition("/")]
+        ]
+
+
 class CountOutcomes(ReadCall[OutcomeSeries], frozen=True):
     """Outcomes of events and requests, by outcome, SDK and reason; with `interval` also by time."""
 
@@ -124,8 +148,9 @@ class CountOutcomes(ReadCall[OutcomeSeries], frozen=True):
                     sdk=sdk,
                     reason=reason,
                     count=int(count),
+                    example=OutcomeExample(iso(at), example) if example else None,
                 )
-                for bucket, outcome, sdk, reason, count in rows
+                for bucket, outcome, sdk, reason, count, example, at in rows
             ]
         )
 
@@ -248,13 +273,17 @@ def _releases(question: Question, limit: int, cursor: ReleaseCursor | None) -> S
 
 
 def _outcomes(question: Question, interval: Interval | None) -> Sql:
-    """Start of the interval (Unix ms; 0 without intervals), outcome, SDK, reason and count. Ranges are of whole minutes."""
+    """Start of the interval (Unix ms; 0 without intervals), outcome, SDK, reason, count, newest example and its minute (Unix ms).
+
+    Ranges are of whole minutes. With intervals there are no examples.
+    """
     statement = question.statement()
     size = UNIT_MS[interval] if interval else 0
     bucket = f"intDiv(toInt64(toUnixTimestamp(minute)) * 1000, {size}) * {size}" if size else "toInt64(0)"
+    example = "'', 0" if size else _EXAMPLE
     return statement.ready(
-        f"SELECT {bucket} AS bucket, outcome, sdk, reason, sum(count) FROM outcomes FINAL WHERE {statement.project}"
-        f" AND outcome != '{RULE_SKIPPED}'"
+        f"SELECT {bucket} AS bucket, outcome, sdk, reason, sum(count), {example} FROM outcomes FINAL WHERE {statement.project}"
+        f" AND outcome NOT IN {NOT_OF_EVENTS}"
         f" AND {statement.within('minute', question.span, 'hour')} GROUP BY bucket, outcome, sdk, reason"
         " ORDER BY bucket, outcome, sdk, reason"
     )
@@ -266,4 +295,13 @@ def _rules_skipped(question: Question) -> Sql:
     return statement.ready(
         f"SELECT reason, sum(count) FROM outcomes FINAL WHERE {statement.project} AND outcome = '{RULE_SKIPPED}'"
         f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason ORDER BY reason"
+    )
+
+
+def _unknown_fields(question: Question, limit: int) -> Sql:
+    """Reason (the field, `/` and the nearest known one), SDK and count."""
+    statement = question.statement()
+    return statement.ready(
+        f"SELECT reason, sdk, sum(count) AS n FROM outcomes FINAL WHERE {statement.project} AND outcome = '{UNKNOWN_FIELD}'"
+        f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason, sdk ORDER BY n DESC, reason, sdk LIMIT {limit:d}"
     )

@@ -28,7 +28,7 @@ ISSUE_ACTIVITY: Final = pa.schema({
 })  # fmt: skip
 OUTCOMES: Final = pa.schema({
     "project_id": pa.uint32(), "minute": pa.timestamp("s"), "sdk": _TEXT, "outcome": _TEXT, "reason": _TEXT,
-    "source": _TEXT, "sequence": pa.uint64(), "count": pa.uint64(),
+    "source": _TEXT, "sequence": pa.uint64(), "count": pa.uint64(), "example": _TEXT,
 })  # fmt: skip
 PROJECTS: Final = pa.schema({
     "project_id": pa.uint32(), "name": _TEXT, "created": _TIME, "retention_days": pa.uint16(), "payload_days": pa.uint16(),
@@ -102,6 +102,7 @@ def outcome_row(outcome: Outcome) -> Row:
         outcome.source,
         outcome.sequence,
         outcome.count,
+        outcome.example,
     )
 
 

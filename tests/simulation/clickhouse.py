@@ -486,7 +486,7 @@ _LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {
     "issues": lambda row: ((row["project_id"], row["issue_id"]), row["version"]),
     "issue_activity": lambda row: ((row["project_id"], row["issue_id"], row["at"], row["id"]), 0),
     "outcomes": lambda row: (
-        tuple(row[name] for name in record_rows.OUTCOMES.names if name != "count"),
+        tuple(row[name] for name in record_rows.OUTCOMES.names if name not in {"count", "example"}),
         0,
     ),
     "projects": lambda row: (row["project_id"], row["version"]),

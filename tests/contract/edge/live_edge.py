@@ -87,7 +87,7 @@ class LiveEdge:
             body_budget=self.body_budget,
             throttle=self.throttle,
             scheduler=FairScheduler(),
-            unknown_fields=UnknownFieldSampler(self.metrics),
+            unknown_fields=UnknownFieldSampler(self.metrics, self.outcomes),
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -207,6 +207,14 @@ def activities(now_ms: int) -> list[Activity]:
     ]
 
 
+EXAMPLES = {
+    "tag keys per event": "tags: at most 50 tag keys per event (release storefront-web@4.2.0+1187, event 01998c1e-7d2f-7c3a-9b1e-3f0a5d6c7e80)",
+    "schema: error.cause.stack.line": "error.cause.cause.stack[12].line: expected an integer from 1 to 9007199254740991 (release storefront-web@4.2.0+1187)",
+    "body": "body: malformed JSON: Input data was truncated",
+}
+"""What senders were answered, by reason."""
+
+
 def outcomes(now_ms: int) -> list[Outcome]:
     """Two weeks of outcomes."""
     chance = random.Random(3)
@@ -214,13 +222,18 @@ def outcomes(now_ms: int) -> list[Outcome]:
 
     def count(hour: int, outcome: Any, sdk: str, reason: str, most: int, least: int = 0) -> None:
         at, number = iso(now_ms - hour * HOUR_MS), chance.randrange(least, most)
-        counts.append(Outcome(str(PROJECT), at, sdk, outcome, reason, number, "edge-0", len(counts)))
+        example = EXAMPLES.get(reason, "") if outcome == "invalid" else ""
+        counts.append(Outcome(str(PROJECT), at, sdk, outcome, reason, number, "edge-0", len(counts), example))
 
     for hour in range(0, 14 * 24, 3):
         for sdk in SDKS:
             count(hour, "accepted", sdk, "", 2600, 200)
             count(hour, "duplicate", sdk, "", 90)
         count(hour, "invalid", SDKS[2], "release", 120)
+        for reason in EXAMPLES:
+            count(hour, "invalid", SDKS[hour % 2], reason, 30, 1)
+        for reason in ("tag/tags", "user.ids/user.id", "user.other", "other"):
+            count(hour, "unknownField", SDKS[0], reason, 3, 1)
         if hour % 48 == 0:
             count(hour, "rateLimited", SDKS[1], "perToken", 400)
             count(hour, "tooLarge", SDKS[0], "body", 8)

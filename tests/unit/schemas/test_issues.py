@@ -2,8 +2,20 @@
 
 from typing import get_args
 
-from schemas.issues import OUTCOME_LABELS, RULE_SKIPPED, OutcomeKind
+from schemas.issues import NOT_OF_EVENTS, OUTCOME_LABELS, Outcome, OutcomeKind, decode_outcomes, encode_json
+from storage.migrations.migrate import migrations
 
 
 def test_every_outcome_of_events_has_its_words_for_people() -> None:
-    assert set(OUTCOME_LABELS) == set(get_args(OutcomeKind)) - {RULE_SKIPPED}
+    assert set(OUTCOME_LABELS) == set(get_args(OutcomeKind)) - set(NOT_OF_EVENTS)
+
+
+def test_the_analysts_view_leaves_out_what_is_none_of_an_event() -> None:
+    (view,) = (each.sql for each in migrations() if each.name == "analyst_outcomes")
+    assert f"outcome NOT IN {NOT_OF_EVENTS}" in view
+
+
+def test_an_outcome_without_an_example_is_written_as_before() -> None:
+    plain = Outcome("7", "2026-01-02T03:04:00.000Z", "js/1", "invalid", "schema", 3, "edge-1", 9)
+    assert b"example" not in encode_json(plain)
+    assert decode_outcomes(encode_json(plain)) == [plain]

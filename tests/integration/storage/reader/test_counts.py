@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 
 from schemas.ids import hex64, issue_id
-from schemas.times import DAY_MS, HOUR_MS, from_ms, iso
-from storage.answers import Interval, Release, RuleSkipped
+from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, from_ms, iso
+from storage.answers import Interval, OutcomeExample, Release, RuleSkipped, UnknownFieldCount
 from storage.client import Client
 from storage.errors import BadQuery
 from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
@@ -17,6 +17,7 @@ from storage.reader.count_calls import (
     GetProjectStats,
     ListReleases,
     ListSkippedRules,
+    ListUnknownFields,
 )
 from storage.reader.reader import Reader
 from storage.reader.tag_calls import CountIssueTags, CountProjectTags
@@ -182,7 +183,7 @@ async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
         await reader.read(ListReleases(world.project, cursor="AAAA"))
 
 
-async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
+async def test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event_apart(
     reader: Reader, database: Client, project: int
 ) -> None:
     minute = from_ms(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS)
@@ -196,6 +197,10 @@ async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
         [project, minute, "", "ruleSkipped", "tooExpensive/a/b", "grouper/1", 8, 2],
         [project, minute, "", "ruleSkipped", "failed/c", "grouper/1", 8, 1],
         [project, minute - timedelta(days=15), "", "ruleSkipped", "failed/c", "grouper/1", 1, 9],
+        [project, minute, "js/1", "unknownField", "tag/tags", "edge-1", 3, 2],
+        [project, minute, "js/1", "unknownField", "tag/tags", "edge-2", 3, 2],
+        [project, minute, "js/2", "unknownField", "user.other", "edge-1", 4, 1],
+        [project, minute - timedelta(days=15), "js/2", "unknownField", "tag/tags", "edge-1", 5, 9],
     ]
     names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
     database.insert("outcomes", rows, column_names=names)
@@ -207,8 +212,34 @@ async def test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart(
         RuleSkipped("c", "failed", 1),
         RuleSkipped("a/b", "tooExpensive", 5),
     ]
+    most, rare = [
+        UnknownFieldCount("tag", "tags", "js/1", 4),
+        UnknownFieldCount("user.other", "", "js/2", 1),
+    ]
+    assert await reader.read(ListUnknownFields(project)) == [most, rare]
+    assert await reader.read(ListUnknownFields(project, limit=1)) == [most]
     by_hour = (await reader.read(CountOutcomes(project, interval="hour"))).outcomes
     assert [(row.time, row.count) for row in by_hour] == [
         (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 15),
         (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 1),
     ]
+
+
+async def test_a_reason_has_its_newest_example(reader: Reader, database: Client, project: int) -> None:
+    hour = NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS
+    minutes = [from_ms(hour + number * MINUTE_MS) for number in range(3)]
+    rows = [
+        [project, minutes[0], "js/1", "invalid", "tags", "edge-1", 1, 1, "tags: older"],
+        [project, minutes[1], "js/1", "invalid", "tags", "edge-1", 2, 1, "tags: newer"],
+        [project, minutes[2], "js/1", "invalid", "tags", "edge-1", 3, 1, ""],
+        [project, minutes[2], "js/2", "invalid", "tags", "edge-1", 4, 1, ""],
+    ]
+    names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count", "example"]
+    database.insert("outcomes", rows, column_names=names)
+    found = (await reader.read(CountOutcomes(project))).outcomes
+    assert [(row.sdk, row.count, row.example) for row in found] == [
+        ("js/1", 3, OutcomeExample(iso(hour + MINUTE_MS), "tags: newer")),
+        ("js/2", 1, None),
+    ]
+    by_hour = (await reader.read(CountOutcomes(project, interval="hour"))).outcomes
+    assert [(row.count, row.example) for row in by_hour] == [(3, None), (1, None)]

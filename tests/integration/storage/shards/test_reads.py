@@ -6,7 +6,7 @@ from tests.integration.storage.reader.test_counts import (
     test_facets_have_the_most_frequent_values_of_each_tag,
     test_facets_of_a_project_without_a_query_are_of_whole_days,
     test_facets_of_an_issue_are_of_all_its_events,
-    test_outcomes_are_summed_once_by_interval_and_skipped_rules_apart,
+    test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event_apart,
     test_releases_say_what_they_brought,
     test_series_count_each_interval_and_leave_none_out,
 )

@@ -82,6 +82,31 @@ async def test_outcomes_are_gathered_by_minute_sdk_outcome_and_reason(tmp_path: 
     assert len(sink.records) == 4
 
 
+async def test_the_first_of_a_minute_needs_an_example(tmp_path: Path) -> None:
+    sink, now = MemorySink(), 90.0
+    outcomes = OutcomeReporter(sink, tmp_path / "saved", lambda: now)
+
+    def count(reason: str) -> None:
+        example = "kind: required" if outcomes.needs_example("1", "a/1", "invalid", reason) else ""
+        outcomes.count("1", "a/1", "invalid", reason, example=example)
+
+    count("schema")
+    count("schema")
+    count("body")
+    await outcomes.flush()
+    count("schema")
+    await outcomes.flush()
+    now = 120.0
+    count("schema")
+    await outcomes.flush()
+    assert [(o.reason, o.count, o.example) for o in sent(sink)] == [
+        ("schema", 2, "kind: required"),
+        ("body", 1, "kind: required"),
+        ("schema", 1, ""),
+        ("schema", 1, "kind: required"),
+    ]
+
+
 async def test_outcomes_wait_for_kafka_with_the_same_number(tmp_path: Path) -> None:
     sink = MemorySink()
     sink.up = False

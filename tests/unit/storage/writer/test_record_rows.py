@@ -56,9 +56,16 @@ def test_an_activity_and_an_outcome_are_rows() -> None:
         "a1", "00000000000000ff", "7", "resolved", "admin", "2026-01-02T03:04:05.678Z", {"in": "next"}
     )
     assert only(record_rows.ISSUE_ACTIVITY, activity_row(activity))["data"] == '{"in":"next"}'
-    outcome = Outcome("7", "2026-01-02T03:04:00.000Z", "js/1", "invalid", "schema", 3, "edge-1", 9)
+    outcome = Outcome(
+        "7", "2026-01-02T03:04:00.000Z", "js/1", "invalid", "schema", 3, "edge-1", 9, "kind: required"
+    )
     row = only(record_rows.OUTCOMES, outcome_row(outcome))
-    assert (row["count"], row["source"], row["sequence"]) == (3, "edge-1", 9)
+    assert (row["count"], row["source"], row["sequence"], row["example"]) == (
+        3,
+        "edge-1",
+        9,
+        "kind: required",
+    )
     assert str(row["minute"]) == "2026-01-02 03:04:00"
 
 

@@ -1,0 +1,69 @@
+"""What the edge reports of events that it refused, and of accepted ones with fields that it doesn't know."""
+
+from schemas.ids import uuid7
+from schemas.issues import Outcome, decode_outcomes
+from schemas.topics import Topic
+from tests.contract.edge.live_edge import LiveEdge
+from tests.edge_events import event
+
+SECRET = "anna@example.com"
+MANY_TAGS = {f"key{number}": SECRET for number in range(51)}
+
+
+async def reported(edge: LiveEdge) -> list[Outcome]:
+    await edge.outcomes.flush()
+    values = [record.value for record in edge.sink.records if record.topic is Topic.OUTCOMES]
+    assert not any(SECRET.encode() in value for value in values)
+    return [one for value in values for one in decode_outcomes(value)]
+
+
+async def test_a_refused_event_is_an_example_with_release_and_id(edge: LiveEdge) -> None:
+    number = str(uuid7())
+    answer = await edge.post_event(id=number, tags=MANY_TAGS)
+    assert answer.fields == ["tags"]
+    (outcome,) = await reported(edge)
+    assert (outcome.outcome, outcome.reason, outcome.sdk) == ("invalid", "tag keys per event", "svc-js/1.2.3")
+    assert outcome.example == f"tags: at most 50 tag keys per event (release shop@1.2.3+45, event {number})"
+
+
+async def test_each_reason_of_a_batch_has_the_example_of_its_first_event(edge: LiveEdge) -> None:
+    numbers = [str(uuid7()) for _ in range(4)]
+    sent = [
+        event(id=numbers[0]),
+        event(id=numbers[1], tags={SECRET: 5}),
+        event(id=numbers[2], tags={SECRET: 5}, release=SECRET),
+        event(id=SECRET),
+    ]
+    answer = await edge.post_batch(sent)
+    assert [error["index"] for error in answer.json["errors"]] == [1, 2, 3]
+    found = {one.reason: (one.count, one.example) for one in await reported(edge)}
+    (by_id,) = [one for reason, one in found.items() if reason == "schema: id"]
+    assert by_id[0] == 1
+    assert by_id[1].startswith("id: expected a uuid of version 7")
+    assert by_id[1].endswith(" (release shop@1.2.3+45)")
+    assert found["schema: tags"] == (
+        1,
+        f"tags: expected a string (release shop@1.2.3+45, event {numbers[1]})",
+    )
+    assert found["schema: release"] == (
+        1,
+        f"release: expected <app-name>@<version>+<build> (event {numbers[2]})",
+    )
+
+
+async def test_a_body_that_is_no_event_is_an_example_without_origin(edge: LiveEdge) -> None:
+    await edge.post(b'{"id": "' + SECRET.encode() + b'"')
+    await edge.post(b'{"events": 5, "release": "a@1+2"}', "/v1/events:batch")
+    await edge.post(b"{}", headers=edge.headers(Content_Type="text/plain"))
+    examples = {one.reason: one.example for one in await reported(edge)}
+    assert examples["body"].startswith("body: malformed JSON: ")
+    assert examples["events"] == "events: expected an array"
+    assert examples["headers"] == "Content-Type: expected application/json"
+
+
+async def test_unknown_fields_of_an_accepted_event_are_reported_apart(edge: LiveEdge) -> None:
+    answer = await edge.post_event(tag={"a": SECRET}, **{SECRET: 1}, user={"id": "u", "ids": SECRET})
+    assert answer.status == 202
+    found = {(one.outcome, one.reason, one.sdk) for one in await reported(edge)}
+    reasons = ("tag/tags", "other", "user.ids/user.id")
+    assert found == {("unknownField", reason, "svc-js/1.2.3") for reason in reasons}
