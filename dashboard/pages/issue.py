@@ -17,7 +17,7 @@ from dashboard.pages.list_parameters import read_parameters, syntax_problem
 from dashboard.pages.render import page
 from dashboard.projects import find_project
 from dashboard.time_ranges import life_range
-from dashboard.view.activity import LEFT_OUT, describe, marks_of
+from dashboard.view.activity import LEFT_OUT, describe, marks_of, resolved_after
 from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
 from dashboard.view.charts import events_chart
 from dashboard.view.copies import as_markdown, as_sql
@@ -82,6 +82,7 @@ async def show(request: web.Request) -> web.Response:
         figure=events_chart(
             series, [*marks_of(changes.activity), *release_marks(releases, issue.last_release)]
         ),
+        resolved_after=resolved_after(changes.activity, issue.id),
         changes=[describe(change, issue.id) for change in changes.activity],
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,

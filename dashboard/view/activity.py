@@ -9,6 +9,7 @@ from msgspec import Struct
 from dashboard.view.charts import Mark
 from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
+from schemas.changes import NEXT
 from schemas.issues import ActivityKind
 from schemas.times import parse_iso
 from storage.answers import ActivityRow
@@ -53,14 +54,25 @@ def marks_of(rows: Sequence[ActivityRow]) -> list[Mark]:
     return [Mark(parse_iso(line.at), f"{line.title} {line.text}".strip(), kind) for line, kind in lines]
 
 
+def resolved_after(rows: Sequence[ActivityRow], issue: str) -> str:
+    """The release that the next one comes after, of an issue that is resolved in the next one; empty if no change says it."""
+    made = [row for row in rows if row.kind == "resolved" and row.issue_id == issue]
+    newest = max(made, key=lambda row: row.at, default=None)
+    return text_of(_data(newest).get("after")) if newest else ""
+
+
 def describe(row: ActivityRow, issue: str) -> ActivityLine:
     """A row of an issue's activity."""
-    try:
-        data: dict[str, Any] = mapping_of(msgspec.json.decode(row.data))
-    except msgspec.DecodeError:
-        data = {}
     merged_issue = row.issue_id if row.issue_id != issue else ""
-    return ActivityLine(_TITLES.get(row.kind, row.kind), row.by, row.at, _text(row.kind, data), merged_issue)
+    text = _text(row.kind, _data(row))
+    return ActivityLine(_TITLES.get(row.kind, row.kind), row.by, row.at, text, merged_issue)
+
+
+def _data(row: ActivityRow) -> dict[str, Any]:
+    try:
+        return mapping_of(msgspec.json.decode(row.data))
+    except msgspec.DecodeError:
+        return {}
 
 
 def _text(kind: str, data: dict[str, Any]) -> str:
@@ -70,7 +82,9 @@ def _text(kind: str, data: dict[str, Any]) -> str:
 
 def _resolved(data: dict[str, Any]) -> str:
     release = text_of(data.get("resolvedIn"))
-    return _with("in", "the next release" if release == "next" else release)
+    if release != NEXT:
+        return _with("in", release)
+    return " ".join(filter(None, ("in the next release", _with("after", text_of(data.get("after"))))))
 
 
 def _merged(data: dict[str, Any]) -> str:

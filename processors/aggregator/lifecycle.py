@@ -116,7 +116,19 @@ def _resolve(record: IssueRecord, data: UpdateData) -> _Outcome:
         resolved_in=resolved_in,
         life=replace(record.life, fix=fix, ignored=None),
     )
-    return changed, "resolved", {"resolvedIn": resolved_in} if resolved_in else {}
+    return changed, "resolved", _fix_details(changed)
+
+
+def _fix_details(record: IssueRecord) -> dict[str, Any]:
+    """Data of the activity: `after` is the release that the next one of the issue's app comes after, if there is one."""
+    if not record.resolved_in:
+        return {}
+    details, fix = {"resolvedIn": record.resolved_in}, record.life.fix
+    if fix is not None and fix.after:
+        of_app = [name for name in fix.boundaries if compare(name, record.last_release) is not None]
+        if of_app:
+            details["after"] = of_app[0]
+    return details
 
 
 def _ignore(record: IssueRecord, data: UpdateData) -> _Outcome:

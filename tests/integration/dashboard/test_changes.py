@@ -31,6 +31,17 @@ async def test_a_patch_answers_the_changed_issue_and_the_next_read_shows_it(site
     assert (made.data["resolvedIn"], made.by) == ("next", "admin")
 
 
+async def test_a_page_says_after_which_release_the_fix_is_expected(site: StoredSite) -> None:
+    issue = issue_of(SHOWCASE)
+    await site.api("PATCH", f"/issues/{issue}", json={"resolvedIn": "next"})
+    _, body = await site.api("GET", f"/issues/{issue}/activity")
+    after = body["activity"][0]["data"]["after"]
+    assert after.startswith("storefront-web@")
+    await site.sign_in()
+    page = await (await site.client.get(f"/issues/{issue}")).text()
+    assert f"Resolved in the next release after <bdi>{after}</bdi>." in page
+
+
 async def test_the_idempotency_key_travels_with_the_change(site: StoredSite) -> None:
     issue = await an_issue(site)
     await site.api("PATCH", f"/issues/{issue}", json={"status": "ignored"}, headers={"Idempotency-Key": "k1"})

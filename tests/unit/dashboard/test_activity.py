@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from dashboard.view.activity import describe
+from dashboard.view.activity import describe, resolved_after
 from storage.answers import ActivityRow
 
 
@@ -18,6 +18,11 @@ from storage.answers import ActivityRow
         ("resolved", {}, "Resolved "),
         ("resolved", {"resolvedIn": "shop@1.0.0+2"}, "Resolved in shop@1.0.0+2"),
         ("resolved", {"resolvedIn": "next"}, "Resolved in the next release"),
+        (
+            "resolved",
+            {"resolvedIn": "next", "after": "shop@1.0.0+2"},
+            "Resolved in the next release after shop@1.0.0+2",
+        ),
         ("ignored", {}, "Ignored forever"),
         ("ignored", {"ignoreUntil": {"events": 1}}, "Ignored for 1 event"),
         ("ignored", {"ignoreUntil": {"users": 1200}}, "Ignored for 1,200 users"),
@@ -53,3 +58,16 @@ def test_each_change_is_described_with_its_terms(kind: str, data: dict[str, Any]
     assert f"{change.title} {change.text}" == sentence
     assert change.merged_issue == ""
     assert describe(row, "2f").merged_issue == "1f"
+
+
+def test_the_newest_change_of_the_issue_itself_says_what_the_next_release_is_after() -> None:
+    def made(second: int, kind: str, data: dict[str, Any], issue: str = "1f") -> ActivityRow:
+        at = f"2026-11-21T18:00:0{second}.000Z"
+        return ActivityRow(str(second), kind, "jo", at, Raw(json.dumps(data).encode()), issue)
+
+    older = made(1, "resolved", {"resolvedIn": "next", "after": "shop@1.0.0+2"})
+    newer = made(2, "resolved", {"resolvedIn": "next", "after": "shop@2.0.0+2"})
+    part = made(3, "resolved", {"resolvedIn": "next", "after": "shop@3.0.0+2"}, "2f")
+    assert resolved_after([made(4, "commented", {"text": "x"}), part, newer, older], "1f") == "shop@2.0.0+2"
+    assert resolved_after([made(5, "resolved", {}), newer], "1f") == ""
+    assert resolved_after([], "1f") == ""

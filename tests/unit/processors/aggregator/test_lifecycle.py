@@ -57,6 +57,16 @@ async def test_resolved_in_the_next_release_waits_for_one_newer_than_all_known()
     await updated(world, resolvedIn="next", known=[OLD, FIX])
     assert (await seen(world, OLD, FIX, "app@1.10.0-beta+7")).status == "resolved"
     assert (await seen(world, NEW)).regressed
+    (made,) = world.activities("resolved")
+    assert made.data == {"resolvedIn": "next", "after": FIX}
+
+
+async def test_the_next_release_is_after_the_newest_one_of_the_issues_own_app() -> None:
+    world = World()
+    await seen(world, OLD)
+    await updated(world, resolvedIn="next", known=["other@9.0.0+1", FIX, OLD])
+    (made,) = world.activities("resolved")
+    assert made.data["after"] == FIX
 
 
 async def test_releases_without_an_order_go_by_first_seen() -> None:
