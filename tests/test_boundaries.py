@@ -68,7 +68,7 @@ PURE = (
     ),
     *(
         f"processors.aggregator.{name}"
-        for name in ("changes", "fold", "lifecycle", "merges", "position", "release_order", "totals")
+        for name in ("changes", "fold", "lifecycle", "merges", "position", "totals")
     ),
     *(
         f"storage.writer.{name}"
@@ -87,7 +87,7 @@ PURE = (
             "rule_queue",
         )
     ),
-    *("control.project_edits", "dashboard.view"),
+    *("control.project_edits", "dashboard.view", "schemas.release_order"),
 )
 """Modules, and whole rooms, that decide without I/O: they load none of FRAMEWORKS, themselves or through what they import."""
 FRAMEWORKS = {

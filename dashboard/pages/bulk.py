@@ -11,7 +11,7 @@ from dashboard.http.http_errors import invalid
 from dashboard.http.responses import redirect
 from dashboard.projects import project_of
 from dashboard.view.text import plural
-from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, Update, is_issue
+from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, MAX_RELEASE, NEXT, Update, is_issue
 from schemas.errors import ChangePending
 from schemas.projects import Project
 
@@ -19,6 +19,8 @@ LIST_PARAMETERS: Final = frozenset(
     {"query", "environment", "state", "sort", "range", "start", "end", "cursor"}
 )
 """Parameters of the list that survive the redirect back to it."""
+_IN: Final = "in "
+MAX_WHERE: Final = len(_IN) + MAX_RELEASE
 DONE: Final = {
     "resolve": "resolved",
     "ignore": "ignored",
@@ -27,7 +29,6 @@ DONE: Final = {
     "merge": "merged into one",
 }
 _STATUS: Final = {
-    "resolve": Update(status="resolved"),
     "ignore": Update(status="ignored"),
     "reopen": Update(status="open"),
 }
@@ -46,13 +47,31 @@ async def change(request: web.Request) -> web.Response:
         if action == "merge":
             issues = await _merge(state, project, issues, by)
         else:
-            assignee = fields.get("assignee", "").strip()[:MAX_ASSIGNEE] or None
-            update = _STATUS.get(action) or Update(assignee=assignee)
-            await changes_of(state).update_many(project.number, issues, update, by=by)
+            await changes_of(state).update_many(project.number, issues, _update(action, fields), by=by)
     except ChangePending:
         result = "pending"
     changed = {"was": ",".join(issues)} if result == "done" and action != "assign" else {}
-    return _back(project, fields.get("back", ""), {result: action, "count": str(len(issues))} | changed)
+    where = {"where": fields["where"][:MAX_WHERE]} if action == "resolve" and fields.get("where") else {}
+    return _back(
+        project, fields.get("back", ""), {result: action, "count": str(len(issues))} | where | changed
+    )
+
+
+def _update(action: str, fields: dict[str, str]) -> Update:
+    if action == "resolve":
+        return Update(status="resolved", resolved_in=_resolved_in(fields.get("where", "")))
+    assignee = fields.get("assignee", "").strip()[:MAX_ASSIGNEE] or None
+    return _STATUS.get(action) or Update(assignee=assignee)
+
+
+def _resolved_in(where: str) -> str | None:
+    """What the list of releases beside "Resolve" has chosen: `next`, `in RELEASE`, or nothing for now. Raises HttpError."""
+    if where in {"", NEXT}:
+        return where or None
+    release = where.removeprefix(_IN).strip()
+    if not where.startswith(_IN) or not 0 < len(release) <= MAX_RELEASE:
+        raise invalid("where", f"one of: nothing, {NEXT}, {_IN}RELEASE")
+    return release
 
 
 def undo_of(done: str, was: str) -> tuple[str, list[str], str]:
@@ -72,13 +91,15 @@ async def selected(request: web.Request) -> list[str]:
     return list(issues)
 
 
-def result_message(done: str, count: str) -> str:
-    """The message above the list after a change; empty without a change."""
+def result_message(done: str, count: str, where: str = "") -> str:
+    """The message above the list after a change; empty without a change. `where` is what was chosen beside "Resolve"."""
     if done == "none":
         return "Nothing was changed: select issues first, at least two to merge."
     if done not in DONE or not (count.isascii() and count.isdecimal() and len(count) <= 3):
         return ""
-    return f"{plural(int(count), 'issue')} {DONE[done]}."
+    chosen = f" {'in the next release' if where == NEXT else where[:MAX_WHERE]}"
+    is_chosen = done == "resolve" and (where == NEXT or where.startswith(_IN))
+    return f"{plural(int(count), 'issue')} {DONE[done]}{chosen if is_chosen else ''}."
 
 
 async def _merge(state: State, project: Project, issues: list[str], by: str) -> list[str]:

@@ -23,7 +23,7 @@ from dashboard.view.charts import events_chart
 from dashboard.view.copies import as_markdown, as_sql
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
-from dashboard.view.release_marks import release_marks
+from dashboard.view.release_marks import newest_like, release_marks, suggested
 from schemas.times import parse_iso
 from storage.answers import EventDetail, Issue, Release, Series, TagValues
 from storage.errors import DamagedPayload, NotFound
@@ -89,6 +89,8 @@ async def show(request: web.Request) -> web.Response:
         similar=similar.similar,
         can_change=state.dependencies.changes is not None,
         ignored=ignored(issue.ignore_until),
+        releases=suggested(releases),
+        newest_release=newest_like(releases, issue.last_release),
         assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
         notice=_notice(request, issue),
         is_damaged=is_damaged,

@@ -1,6 +1,7 @@
 """The list of a project's issues."""
 
 import asyncio
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -22,10 +23,10 @@ from dashboard.projects import project_of
 from dashboard.time_ranges import DURATIONS
 from dashboard.view.charts import events_chart
 from dashboard.view.filters import TABS
-from dashboard.view.release_marks import release_marks
+from dashboard.view.release_marks import release_marks, suggested
 from query.tree import STATES
 from schemas.projects import Project
-from storage.answers import IssuePage, KeyWarning
+from storage.answers import IssuePage, KeyWarning, Release
 from storage.errors import BadQuery, NotFound, QueryTooExpensive
 from storage.reader.completion import SUGGESTED, CompleteField
 from storage.reader.count_calls import GetProjectStats
@@ -42,6 +43,7 @@ async def show(request: web.Request) -> web.Response:
     problem = syntax_problem(parameters.query)
     error = problem.message if problem is not None else ""
     issues, figure = IssuePage([], None), None
+    releases: Sequence[Release] = ()
     warnings: list[KeyWarning] = []
     if not error:
         try:
@@ -75,7 +77,8 @@ async def show(request: web.Request) -> web.Response:
         problem=problem,
         unknown_keys=unknown_keys(parameters, warnings),
         durations=DURATIONS,
-        note=bulk.result_message(request.query.get("done", ""), request.query.get("count", "")),
+        note=bulk.result_message(*(request.query.get(name, "") for name in ("done", "count", "where"))),
+        releases=suggested(releases),
         trend_of="24 h" if parameters.time_range.is_short(state.dependencies.now_ms()) else "14 d",
         suggested=" ".join(SUGGESTED),
         states=" ".join(STATES),

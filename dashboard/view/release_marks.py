@@ -1,9 +1,10 @@
-"""The first events of releases as marks of a chart."""
+"""The first events of releases as marks of a chart, and what the next release comes after."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from dashboard.view.charts import Mark
+from schemas.release_order import newest_by_app
 from schemas.times import parse_iso
 from storage.answers import Release
 
@@ -17,6 +18,18 @@ def release_marks(releases: Sequence[Release], like: str = "") -> list[Mark]:
         for release in releases
         if not like or _application(release.release) == _application(like)
     ]
+
+
+def suggested(releases: Sequence[Release]) -> list[str]:
+    """The names that a field may offer: one with characters that nobody sees would not be what it shows."""
+    return [release.release for release in releases if release.release and release.release.isprintable()]
+
+
+def newest_like(releases: Sequence[Release], like: str) -> str:
+    """The newest release of the application of a release, which is that of an issue; its own where the others' names say nothing."""
+    names = (release.release for release in reversed(releases))
+    newest = newest_by_app([like, *names])
+    return next((name for name in newest if _application(name) == _application(like)), like)
 
 
 def _application(release: str) -> str:

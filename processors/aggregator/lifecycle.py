@@ -16,7 +16,7 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from processors.aggregator.findings import by_event
-from processors.aggregator.release_order import compare, highest, newest_by_app
+from schemas.release_order import compare, highest, newest_by_app
 from processors.aggregator.totals import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord

@@ -1,17 +1,25 @@
-"""Servers that a test may stop, back up and restore."""
+"""Servers that a test may stop, back up and restore, and all our processes on servers that tests share."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
+from bench.chaos.__main__ import prepare
+from bench.chaos.receiver import SECRET, Receiver
 from local.kafka.server import LocalKafka
+from local.stack import Stack
+from local.supervisor import Supervisor
 from tests.backed_up_clickhouse import BackedUpClickHouse
-from tests.servers import CACHE
+from tests.integration.notify.mail_server import MailServer
+from tests.servers import CACHE, new_database, new_prefix
 from tests.trace_collector import Collector, collecting
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def collector() -> Iterator[Collector]:
     with collecting() as found:
         yield found
@@ -29,3 +37,49 @@ def own_clickhouse(tmp_path: Path) -> Iterator[BackedUpClickHouse]:
     server = BackedUpClickHouse(tmp_path / "clickhouse").start(120)
     yield server
     server.stop()
+
+
+# One loop for all that use these: a supervisor belongs to the loop that started it.
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def inboxes() -> AsyncIterator[tuple[MailServer, Receiver]]:
+    """Where messages arrive: by mail, and by a webhook."""
+    async with MailServer().listening() as mails, Receiver().listening() as posts:
+        yield mails, posts
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="package")
+async def running(
+    tmp_path_factory: pytest.TempPathFactory,
+    kafka_bootstrap: str,
+    clickhouse_url: str,
+    collector: Collector,
+    inboxes: tuple[MailServer, Receiver],
+) -> AsyncIterator[tuple[Stack, Supervisor]]:
+    """All our processes on the session's servers, under a topic prefix and a database of their own.
+
+    The tests share them, and each has a project of its own. What a test kills is started again before it goes on.
+    """
+    topic_prefix = new_prefix()
+    mails, posts = inboxes
+    channels = {
+        "mail": {"apprise": f"mailto://127.0.0.1:{mails.port}?from=svc@example.com&to={{to}}"},
+        "hook": {"webhook": posts.url, "secret": SECRET},
+    }
+    async with AsyncExitStack() as cleanup:
+        stack = prepare(
+            tmp_path_factory.mktemp("stack"),
+            CACHE,
+            SVC_KAFKA_BOOTSTRAP=kafka_bootstrap,
+            SVC_CLICKHOUSE_URL=cleanup.enter_context(new_database(clickhouse_url)),
+            SVC_TOPIC_PREFIX=topic_prefix,
+            SVC_PROCESSORS_APP=f"{topic_prefix}processors",
+            SVC_WRITER_GROUP=f"{topic_prefix}writer",
+            SVC_NOTIFY_GROUP=f"{topic_prefix}notify",
+            SVC_NOTIFY_CHANNELS=json.dumps(channels),
+            SVC_TRACES_URL=collector.url,
+            SVC_TRACES_SHARE="1",
+        )
+        supervisor = Supervisor(stack.children())
+        cleanup.push_async_callback(supervisor.stop)
+        await supervisor.start()
+        yield stack, supervisor

@@ -73,6 +73,10 @@ def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) 
         expect(page.get_by_role("status")).to_contain_text("25 issues resolved.")
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_role("status")).to_contain_text("25 issues reopened.")
+        page.locator('tbody input[name="issue"]').first.check()
+        page.get_by_label("Resolved in").select_option("in storefront-web@3.5.0+6972")
+        page.get_by_role("button", name="Resolve", exact=True).click()
+        expect(page.get_by_role("status")).to_contain_text("1 issue resolved in storefront-web@3.5.0+6972.")
         assert watched.violations() + watched.complaints == []
 
 

@@ -7,6 +7,7 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from click.testing import CliRunner, Result
 
 from cli.__main__ import svc
@@ -17,9 +18,11 @@ from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.times import iso
-from tests.e2e.test_whole_way import SDK, encoded, inboxes, project_of, running, session_of  # noqa: F401
+from tests.e2e.whole_stack import SDK, encoded, project_of, session_of
 from tests.eventually import eventually
 
+# The loop of the stack.
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 ERASED, OTHER = "to-be-erased", "somebody-else"
 SECRET, HARMLESS = "Card 41117777 is refused", "Card 10000000 is refused"
 
@@ -52,7 +55,7 @@ async def post(stack: Stack, project: CreatedProject, events: list[dict[str, Any
 
 
 async def test_an_erased_users_words_are_gone_and_stay_away(
-    running: tuple[Stack, Supervisor],  # noqa: F811
+    running: tuple[Stack, Supervisor],
 ) -> None:
     stack, _ = running
     project = await project_of(stack)

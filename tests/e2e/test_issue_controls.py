@@ -38,6 +38,15 @@ def test_the_controls_change_the_issue_and_tell_its_history(clickhouse_url: str,
             page.get_by_role("button", name="In the next release").click()
             expect(page.locator(".issue-head .badge.resolved")).to_be_visible()
             expect(page.get_by_role("status")).to_contain_text("Resolved in the next release.")
+            page.get_by_role("button", name="Reopen").click()
+            page.locator("summary[aria-label='Resolve in a release']").click()
+            offered = page.locator("#releases option").evaluate_all("all => all.map(one => one.value)")
+            assert "storefront-web@3.5.0+6972" in offered
+            page.get_by_label("In this release").fill("storefront-web@3.5.0+6972")
+            page.get_by_label("In this release").press("Enter")
+            expect(page.get_by_role("status")).to_contain_text("Resolved in storefront-web@3.5.0+6972.")
+            newest = page.locator("ul.changes li").first
+            expect(newest).to_contain_text("Resolved in storefront-web@3.5.0+6972")
             page.get_by_label("Comment").fill("<b>seen</b> in the cart")
             page.get_by_role("button", name="Comment").click()
             expect(page.locator("ul.changes li", has_text="<b>seen</b> in the cart")).to_contain_text(

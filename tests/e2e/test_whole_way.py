@@ -10,113 +10,38 @@ import signal
 import sys
 import textwrap
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-import pytest_asyncio
 import yaml
 from click.testing import CliRunner
 
-from bench.chaos.__main__ import prepare
-from bench.chaos.receiver import SECRET, Receiver
 from cli.__main__ import svc
 from cli.demo.checks import ReadApi
 from cli.demo.sample_events import fresh, load_samples
-from cli.projects import CreatedProject, create_project
+from cli.projects import CreatedProject
 from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.ports import free_port
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.environment import load
-from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import ProcessorsSettings, WriterSettings
+from tests.e2e.whole_stack import SDK, encoded, project_of, session_of
 from tests.eventually import eventually
-from tests.integration.notify.mail_server import MailServer
 from tests.programs import program
-from tests.servers import CACHE, new_database, new_prefix
 from tests.trace_collector import Collector
 from tests.unit.docker.test_chart import queries
 
-SDK = "e2e/1"
 ROOT = Path(__file__).parents[2]
 
 
-# One loop for all: a supervisor belongs to the loop that started it.
-pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def inboxes() -> AsyncIterator[tuple[MailServer, Receiver]]:
-    """Where messages arrive: by mail, and by a webhook."""
-    async with MailServer().listening() as mails, Receiver().listening() as posts:
-        yield mails, posts
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def running(
-    tmp_path_factory: pytest.TempPathFactory,
-    kafka_bootstrap: str,
-    clickhouse_url: str,
-    collector: Collector,
-    inboxes: tuple[MailServer, Receiver],
-) -> AsyncIterator[tuple[Stack, Supervisor]]:
-    """All our processes on the session's servers, under a topic prefix and a database of their own.
-
-    The tests share them, and each has a project of its own. What a test kills is started again before it goes on.
-    """
-    topic_prefix = new_prefix()
-    mails, posts = inboxes
-    channels = {
-        "mail": {"apprise": f"mailto://127.0.0.1:{mails.port}?from=svc@example.com&to={{to}}"},
-        "hook": {"webhook": posts.url, "secret": SECRET},
-    }
-    async with AsyncExitStack() as cleanup:
-        stack = prepare(
-            tmp_path_factory.mktemp("stack"),
-            CACHE,
-            SVC_KAFKA_BOOTSTRAP=kafka_bootstrap,
-            SVC_CLICKHOUSE_URL=cleanup.enter_context(new_database(clickhouse_url)),
-            SVC_TOPIC_PREFIX=topic_prefix,
-            SVC_PROCESSORS_APP=f"{topic_prefix}processors",
-            SVC_WRITER_GROUP=f"{topic_prefix}writer",
-            SVC_NOTIFY_GROUP=f"{topic_prefix}notify",
-            SVC_NOTIFY_CHANNELS=json.dumps(channels),
-            SVC_TRACES_URL=collector.url,
-            SVC_TRACES_SHARE="1",
-        )
-        supervisor = Supervisor(stack.children())
-        cleanup.push_async_callback(supervisor.stop)
-        await supervisor.start()
-        yield stack, supervisor
-
-
-async def project_of(stack: Stack) -> CreatedProject:
-    made = await create_project(load(MigrateSettings, stack.environ), "whole way")
-    headers = {"Authorization": f"Bearer {made.token}", "Svc-Sdk": SDK}
-
-    async def edge_knows() -> bool:
-        async with (
-            aiohttp.ClientSession(headers=headers) as session,
-            session.post(f"{stack.ingest_url}/v1/events:batch", json={"events": []}) as answer,
-        ):
-            return answer.status == 202
-
-    await eventually(edge_knows)
-    return made
-
-
-def session_of(stack: Stack) -> aiohttp.ClientSession:
-    headers = {"Authorization": aiohttp.encode_basic_auth("admin", stack.dashboard.admin_password)}
-    return aiohttp.ClientSession(stack.dashboard_url, headers=headers)
-
-
-def encoded(events: list[dict[str, Any]]) -> list[bytes]:
-    return [json.dumps(event, ensure_ascii=False).encode() for event in events]
+# The loop of the stack.
+pytestmark = pytest.mark.asyncio(loop_scope="package")
 
 
 async def test_every_event_is_stored_and_counted_once_though_sent_twice_and_processes_are_killed(
@@ -479,71 +404,3 @@ async def test_what_is_read_agrees_with_what_was_processed_and_shows_each_change
             await eventually(shown, 60)
         view = await call("POST", f"{path}/views", {"name": "mine", "query": "is:open"})
         assert (await call("GET", f"{path}/views"))["views"] == [view]
-
-
-CRASH = """
-import svc
-
-svc.init(release="shop@{release}+1", environment="prod")
-
-
-def pay(order):
-    raise ConnectionError(f"the bank does not answer for order {{order}}")
-
-
-try:
-    pay(7)
-except ConnectionError as error:
-    svc.capture_exception(error)
-svc.close()
-"""
-
-
-async def test_an_error_is_a_message_a_fix_is_resolved_and_its_return_is_a_message_again(
-    running: tuple[Stack, Supervisor], inboxes: tuple[MailServer, Receiver], tmp_path: Path
-) -> None:
-    stack, _ = running
-    mails, posts = inboxes
-    project = await project_of(stack)
-    rule = {
-        "name": "shop",
-        "causes": ["created", "regressed"],
-        "channels": ["mail", "hook"],
-        "to": ["ann@example.com"],
-    }
-
-    async def crash(release: str) -> None:
-        script = tmp_path / "crash.py"
-        script.write_text(CRASH.format(release=release))
-        environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "SVC_TOKEN": project.token}
-        environ |= {"SVC_INGEST_URL": stack.ingest_url}
-        process = await asyncio.create_subprocess_exec(sys.executable, str(script), env=environ)
-        assert await process.wait() == 0
-
-    async def mailed(words: str) -> str:
-        """The text of the mail with these words in its subject, once it is there."""
-
-        def found() -> list[str]:
-            return [text for subject, text in mails.texts() if words in subject]
-
-        return (await eventually(found))[0]
-
-    async with session_of(stack) as session:
-        path = f"/api/v1/projects/{project.id}/notification-rules"
-        assert (await session.put(path, json={"rules": [rule]})).status == 200
-        await crash("1.0.0")
-        text = await mailed("New issue: the bank does not answer")
-        assert "ConnectionError: the bank does not answer for order 7" in text
-        assert "shop@1.0.0+1 · prod · 1 event" in text
-        (issue,) = re.findall(r"/issues/([0-9a-f]{16})", text)
-        assert f"{stack.dashboard_url}/issues/{issue}" in text
-        assert (await session.patch(f"/api/v1/issues/{issue}", json={"resolvedIn": "next"})).status == 200
-        await crash("1.1.0")
-        assert "came back in release shop@1.1.0+1" in await mailed("Regressed: the bank")
-        kinds = [cause["kind"] for message in posts.messages.values() for cause in message["causes"]]
-        assert kinds == ["created", "regressed"]
-        undelivered = await session.get(f"/api/v1/projects/{project.id}/notifications")
-        assert await undelivered.json() == {"channels": ["hook", "mail"], "messages": []}
-        previewed = await session.post(f"{path}:preview", json={"rules": [rule]})
-        causes = [one["causes"][0]["kind"] for one in (await previewed.json())["messages"]]
-        assert causes == ["regressed", "created"]

@@ -50,6 +50,32 @@ async def test_the_pressed_button_changes_every_selected_issue(
     assert all(made.data.items() >= given.items() for made in site.commands.made)
 
 
+@pytest.mark.parametrize(
+    ("where", "resolved_in", "words"),
+    [
+        ("", None, "2 issues resolved."),
+        ("next", "next", "2 issues resolved in the next release."),
+        ("in a@1+\u202e1", "a@1+\u202e1", "2 issues resolved in a@1+"),
+    ],
+)
+async def test_several_issues_are_resolved_now_in_the_next_release_or_in_one_of_the_project(
+    site: StoredSite, where: str, resolved_in: str | None, words: str
+) -> None:
+    status, location = await post(site, "resolve", TWO, where=where)
+    assert status == 303
+    assert [made.data["resolvedIn"] for made in site.commands.made] == [resolved_in] * 2
+    html = await (await site.client.get(location)).text()
+    assert words in html
+    assert '<option value="in storefront-web@3.5.1+7012">' in html
+    assert "\u202e" not in re.findall(r'role="status"><p>(.*?)</p>', html)[0]
+
+
+@pytest.mark.parametrize("where", ["later", "in ", "in " + "a" * 201])
+async def test_another_choice_beside_resolve_changes_nothing(site: StoredSite, where: str) -> None:
+    assert (await post(site, "resolve", TWO, where=where))[0] == 400
+    assert site.commands.made == []
+
+
 async def test_a_bulk_change_that_is_still_being_applied_leads_back_to_the_list(site: StoredSite) -> None:
     site.commands.failure = ChangePending("the change was not confirmed in time")
     status, location = await post(site, "resolve", TWO, back="?sort=events")

@@ -2,9 +2,11 @@
 
 import asyncio
 
+import pytest
+
 from dashboard.release_starts import ReleaseStarts
 from dashboard.view.charts import MAX_OF_KIND, Mark, events_chart
-from dashboard.view.release_marks import release_marks
+from dashboard.view.release_marks import newest_like, release_marks, suggested
 from schemas.times import DAY_MS, iso
 from storage.answers import Point, Release, Releases, Series
 from storage.errors import StorageUnavailable
@@ -54,6 +56,26 @@ def test_of_many_releases_the_newest_are_marked_and_no_change_is_left_out_for_th
     assert found[1:] == tuple(
         f"Oct {day + 10}: shop@{day}+1 first seen" for day in range(12 - MAX_OF_KIND, 12)
     )
+
+
+@pytest.mark.parametrize(
+    ("known", "like", "newest"),
+    [
+        (["shop@1.0.1+7", "web@9+1", "shop@2.0+1", "shop@1.0+1"], "shop@1.0+1", "shop@2.0+1"),
+        (["shop@2.0+10", "shop@2.0+9"], "shop@2.0+9", "shop@2.0+10"),
+        (["shop@2.0+1"], "web@1+1", "web@1+1"),
+        (["latest", "nightly"], "nightly", "nightly"),
+        ([], "", ""),
+    ],
+)
+def test_the_next_release_comes_after_the_newest_version_of_the_application(
+    known: list[str], like: str, newest: str
+) -> None:
+    assert newest_like([release(name, 9 - index) for index, name in enumerate(known)], like) == newest
+
+
+def test_what_cannot_be_seen_is_not_suggested() -> None:
+    assert suggested([release("shop@1+1", 1), release("shop@1\u202e+2", 2), release("", 3)]) == ["shop@1+1"]
 
 
 class SlowReader(Reader):

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.aggregator.lifecycle import MAX_OLDER, fix_in, regresses
-from processors.aggregator.release_order import compare
 from schemas.changes import NEXT
 from schemas.life import Fix
+from schemas.release_order import compare
 
 releases = st.builds(
     "{}@{}+{}".format,

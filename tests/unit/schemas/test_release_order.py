@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.aggregator.release_order import compare, newest_by_app
+from schemas.release_order import compare, newest_by_app
 
 ASCENDING = [
     "shop@0.9+9",

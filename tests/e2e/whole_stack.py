@@ -1,0 +1,41 @@
+"""All our processes as a test sees them: its project, and a client of the read API."""
+
+import json
+from typing import Any
+
+import aiohttp
+
+from cli.projects import CreatedProject, create_project
+from local.stack import Stack
+from schemas.environment import load
+from schemas.settings import MigrateSettings
+from tests.eventually import eventually
+
+SDK = "e2e/1"
+
+
+async def project_of(stack: Stack) -> CreatedProject:
+    """A new project, once the edge knows it."""
+    made = await create_project(load(MigrateSettings, stack.environ), "whole way")
+    headers = {"Authorization": f"Bearer {made.token}", "Svc-Sdk": SDK}
+
+    async def edge_knows() -> bool:
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.post(f"{stack.ingest_url}/v1/events:batch", json={"events": []}) as answer,
+        ):
+            return answer.status == 202
+
+    await eventually(edge_knows)
+    return made
+
+
+def session_of(stack: Stack) -> aiohttp.ClientSession:
+    """Reads and changes as the admin."""
+    headers = {"Authorization": aiohttp.encode_basic_auth("admin", stack.dashboard.admin_password)}
+    return aiohttp.ClientSession(stack.dashboard_url, headers=headers)
+
+
+def encoded(events: list[dict[str, Any]]) -> list[bytes]:
+    """Each as JSON."""
+    return [json.dumps(event, ensure_ascii=False).encode() for event in events]
