@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import hmac
 import random
+import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,10 +16,11 @@ SECRET = "a secret"  # noqa: S105 - signs messages of a run
 
 
 class Receiver:
-    """Has each message once, by `Idempotency-Key`; `bad` is the share of requests that it treats badly."""
+    """Has each message once, by `Idempotency-Key`, and when it `arrived` (`time.monotonic`); `bad` is the share of requests that it treats badly."""
 
     def __init__(self, bad: float = 0.0) -> None:
         self.messages: dict[str, dict[str, Any]] = {}
+        self.arrived: dict[str, float] = {}
         self.requests: Counter[str] = Counter()
         self.bad = bad
         self.url = ""
@@ -53,9 +55,13 @@ class Receiver:
             return web.Response(status=503)
         if fate < 0.7:
             # Taken, but the sender doesn't learn of it.
-            self.messages.setdefault(key, await request.json())
+            await self._keep(key, request)
             await asyncio.sleep(30)
-        self.messages.setdefault(key, await request.json())
+        await self._keep(key, request)
         if fate < 1.0:
             return web.Response(status=500)
         return web.Response()
+
+    async def _keep(self, key: str, request: web.Request) -> None:
+        self.messages.setdefault(key, await request.json())
+        self.arrived.setdefault(key, time.monotonic())
