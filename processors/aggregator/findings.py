@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from processors.aggregator.escalation import Hours, escalates
-from schemas.release_order import compare
 from schemas.increments import Increment
 from schemas.issues import ESCALATING_MS, Activity, ActivityKind, IssueRecord, Subject
 from schemas.merges import News
+from schemas.release_order import compare
 from schemas.times import HOUR_MS, iso
 
 SYSTEM: Final = "system"

@@ -16,12 +16,12 @@ from msgspec import UNSET
 from msgspec.structs import asdict, replace
 
 from processors.aggregator.findings import by_event
-from schemas.release_order import compare, highest, newest_by_app
 from processors.aggregator.totals import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
 from schemas.life import Fix, Ignored
 from schemas.merges import News
+from schemas.release_order import compare, highest, newest_by_app
 from schemas.times import parse_iso
 
 MAX_OLDER: Final = 500
