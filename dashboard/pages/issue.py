@@ -31,6 +31,7 @@ from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetIssueStats
 from storage.reader.event_detail import GetIssueEvent
 from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
 from storage.reader.tag_calls import CountIssueTags
 
@@ -46,7 +47,7 @@ async def show(request: web.Request) -> web.Response:
     parameters = read_parameters(request, state.dependencies.now_ms())
     problem = syntax_problem(parameters.query)
     query = parameters.query.strip() if problem is None else ""
-    reader = state.dependencies.reader
+    reader = state.dependencies.reader.for_page()
     (
         (issue, series, releases, assignees),
         (detail, is_damaged),
@@ -54,8 +55,8 @@ async def show(request: web.Request) -> web.Response:
         changes,
         similar,
     ) = await asyncio.gather(
-        _issue_and_series(state, issue_id, query),
-        _event(state, issue_id, event_id, query),
+        _issue_and_series(state, reader, issue_id, query),
+        _event(state, reader, issue_id, event_id, query),
         reader.read(CountIssueTags(issue_id, query)),
         reader.read(ListActivity(issue_id, limit=MAX_CHANGES, without=LEFT_OUT)),
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
@@ -106,10 +107,9 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
 
 
 async def _issue_and_series(
-    state: State, issue_id: str, query: str
+    state: State, reader: Reader, issue_id: str, query: str
 ) -> tuple[Issue, Series, Sequence[Release], TagValues]:
     """The issue, its matching events over its life, and the newest releases and assignees of its project."""
-    reader = state.dependencies.reader
     issue = await reader.read(GetIssue(issue_id))
     first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
     span = life_range(first, last, state.dependencies.now_ms())
@@ -138,10 +138,12 @@ def _narrowed(issue: str, query: str, term: str) -> str:
     return f"/issues/{issue}?{urlencode({'query': both})}"
 
 
-async def _event(state: State, issue: str, event: str, query: str) -> tuple[EventDetail | None, bool]:
+async def _event(
+    state: State, reader: Reader, issue: str, event: str, query: str
+) -> tuple[EventDetail | None, bool]:
     """The event and whether its payload is damaged; no event if all of the issue have expired, or none matches."""
     try:
-        return await state.dependencies.reader.read(GetIssueEvent(issue, event, query)), False
+        return await reader.read(GetIssueEvent(issue, event, query)), False
     except DamagedPayload as error:
         state.metrics.damaged_payloads.inc()
         return error.detail, True

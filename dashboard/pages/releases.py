@@ -1,5 +1,6 @@
 """The releases of a project."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -10,7 +11,8 @@ from dashboard.http.inputs import PageQuery, decode_query, is_text
 from dashboard.pages.render import page
 from dashboard.projects import project_of
 from schemas.changes import MAX_RELEASE
-from storage.answers import Verdict
+from schemas.releases import split_release
+from storage.answers import Release, Verdict
 from storage.reader.count_calls import ListReleases
 from storage.reader.release_comparison import CompareReleases
 
@@ -48,5 +50,15 @@ async def show(request: web.Request) -> web.Response:
         before=compared[0],
         after=compared[1],
         comparison=comparison,
+        offered=compared if comparison else offered(releases.releases),
         verdicts=VERDICTS,
     )
+
+
+def offered(releases: Sequence[Release]) -> tuple[str, str] | None:
+    """The release before the newest one, of the same application if there is one, and the newest; None of fewer than two."""
+    if len(releases) < 2:
+        return None
+    newest, *others = (one.release for one in releases)
+    app = split_release(newest)[0]
+    return next((name for name in others if split_release(name)[0] == app), others[0]), newest

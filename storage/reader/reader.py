@@ -6,6 +6,8 @@ read by the id of any of its parts. Every call may raise BadQuery, NotFound, Que
 event also DamagedPayload; all are ReadError.
 """
 
+import asyncio
+import copy
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
@@ -76,6 +78,22 @@ class Session:
         raise NotFound("there is no such issue")
 
 
+class PageSession(Session):
+    """A session for the calls of one page, which begin together and are mostly about one issue: it is looked up once."""
+
+    def __init__(self, session: Session) -> None:
+        self.rows, self.now_ms, self.projects = session.rows, session.now_ms, session.projects
+        self._refs: dict[tuple[str, int | None], asyncio.Future[IssueRef]] = {}
+
+    async def issue_ref(self, issue: str, project: int | None = None) -> IssueRef:
+        """As of `Session`."""
+        running = self._refs.get((issue, project))
+        if running is None:
+            running = self._refs[issue, project] = asyncio.ensure_future(super().issue_ref(issue, project))
+        # The call that asked first may be cancelled while others wait.
+        return await asyncio.shield(running)
+
+
 class ReadCall(Struct, Generic[A_co], frozen=True):
     """The parameters of a read."""
 
@@ -139,6 +157,12 @@ class Reader:
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call. Raises ReadError."""
         return await call.answer(self._session)
+
+    def for_page(self) -> "Reader":
+        """A reader for the calls of one page, as `PageSession`; it isn't closed."""
+        reader = copy.copy(self)
+        reader._session = PageSession(self._session)
+        return reader
 
 
 def check_limit(limit: int) -> None:

@@ -1,5 +1,6 @@
 """Issues with similar grouping parts: candidates for merging, each with the reason."""
 
+import asyncio
 import math
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -28,8 +29,10 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
         if not parts:
             return SimilarIssues(similar=[])
         question = session.question_ever(issue_ref.project_id)
-        ((total,),) = await session.rows(_size(question))
-        frequency: dict[str, int] = dict(await session.rows(_frequency(question, parts)))
+        ((total,),), having = await asyncio.gather(
+            session.rows(_size(question)), session.rows(_frequency(question, parts))
+        )
+        frequency: dict[str, int] = dict(having)
         weights = {part: weight(total, frequency.get(part, 1)) for part in parts}
         limit = min(self.limit, MAX_SIMILAR)
         rows = await session.rows(_candidates(question, issue_ref.issue_id, weights, limit))

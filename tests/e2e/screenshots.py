@@ -27,6 +27,17 @@ def ignoring(page: Page) -> None:
     page.locator("summary", has_text="Ignore").click()
 
 
+def resolving(page: Page) -> None:
+    """The menu of where an issue can be resolved."""
+    page.locator("summary[aria-label='Resolve in a release']").click()
+
+
+def selecting(page: Page) -> None:
+    """Two issues of the list selected, with what can be done to both."""
+    for number in (0, 1):
+        page.locator("table.issues tbody input[type=checkbox]").nth(number).check()
+
+
 def searching(page: Page) -> None:
     """Suggestions below the search box."""
     page.locator("#query").press_sequentially("environment:p")
@@ -43,6 +54,8 @@ def previewing(page: Page) -> None:
 STATES: dict[str, tuple[str, Any]] = {
     "issue narrowed": (ISSUE, narrowed),
     "issue ignoring": (ISSUE, ignoring),
+    "issue resolving": (ISSUE, resolving),
+    "issues selected": (PAGES["issues"][0], selecting),
     "notifications previewed": (PAGES["notifications"][0], previewing),
     "issues searching": (PAGES["issues"][0], searching),
 }
@@ -68,6 +81,7 @@ def screenshots(folder: Path) -> None:
                 with watched_page(browser) as watched:
                     watched.page.goto(f"{address}/sign-in")
                     watched.page.fill("#password", PASSWORD)
+                    watched.page.fill("#name", "Ann Lee")
                     watched.page.click("button.primary")
                     watched.page.wait_for_url("**/issues")
                     session = watched.page.context.storage_state()
