@@ -54,6 +54,10 @@ class ProjectSnapshot:
         """The project of an unrevoked token; None if it is unknown."""
         return self._published.by_token(token)
 
+    def by_revoked_token(self, token: str) -> Project | None:
+        """The project of a revoked token; None if it is unknown."""
+        return self._published.by_revoked_token(token)
+
     def apply(self, key: bytes, value: bytes | None) -> None:
         """Apply a record of the topic `projects`. Raises ValueError if it is invalid."""
         self._live.apply(key, value)

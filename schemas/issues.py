@@ -127,7 +127,9 @@ class Activity(Struct, frozen=True, rename="camel"):
 
 Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 """How the edge ends an event that it doesn't accept."""
-OutcomeKind = Literal["accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped", "unknownField"]
+OutcomeKind = Literal[
+    "accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped", "unknownField", "revokedToken"
+]
 OUTCOME_LABELS: Final[dict[str, str]] = {
     "accepted": "Accepted",
     "duplicate": "Duplicate",
@@ -141,12 +143,14 @@ RULE_SKIPPED: Final = "ruleSkipped"
 """Counts events on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
 UNKNOWN_FIELD: Final = "unknownField"
 """Counts fields that the schema doesn't know, in a sample of the accepted events. The reason is the field, `/` and the nearest known one."""
-NOT_OF_EVENTS: Final = (RULE_SKIPPED, UNKNOWN_FIELD)
+REVOKED: Final = "revokedToken"
+"""Counts requests with a revoked token, whose events nobody has read. The reason is the token's last four characters."""
+NOT_OF_EVENTS: Final = (RULE_SKIPPED, UNKNOWN_FIELD, REVOKED)
 """Kinds that are no outcome of an event: sums leave them out."""
 
 
 class Outcome(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome; `ruleSkipped` and `unknownField` are excluded from sums.
+    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome; those of `NOT_OF_EVENTS` are excluded from sums.
 
     `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat. `example` is what the
     sender of one of them was answered, without a value of its event but release and id.

@@ -106,6 +106,7 @@ class ProjectRegistry:
     def __init__(self) -> None:
         self._projects: dict[int, Project] = {}
         self._by_token: dict[bytes, int] = {}
+        self._by_revoked: dict[bytes, int] = {}
         self.version = 0
 
     def apply(self, key: bytes, value: bytes | None) -> None:
@@ -115,16 +116,22 @@ class ProjectRegistry:
         old = self._projects.pop(number, None)
         for token in old.tokens if old else ():
             self._by_token.pop(_digest(token.token), None)
+            self._by_revoked.pop(_digest(token.token), None)
         if project is not None:
             self._projects[number] = project
             for token in project.tokens:
-                if token.revoked_at is None:
-                    self._by_token[_digest(token.token)] = number
+                known = self._by_token if token.revoked_at is None else self._by_revoked
+                known[_digest(token.token)] = number
         self.version += 1
 
     def by_token(self, token: str) -> Project | None:
         """The project that an unrevoked token belongs to."""
         number = self._by_token.get(_digest(token))
+        return None if number is None else self._projects.get(number)
+
+    def by_revoked_token(self, token: str) -> Project | None:
+        """The project that a revoked token belonged to."""
+        number = self._by_revoked.get(_digest(token))
         return None if number is None else self._projects.get(number)
 
     def get(self, number: int) -> Project | None:

@@ -254,6 +254,15 @@ class UnknownFieldCount(Struct, frozen=True):
     count: int
 
 
+class RevokedTokenCount(Struct, frozen=True):
+    """Requests with a revoked token, of which the last characters are shown; `last_at` is the minute of the last one."""
+
+    token: str
+    sdk: str
+    count: int
+    last_at: str
+
+
 class OutcomeExample(Struct, frozen=True):
     """What the sender of a refused event was answered, with its release and id; `at` is the minute."""
 

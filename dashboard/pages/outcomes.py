@@ -15,7 +15,7 @@ from dashboard.view.release_marks import release_marks
 from schemas.issues import OUTCOME_LABELS
 from schemas.times import iso
 from storage.answers import Interval, OutcomeCount, OutcomeExample, UnknownFieldCount
-from storage.reader.count_calls import CountOutcomes, ListUnknownFields
+from storage.reader.count_calls import CountOutcomes, ListRevokedTokens, ListUnknownFields
 from storage.reader.ranges import UNIT_MS
 
 
@@ -37,16 +37,17 @@ class ReasonRow(Struct, frozen=True):
 
 
 async def show(request: web.Request) -> web.Response:
-    """Counts over time and by SDK, the reasons for refusals, and fields that the schema doesn't know."""
+    """Counts over time and by SDK, the reasons for refusals, revoked tokens in use, and fields that the schema doesn't know."""
     state, project = state_of(request), project_of(request)
     dependencies = state.dependencies
     now_ms, reader = dependencies.now_ms(), dependencies.reader
     time_range = read_page_range(dict(request.query), now_ms)
     interval = _interval(time_range, now_ms)
-    whole, timed, unknown, releases = await asyncio.gather(
+    whole, timed, unknown, revoked, releases = await asyncio.gather(
         reader.read(CountOutcomes(project.number, **time_range.bounds)),
         reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
         reader.read(ListUnknownFields(project.number, **time_range.bounds)),
+        reader.read(ListRevokedTokens(project.number, **time_range.bounds)),
         state.releases.of(reader, project.number),
     )
     times = _times(time_range, now_ms, UNIT_MS[interval])
@@ -61,6 +62,7 @@ async def show(request: web.Request) -> web.Response:
         totals=_counts(whole.outcomes),
         rows=_by_sdk(whole.outcomes),
         reasons=_reasons(whole.outcomes),
+        revoked_tokens=revoked,
         unknown_fields=[_named(row) for row in unknown],
         figure=outcomes_chart(timed.outcomes, times, interval, release_marks(releases)),
     )

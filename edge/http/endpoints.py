@@ -12,7 +12,7 @@ from broker.traces import NoTraces, Traces
 from edge.delivery.outcomes import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
 from edge.http import responses
-from edge.http.authentication import authenticate
+from edge.http.authentication import authenticate, bearer_token
 from edge.http.body import BodyReader, SlowBody
 from edge.http.inflate import inflate, inflate_small, is_small
 from edge.http.request_headers import RequestHeaders, named_sdk, read_headers
@@ -36,9 +36,11 @@ from edge.validation.validate import (
     validate_single,
 )
 from schemas.errors import RejectedEvent, WireError
-from schemas.issues import Refusal
+from schemas.issues import REVOKED, Refusal
 from schemas.projects import Project
 
+SHOWN_OF_TOKEN: Final = 4
+"""Characters of a revoked token that its project sees, the last ones."""
 _OUTCOMES: Final[dict[WireError, Refusal]] = {
     WireError.VALIDATION_FAILED: "invalid",
     WireError.PAYLOAD_TOO_LARGE: "tooLarge",
@@ -125,9 +127,18 @@ class Ingest(Struct, frozen=True):
             return authenticate(request.headers.get("Authorization"), self.projects)
         except RequestError as error:
             outcome = "unauthorized" if error.error is WireError.UNAUTHORIZED else "unavailable"
-            self.metrics.count("", named_sdk(request.headers), outcome, error.reason)
+            sdk = named_sdk(request.headers)
+            self.metrics.count("", sdk, outcome, error.reason)
+            self._count_revoked(request, sdk)
             await self._slow_down(request, "", error)
             raise
+
+    def _count_revoked(self, request: web.BaseRequest, sdk: str) -> None:
+        """Somebody still sends with a revoked token: its project sees it, the sender hears no more than of an unknown one."""
+        token = bearer_token(request.headers.get("Authorization"))
+        project = self.projects.by_revoked_token(token) if token is not None else None
+        if token is not None and project is not None:
+            self.outcomes.count(project.id, sdk, REVOKED, token[-SHOWN_OF_TOKEN:])
 
     async def _check_head(self, request: web.BaseRequest, token: str, project: Project) -> RequestHeaders:
         wait_ms = await self.limiter.acquire(token, project.rate_limit_per_minute)

@@ -19,5 +19,5 @@ AS SELECT
     o.count AS count,
     o.example AS example
 FROM outcomes AS o FINAL
-WHERE o.outcome NOT IN ('ruleSkipped', 'unknownField')
+WHERE o.outcome NOT IN ('ruleSkipped', 'unknownField', 'revokedToken')
 COMMENT 'What became of everything that was sent: sum(count) by what you ask for';

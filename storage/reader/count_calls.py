@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from query.tree import EVERYTHING
-from schemas.issues import NOT_OF_EVENTS, RULE_SKIPPED, UNKNOWN_FIELD
+from schemas.issues import NOT_OF_EVENTS, REVOKED, RULE_SKIPPED, UNKNOWN_FIELD
 from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.answers import (
     Interval,
@@ -14,6 +14,7 @@ from storage.answers import (
     Point,
     Release,
     Releases,
+    RevokedTokenCount,
     RuleSkipped,
     Series,
     UnknownFieldCount,
@@ -121,8 +122,26 @@ class ListUnknownFields(ReadCall[list[UnknownFieldCount]], frozen=True):
         question = session.question(self.project, "", self.start, self.end)
         return [
             UnknownFieldCount(field, nearest, sdk, int(count))
-            for reason, sdk, count in await session.rows(_unknown_fields(question, self.limit))
+            for reason, sdk, count, _ in await session.rows(_reasons(question, UNKNOWN_FIELD, self.limit))
             for field, _, nearest in [reason.partition("/")]
+        ]
+
+
+class ListRevokedTokens(ReadCall[list[RevokedTokenCount]], frozen=True):
+    """The requests with a revoked token, by token and SDK: the most frequent first, at most `limit`."""
+
+    project: int
+    start: int | None = None
+    end: int | None = None
+    limit: int = 50
+
+    async def answer(self, session: Session) -> list[RevokedTokenCount]:
+        """The tokens, each with SDK, count, and when it was last used."""
+        check_limit(self.limit)
+        question = session.question(self.project, "", self.start, self.end)
+        return [
+            RevokedTokenCount(token, sdk, int(count), iso(last))
+            for token, sdk, count, last in await session.rows(_reasons(question, REVOKED, self.limit))
         ]
 
 
@@ -298,10 +317,11 @@ def _rules_skipped(question: Question) -> Sql:
     )
 
 
-def _unknown_fields(question: Question, limit: int) -> Sql:
-    """Reason (the field, `/` and the nearest known one), SDK and count."""
+def _reasons(question: Question, outcome: str, limit: int) -> Sql:
+    """Reason, SDK, count and the last minute (Unix ms) of an outcome that is none of events."""
     statement = question.statement()
     return statement.ready(
-        f"SELECT reason, sdk, sum(count) AS n FROM outcomes FINAL WHERE {statement.project} AND outcome = '{UNKNOWN_FIELD}'"
+        "SELECT reason, sdk, sum(count) AS n, toInt64(toUnixTimestamp(max(minute))) * 1000"
+        f" FROM outcomes FINAL WHERE {statement.project} AND outcome = '{outcome}'"
         f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason, sdk ORDER BY n DESC, reason, sdk LIMIT {limit:d}"
     )

@@ -1,9 +1,10 @@
 """What the edge reports of events that it refused, and of accepted ones with fields that it doesn't know."""
 
-from schemas.ids import uuid7
+from schemas.ids import new_token, uuid7
 from schemas.issues import Outcome, decode_outcomes
+from schemas.projects import Token
 from schemas.topics import Topic
-from tests.contract.edge.live_edge import LiveEdge
+from tests.contract.edge.live_edge import MOMENT, LiveEdge
 from tests.edge_events import event
 
 SECRET = "anna@example.com"
@@ -59,6 +60,25 @@ async def test_a_body_that_is_no_event_is_an_example_without_origin(edge: LiveEd
     assert examples["body"].startswith("body: malformed JSON: ")
     assert examples["events"] == "events: expected an array"
     assert examples["headers"] == "Content-Type: expected application/json"
+
+
+async def test_a_project_sees_who_still_uses_a_revoked_token_and_the_sender_hears_of_an_unknown_one(
+    edge: LiveEdge,
+) -> None:
+    old = edge.project.tokens[0].token
+    edge.add_project("1", tokens=(Token(old, MOMENT, revoked_at=MOMENT),))
+    answers = [
+        await edge.post_event(),
+        await edge.post(b"", headers=edge.headers(Authorization=f"Bearer {new_token()}")),
+    ]
+    assert [(answer.status, answer.json) for answer in answers] == [(401, answers[0].json)] * 2
+    (outcome,) = await reported(edge)
+    assert (outcome.project_id, outcome.outcome, outcome.reason, outcome.count) == (
+        edge.project.id,
+        "revokedToken",
+        old[-4:],
+        1,
+    )
 
 
 async def test_unknown_fields_of_an_accepted_event_are_reported_apart(edge: LiveEdge) -> None:

@@ -235,6 +235,7 @@ def outcomes(now_ms: int) -> list[Outcome]:
         for reason in ("tag/tags", "user.ids/user.id", "user.other", "other"):
             count(hour, "unknownField", SDKS[0], reason, 3, 1)
         if hour % 48 == 0:
+            count(hour, "revokedToken", SDKS[1], "k3x9", 40, 1)
             count(hour, "rateLimited", SDKS[1], "perToken", 400)
             count(hour, "tooLarge", SDKS[0], "body", 8)
     return counts

@@ -7,7 +7,14 @@ import pytest
 
 from schemas.ids import hex64, issue_id
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, from_ms, iso
-from storage.answers import Interval, OutcomeExample, Release, RuleSkipped, UnknownFieldCount
+from storage.answers import (
+    Interval,
+    OutcomeExample,
+    Release,
+    RevokedTokenCount,
+    RuleSkipped,
+    UnknownFieldCount,
+)
 from storage.client import Client
 from storage.errors import BadQuery
 from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
@@ -16,6 +23,7 @@ from storage.reader.count_calls import (
     GetIssueStats,
     GetProjectStats,
     ListReleases,
+    ListRevokedTokens,
     ListSkippedRules,
     ListUnknownFields,
 )
@@ -201,6 +209,8 @@ async def test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event
         [project, minute, "js/1", "unknownField", "tag/tags", "edge-2", 3, 2],
         [project, minute, "js/2", "unknownField", "user.other", "edge-1", 4, 1],
         [project, minute - timedelta(days=15), "js/2", "unknownField", "tag/tags", "edge-1", 5, 9],
+        [project, minute, "js/1", "revokedToken", "k3x9", "edge-1", 6, 2],
+        [project, minute - timedelta(hours=2), "js/1", "revokedToken", "k3x9", "edge-1", 7, 3],
     ]
     names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
     database.insert("outcomes", rows, column_names=names)
@@ -218,6 +228,8 @@ async def test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event
     ]
     assert await reader.read(ListUnknownFields(project)) == [most, rare]
     assert await reader.read(ListUnknownFields(project, limit=1)) == [most]
+    [used] = await reader.read(ListRevokedTokens(project))
+    assert used == RevokedTokenCount("k3x9", "js/1", 5, iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS))
     by_hour = (await reader.read(CountOutcomes(project, interval="hour"))).outcomes
     assert [(row.time, row.count) for row in by_hour] == [
         (iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS), 15),
