@@ -254,6 +254,15 @@ class UnknownFieldCount(Struct, frozen=True):
     count: int
 
 
+class IssuePart(Struct, frozen=True):
+    """A fingerprint of a merged issue, with the texts of the issue that it was."""
+
+    fingerprint: str
+    error_type: str
+    message: str
+    culprit: str
+
+
 class RevokedTokenCount(Struct, frozen=True):
     """Requests with a revoked token, of which the last characters are shown; `last_at` is the minute of the last one."""
 

@@ -25,12 +25,12 @@ from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
 from dashboard.view.release_marks import newest_like, release_marks, suggested
 from schemas.times import parse_iso
-from storage.answers import EventDetail, Issue, Release, Series, TagValues
+from storage.answers import EventDetail, Issue, IssuePart, Release, Series, TagValues
 from storage.errors import DamagedPayload, NotFound
 from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetIssueStats
 from storage.reader.event_detail import GetIssueEvent
-from storage.reader.issue_calls import GetIssue, ListActivity
+from storage.reader.issue_calls import GetIssue, ListActivity, ListParts
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
 from storage.reader.tag_calls import CountIssueTags
@@ -49,7 +49,7 @@ async def show(request: web.Request) -> web.Response:
     query = parameters.query.strip() if problem is None else ""
     reader = state.dependencies.reader.for_page()
     (
-        (issue, series, releases, assignees),
+        (issue, series, releases, assignees, merged),
         (detail, is_damaged),
         facets,
         changes,
@@ -88,6 +88,7 @@ async def show(request: web.Request) -> web.Response:
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
         similar=similar.similar,
+        merged=merged,
         can_change=state.dependencies.changes is not None,
         ignored=ignored(issue.ignore_until),
         releases=suggested(releases),
@@ -108,8 +109,8 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
 
 async def _issue_and_series(
     state: State, reader: Reader, issue_id: str, query: str
-) -> tuple[Issue, Series, Sequence[Release], TagValues]:
-    """The issue, its matching events over its life, and the newest releases and assignees of its project."""
+) -> tuple[Issue, Series, Sequence[Release], TagValues, list[IssuePart]]:
+    """The issue, its matching events over its life, the newest releases and the assignees of its project, and what was merged into it."""
     issue = await reader.read(GetIssue(issue_id))
     first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
     span = life_range(first, last, state.dependencies.now_ms())
@@ -119,7 +120,12 @@ async def _issue_and_series(
         reader.read(series),
         state.releases.of(reader, number),
         reader.read(CompleteField(number, "assignee")),
+        _parts(reader, number, issue.fingerprints[1:]),
     )
+
+
+async def _parts(reader: Reader, project: int, fingerprints: Sequence[str]) -> list[IssuePart]:
+    return await reader.read(ListParts(project, fingerprints)) if fingerprints else []
 
 
 def _like(issue: Issue, event: EventSections | None) -> str:

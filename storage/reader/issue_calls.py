@@ -1,13 +1,13 @@
 """Reads of single issues: the issue, its row, version and project, its activity, and the issues of fingerprints."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Raw, Struct
 
 from schemas.ids import hex64, issue_id, parse_hex64
 from schemas.issues import ActivityKind
 from schemas.times import iso
-from storage.answers import ActivityPage, ActivityRow, Issue
+from storage.answers import ActivityPage, ActivityRow, Issue, IssuePart
 from storage.reader.counts import count_issues
 from storage.reader.cursors import ActivityCursor, read_cursor, write_cursor
 from storage.reader.execute import Sql
@@ -26,6 +26,22 @@ class GetIssue(IssueCall[Issue], frozen=True):
         matching = fits(row, question.of_issue, question.now_ms)
         counts = await count_issues(session, question, {row.issue_id: row.fingerprints} if matching else {})
         return answer(row, counts[row.issue_id])
+
+
+class ListParts(ReadCall[list[IssuePart]], frozen=True):
+    """What the issues of some fingerprints were when they had just one: the parts of a merged issue, in the order given."""
+
+    project: int
+    fingerprints: Sequence[str]
+
+    async def answer(self, session: Session) -> list[IssuePart]:
+        """A part without a stored issue has empty texts."""
+        ids = {text: issue_id(self.project, parse_hex64(text) or 0) for text in self.fingerprints}
+        found = {
+            number: texts
+            for number, *texts in await session.rows(_texts(session.question(self.project), ids.values()))
+        }
+        return [IssuePart(text, *found.get(number, ("", "", ""))) for text, number in ids.items()]
 
 
 class FindProject(ReadCall[int], frozen=True):
@@ -135,4 +151,13 @@ def _changes(
         f" WHERE {statement.project} AND issue_id IN {statement.numbers(issues)}{after}"
         f" AND kind NOT IN {statement.parameters.add(list(call.without), 'Array(String)')}"
         f" ORDER BY at DESC, id DESC LIMIT {call.limit + 1:d}"
+    )
+
+
+def _texts(question: Question, issues: Iterable[int]) -> Sql:
+    """Issue, type, message and culprit, also of issues that are merged into another."""
+    statement = question.statement()
+    return statement.ready(
+        f"SELECT issue_id, error_type, message, culprit FROM issues FINAL WHERE {statement.project} AND deleted = 0"
+        f" AND issue_id IN {statement.numbers(list(issues))}"
     )

@@ -7,13 +7,13 @@ import pytest
 
 from schemas.ids import hex64, issue_id
 from schemas.times import iso
-from storage.answers import Issue
+from storage.answers import Issue, IssuePart
 from storage.client import Client
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
 from storage.reader.event_calls import ListIssueEvents, ListProjectEvents, SampleEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Limits
-from storage.reader.issue_calls import FindProject, GetIssue, ListActivity
+from storage.reader.issue_calls import FindProject, GetIssue, ListActivity, ListParts
 from storage.reader.issue_list import ListIssues
 from storage.reader.question import question
 from storage.reader.ranges import resolve_range
@@ -22,9 +22,18 @@ from tests.integration.storage.reader.questions import QUERIES, RANGES, bounds
 from tests.integration.storage.reader.world import (
     MERGED,
     NOW_MS,
+    PART,
     World,
     distinct_users,
 )
+
+
+async def test_the_parts_of_a_merged_issue_have_the_texts_of_the_issues_that_they_were(
+    reader: Reader, world: World
+) -> None:
+    unknown = hex64(999_999)
+    parts = await reader.read(ListParts(world.project, [hex64(MERGED[1]), unknown]))
+    assert parts == [IssuePart(hex64(MERGED[1]), *PART), IssuePart(unknown, "", "", "")]
 
 
 @pytest.mark.parametrize("query", QUERIES)

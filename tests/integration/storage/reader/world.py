@@ -23,6 +23,8 @@ NOW_MS = 1_790_003_723_456
 FINGERPRINTS = 24
 MERGED = (12, 14)
 """The fingerprint of the second belongs to the issue of the first."""
+PART = ("MergedError", "what it was", "old in src/old.ts")
+"""Type, message and culprit of the issue that was merged."""
 
 
 class Happened(Struct, frozen=True):
@@ -177,7 +179,7 @@ def insert(database: Client, world: World) -> None:
         ])  # fmt: skip
     source = issue_id(world.project, MERGED[1])
     rows.append([
-        *(world.project, source, [MERGED[1]], "", "", "", "", "open", 0, from_ms(0), from_ms(0), 0, 0, "", "", []),
+        *(world.project, source, [MERGED[1]], *PART, "", "open", 0, from_ms(0), from_ms(0), 0, 0, "", "", []),
         *("", "", "", ["g", "src"], issue_id(world.project, MERGED[0]), 9, from_ms(0)),
     ])  # fmt: skip
     database.insert(
