@@ -67,7 +67,7 @@ class ProjectHours:
     def rise(self, project: str, hour: int, pending: Mapping[int, int]) -> Cause | None:
         """The rise of a project in this hour, by what is counted and what is `pending`: as of an issue, and once a day."""
         hours: Hours = (self._hours.get(project, {}), pending)
-        since = self._since.get(project, hour)
+        since = min(self._since.get(project, hour), hour, *pending)
         is_calm = hour - self._escalated.get(project, 0) >= ESCALATING_MS // HOUR_MS
         if not is_calm or hour - since < _DAY or not escalates(hours, hour, since, LEAST_OF_RISE):
             return None

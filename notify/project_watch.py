@@ -5,6 +5,7 @@ Causes go into the log at once, counts after each hour: until then they are `pen
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
@@ -33,6 +34,8 @@ MAX_PENDING: Final = 5000
 _READ_MS: Final = 500
 _GROUPED_SECONDS: Final = 3.0
 _AGAIN_SECONDS: Final = 5.0
+_LOOK_AGAIN_SECONDS: Final = 10.0
+"""Until it is asked again whether the processors have come so far."""
 
 Append = Callable[[Sequence[NotificationRecord]], Awaitable[None]]
 
@@ -86,6 +89,8 @@ class ProjectWatch:
         self._positions: dict[int, int] = {}
         self._ends: dict[TopicPartition, int] | None = None
         self._hour = 0
+        self._look_at = 0.0
+        self._recorded_ms = 0
 
     async def run(self) -> None:
         """Count until cancelled, whatever Kafka does: messages about issues don't depend on it."""
@@ -103,6 +108,7 @@ class ProjectWatch:
         self._pending, self._ends = PendingCounts(), None
         self._first = dict(self._state.hours.next_offsets)
         self._positions = dict(self._first)
+        self._recorded_ms = self._now_ms()
         for tp in consumer.assignment():
             if tp.partition in self._positions:
                 consumer.seek(tp, self._positions[tp.partition])
@@ -119,7 +125,8 @@ class ProjectWatch:
                 self._positions[tp.partition] = records[-1].offset + 1
                 await self._report(self._rises(added))
             is_complete = await self._is_complete(consumer)
-            if not is_complete and self._pending.size < MAX_PENDING:
+            is_old = self._now_ms() - self._recorded_ms >= HOUR_MS
+            if not is_complete and not is_old and self._pending.size < MAX_PENDING:
                 continue
             complete = self._hour if is_complete else self._state.hours.complete
             if not await self._record(complete):
@@ -133,13 +140,23 @@ class ProjectWatch:
         if self._ends is None:
             now = self._now_ms()
             hour = now // HOUR_MS
-            if hour <= self._state.hours.complete or now - hour * HOUR_MS < SETTLED_MS:
+            is_settled = hour > self._state.hours.complete and now - hour * HOUR_MS >= SETTLED_MS
+            if not is_settled or time.monotonic() < self._look_at:
                 return False
-            groups = {self._settings.processors_app: [Topic.EVENTS]}
-            if await passed(self._settings, groups, _GROUPED_SECONDS) is not None:
+            if not await self._is_grouped():
+                self._look_at = time.monotonic() + _LOOK_AGAIN_SECONDS
                 return False
             self._hour, self._ends = hour, await consumer.end_offsets(list(consumer.assignment()))
         return all([await consumer.position(tp) >= end for tp, end in self._ends.items()])
+
+    async def _is_grouped(self) -> bool:
+        """Whether the processors have grouped all that has arrived; False where that can't be known."""
+        try:
+            groups = {self._settings.processors_app: [Topic.EVENTS]}
+            return await passed(self._settings, groups, _GROUPED_SECONDS) is None
+        except KafkaError as error:
+            log.warning("whether projects are silent is unknown: %s", error)
+            return False
 
     async def _record(self, complete: int) -> bool:
         """Write what is pending into the log. False if another process has done so."""
@@ -148,6 +165,7 @@ class ProjectWatch:
             [HoursRecord(self._now_ms(), self._first, positions, self._pending.hours, complete)]
         )
         self._first, self._pending.hours, self._ends = positions, {}, None
+        self._recorded_ms = self._now_ms()
         return self._state.hours.next_offsets == positions
 
     def _rises(self, added: Mapping[tuple[str, int], int]) -> Iterable[Cause]:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import GroupAuthorizationFailedError
 
 from broker.client import writing
 from control.project_edits import create
@@ -156,6 +157,27 @@ async def test_what_is_not_grouped_yet_is_no_silence(deployment: Deployment) -> 
         await group.stop()
         await deployment.complete()
     assert deployment.causes == []
+
+
+async def test_without_the_right_to_look_at_the_processors_rises_are_found_and_hours_recorded(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_given: object) -> None:
+        raise GroupAuthorizationFailedError(deployment.settings.processors_app)
+
+    monkeypatch.setattr("notify.project_watch.passed", refused)
+    await deployment.past()
+    await deployment.count((NOW_HOUR, 1))
+    async with deployment.watching():
+        deployment.now_ms += SETTLED_MS
+        await deployment.count((NOW_HOUR, 300))
+        await eventually(lambda: deployment.causes)
+        assert deployment.counted == []
+        deployment.pass_hour()
+        await eventually(lambda: deployment.counted)
+    assert [cause.kind for cause in deployment.causes] == ["projectEscalated"]
+    assert deployment.state.hours.complete == 0
+    assert deployment.state.hours.count(deployment.project.id, NOW_HOUR) == 301
 
 
 async def test_what_another_process_has_recorded_is_not_counted_again(deployment: Deployment) -> None:
