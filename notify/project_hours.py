@@ -10,7 +10,7 @@ from typing import Final
 from processors.aggregator.escalation import Hours, escalates
 from schemas.issues import ESCALATING_MS, Subject
 from schemas.notifications import Cause, CauseKind, HoursRecord
-from schemas.times import HOUR_MS, iso
+from schemas.times import HOUR_MS, iso, parse_iso
 
 LEAST_OF_RISE: Final = 100
 """Events in an hour below which no project escalates."""
@@ -62,7 +62,7 @@ class ProjectHours:
     def note(self, cause: Cause) -> None:
         """A cause is in the log."""
         if cause.kind == "projectEscalated":
-            self._escalated[cause.project_id] = int(cause.id.rpartition("-")[2])
+            self._escalated[cause.project_id] = parse_iso(cause.at) // HOUR_MS
 
     def rise(self, project: str, hour: int, pending: Mapping[int, int]) -> Cause | None:
         """The rise of a project in this hour, by what is counted and what is `pending`: as of an issue, and once a day."""

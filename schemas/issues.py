@@ -19,6 +19,8 @@ FINDINGS: Final = frozenset({"seenInRelease", "seenInEnvironment", "usersReached
 
 NEW_MS: Final = 24 * HOUR_MS
 """How long an issue counts as new after its first event."""
+SYSTEM: Final = "system"
+"""Who makes the changes that events cause."""
 ESCALATING_MS: Final = 24 * HOUR_MS
 """How long an issue counts as escalating after its rate rose; until then it doesn't escalate again."""
 

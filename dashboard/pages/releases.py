@@ -60,5 +60,5 @@ def offered(releases: Sequence[Release]) -> tuple[str, str] | None:
     if len(releases) < 2:
         return None
     newest, *others = (one.release for one in releases)
-    app = split_release(newest)[0]
-    return next((name for name in others if split_release(name)[0] == app), others[0]), newest
+    app = split_release(newest).app
+    return next((name for name in others if split_release(name).app == app), others[0]), newest

@@ -12,10 +12,9 @@ from dashboard.http.paths import SIGN_IN, safe_next
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page, static
 from schemas.errors import WireError
+from schemas.issues import SYSTEM
 
 MAX_NAME: Final = 60
-SYSTEM: Final = "system"
-"""Who makes the changes that events cause."""
 
 
 async def show(request: web.Request) -> web.Response:

@@ -5,6 +5,7 @@ from typing import Final
 
 from dashboard.view.charts import Mark
 from schemas.release_order import newest_by_app
+from schemas.releases import split_release
 from schemas.times import parse_iso
 from storage.answers import Release
 
@@ -16,7 +17,7 @@ def release_marks(releases: Sequence[Release], like: str = "") -> list[Mark]:
     return [
         Mark(parse_iso(release.first_seen), release.release, KIND, "first seen")
         for release in releases
-        if not like or _application(release.release) == _application(like)
+        if not like or split_release(release.release).app == split_release(like).app
     ]
 
 
@@ -29,9 +30,4 @@ def newest_like(releases: Sequence[Release], like: str) -> str:
     """The newest release of the application of a release, which is that of an issue; its own where the others' names say nothing."""
     names = (release.release for release in reversed(releases))
     newest = newest_by_app([like, *names])
-    return next((name for name in newest if _application(name) == _application(like)), like)
-
-
-def _application(release: str) -> str:
-    """The name in `name@version+build`; all of what has another form are one."""
-    return release.rpartition("@")[0]
+    return next((name for name in newest if split_release(name).app == split_release(like).app), like)

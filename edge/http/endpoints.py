@@ -95,7 +95,7 @@ class Ingest(Struct, frozen=True):
                     except InvalidEvents as error:
                         reason = reason_of(error.details)
                         raise RequestError(WireError.VALIDATION_FAILED, reason, error.details) from None
-                    examples = [self._example(project, head.sdk, event, body) for event in rejected]
+                    refusals = [self._refusal(project, head.sdk, event, body) for event in rejected]
                     accepted = len(events)
                     if events:
                         self.unknown_fields.look(project.id, head.sdk, events[0][1])
@@ -114,12 +114,9 @@ class Ingest(Struct, frozen=True):
         self.traces.record("accept", traced, began_ns, project=project.id, sdk=head.sdk)
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
-        for event, example in zip(rejected, examples, strict=True):
-            reason = reason_of(event.details)
+        for reason, named, example in refusals:
             self.metrics.count(project.id, head.sdk, "invalid", reason)
-            self.outcomes.count(
-                project.id, head.sdk, "invalid", with_field(reason, event.details), example=example
-            )
+            self.outcomes.count(project.id, head.sdk, "invalid", named, example=example)
         return accepted, rejected
 
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
@@ -168,12 +165,16 @@ class Ingest(Struct, frozen=True):
         self.metrics.body_bytes.inc(len(body))
         return body
 
-    def _example(self, project: Project, sdk: str, rejected: RejectedEvent, body: bytes) -> str:
-        """The example of a rejected event of a batch, if its reason has none in this minute."""
-        named = with_field(reason_of(rejected.details), rejected.details)
-        if not self.outcomes.needs_example(project.id, sdk, "invalid", named):
-            return ""
-        return example_of(rejected.details, event_at(body, rejected.index))
+    def _refusal(
+        self, project: Project, sdk: str, rejected: RejectedEvent, body: bytes
+    ) -> tuple[str, str, str]:
+        """Of a rejected event of a batch the reason, the same with its field, and an example if that has none in this minute."""
+        details, example = rejected.details, ""
+        reason = reason_of(details)
+        named = with_field(reason, details)
+        if self.outcomes.needs_example(project.id, sdk, "invalid", named):
+            example = example_of(details, event_at(body, rejected.index))
+        return reason, named, example
 
     def _count_refusal(
         self, project: Project, request: web.BaseRequest, error: RequestError, body: bytes

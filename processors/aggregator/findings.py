@@ -8,12 +8,11 @@ from msgspec.structs import replace
 
 from processors.aggregator.escalation import Hours, escalates
 from schemas.increments import Increment
-from schemas.issues import ESCALATING_MS, Activity, ActivityKind, IssueRecord, Subject
+from schemas.issues import ESCALATING_MS, SYSTEM, Activity, ActivityKind, IssueRecord, Subject
 from schemas.merges import News
 from schemas.release_order import compare
 from schemas.times import HOUR_MS, iso
 
-SYSTEM: Final = "system"
 MAX_NAMES: Final = 100
 """Most releases, and most environments, in an issue's record."""
 MILESTONES: Final = tuple(step * 10**power for power in range(1, 7) for step in (1, 2, 5))

@@ -85,6 +85,11 @@ class Deployment:
             with suppress(asyncio.CancelledError):
                 await task
 
+    async def settle(self) -> None:
+        """The hour before the present one is complete."""
+        self.now_ms += SETTLED_MS
+        await self.complete()
+
     async def complete(self) -> None:
         """Wait until all before the present hour is recorded."""
         await eventually(lambda: self.state.hours.complete == self.now_ms // HOUR_MS)
@@ -103,8 +108,7 @@ async def test_a_rise_is_found_at_once_and_a_successor_counts_the_same_without_f
 ) -> None:
     await deployment.past()
     async with deployment.watching():
-        deployment.now_ms += SETTLED_MS
-        await deployment.complete()
+        await deployment.settle()
         assert deployment.state.hours.count(deployment.project.id, NOW_HOUR - 1) == BUSY
         await deployment.count((NOW_HOUR, 150), (NOW_HOUR, 150))
         await eventually(lambda: deployment.causes)
@@ -124,8 +128,7 @@ async def test_a_project_that_stops_is_silent_once_hours_without_events_are_comp
 ) -> None:
     await deployment.past()
     async with deployment.watching():
-        deployment.now_ms += SETTLED_MS
-        await deployment.complete()
+        await deployment.settle()
         for _ in range(4):
             deployment.pass_hour()
             await deployment.complete()
@@ -138,8 +141,7 @@ async def test_what_is_not_grouped_yet_is_no_silence(deployment: Deployment) -> 
     await deployment.past()
     events = TopicPartition(f"{deployment.settings.topic_prefix}events", 0)
     async with deployment.watching():
-        deployment.now_ms += SETTLED_MS
-        await deployment.complete()
+        await deployment.settle()
         async with writing(deployment.settings) as producer:
             sent = await producer.send(events.topic, b"a chunk", partition=0)
             await sent
@@ -183,8 +185,7 @@ async def test_without_the_right_to_look_at_the_processors_rises_are_found_and_h
 async def test_what_another_process_has_recorded_is_not_counted_again(deployment: Deployment) -> None:
     await deployment.count((NOW_HOUR, 7))
     async with deployment.watching():
-        deployment.now_ms += SETTLED_MS
-        await deployment.complete()
+        await deployment.settle()
         [first] = deployment.counted
         await deployment.count((NOW_HOUR, 3))
         other = HoursRecord(
