@@ -22,7 +22,7 @@ import click
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from bench import edge_floors as floors
+from bench.floors import edge as floors
 from bench.edge_load import LoadResult, request, run_load
 from local.kafka.server import LocalKafka
 from local.ports import free_port

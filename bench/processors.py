@@ -23,7 +23,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from rich.console import Console
 from rich.table import Table
 
-from bench.processors_floors import PARTITIONS, cpu_seconds
+from bench.floors.processors import PARTITIONS, cpu_seconds
 from bench.table_logs import append, issue_states, logged_ids, read_records
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
@@ -139,7 +139,7 @@ def floor(form: str, bootstrap: str, records: int, folder: Path) -> tuple[float,
     command = [
         sys.executable,
         "-m",
-        "bench.processors_floors",
+        "bench.floors.processors",
         form,
         bootstrap,
         f"{PREFIX}events",

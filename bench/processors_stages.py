@@ -17,7 +17,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from bench.processors import CHUNK, SHAPES, Shape
-from bench.processors_floors import PARTITIONS
+from bench.floors.processors import PARTITIONS
 from bench.table_logs import HEADERS
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message

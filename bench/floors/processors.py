@@ -1,6 +1,6 @@
 """The floors of the processors: reading the same chunks with the bare libraries.
 
-`python -m bench.processors_floors consumer|agent BOOTSTRAP TOPIC RECORDS FOLDER` reads so many records and exits.
+`python -m bench.floors.processors consumer|agent BOOTSTRAP TOPIC RECORDS FOLDER` reads so many records and exits.
 """
 
 import asyncio
