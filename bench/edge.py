@@ -22,8 +22,8 @@ import click
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from bench.floors import edge as floors
 from bench.edge_load import LoadResult, request, run_load
+from bench.floors import edge as floors
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from schemas.ids import new_token

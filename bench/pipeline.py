@@ -1,225 +1,319 @@
-"""`python -m bench.pipeline`: the pipeline end to end on this machine, from POST until the last event can be queried.
+"""`python -m bench.pipeline`: the way of events on this machine, from POST until rows and issues have them, beside its floors.
 
-Prints events per second, each stage's CPU per event, and as the floor of the same run the cost of inflating, decoding and
-compressing the same events on one core. Then the latency of single events from POST to queryable on the idle system.
+Two systems get the same batches, in alternation, each on fresh servers: the product, and the floor of `bench.floors.pipeline`, the same way
+in a fixed, minimal form. A run ends when every event can be queried and issues have counted each; the CPU of all processes until then is
+divided by the events. The least of all, inflating, decoding and compressing the same events alone, is measured in the same run. Figures
+are ratios to these two; `--check` compares them with a file and fails if one is worse by more than 15 %.
 """
 
 import asyncio
 import gzip
+import statistics
+import sys
 import tempfile
 import time
-from collections import Counter
-from contextlib import AsyncExitStack
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
+from typing import Final
 
 import aiohttp
 import click
 import msgspec
-import psutil
+from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
-from bench.chaos import proof
-from bench.chaos.__main__ import prepare
-from bench.chaos.load import Load
+from bench.floors.pipeline import records
+from bench.load import SHAPES, LoadBatch, LoadFile, SendResult, Shape, prepare
+from bench.systems import Floor, Product, System
 from cli.demo.sample_events import FILE, load_samples
-from cli.projects import create_project
-from cli.send.batches import SendBatch, batches, read_lines
-from local.stack import Stack
-from local.supervisor import Supervisor
-from schemas import payload
-from schemas.environment import load
-from schemas.event import Event
-from schemas.settings import MigrateSettings
+from cli.send.batches import read_lines
+from schemas.ids import uuid7
+from schemas.times import iso, to_ms
 
-STALLED_SECONDS = 60
+STALLED_SECONDS: Final = 60
+TOLERANCE: Final = 0.15
+ALONE_BATCHES: Final = 200
+
+
+class RunFigures(Struct, frozen=True, rename="camel", kw_only=True):
+    """One run: events a second, CPU in µs an event by process, bytes an event, and memory in MB before and after.
+
+    `accepted` counts until the last 202, `drained` until rows and issues have every event. `waits` are the seconds from POST to queryable
+    of single events on the quiet system, `rest` the share of a core that each process takes at rest.
+    """
+
+    system: str
+    accepted: float
+    drained: float
+    cpu: dict[str, float]
+    stored: dict[str, float]
+    memory_before: dict[str, float]
+    memory_after: dict[str, float]
+    waits: list[float]
+    rest: dict[str, float]
+
+    @property
+    def cpu_together(self) -> float:
+        """CPU of all processes, µs an event."""
+        return sum(self.cpu.values())
+
+    def bytes_in(self, server: str) -> float:
+        """Bytes an event on the disk of Kafka or ClickHouse."""
+        return sum(size for name, size in self.stored.items() if name.startswith(server))
+
+
+class PipelineRatios(Struct, frozen=True, rename="camel", kw_only=True):
+    """What is compared between versions: each is better if it is greater."""
+
+    drained_of_floor: float
+    """Events a second until drained, of those of the floor."""
+    least_of_cpu: float
+    """The least CPU of an event, of what it takes."""
+
+
+class PipelineReport(Struct, frozen=True, rename="camel", kw_only=True):
+    """All runs, the least CPU of an event alone (µs), and the ratios of the medians."""
+
+    events: int
+    event_bytes: float
+    shape: Shape
+    alone: float
+    runs: list[RunFigures]
+    ratios: PipelineRatios | None
 
 
 @click.command()
-@click.option("--events", default=100_000, show_default=True, help="Events sent.")
+@click.option("--events", default=300_000, show_default=True, help="Events sent.")
+@click.option("--shape", type=click.Choice(SHAPES), default="real", show_default=True)
 @click.option("--repeats", default=0.04, show_default=True, help="Share of repeated ids.")
 @click.option(
     "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
 )
-@click.option(
-    "--past", default=60, show_default=True, help="Maximum age of the events in seconds; most are recent."
-)
-@click.option("--connections", default=8, show_default=True, help="Requests in flight.")
-@click.option("--probes", default=40, show_default=True, help="Single events on the idle system.")
+@click.option("--runs", default=3, show_default=True, help="Runs of each system.")
+@click.option("--floor/--no-floor", default=True, help="Whether the floor runs too.")
+@click.option("--connections", default=24, show_default=True, help="Requests in flight.")
+@click.option("--probes", default=0, show_default=True, help="Single events on the quiet product, each run.")
+@click.option("--rest", default=0, show_default=True, help="Seconds of rest whose CPU is measured.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
-def pipeline(
-    events: int, repeats: float, data: Path, past: int, connections: int, probes: int, cache: Path
+@click.option("--json", "output", type=click.Path(path_type=Path), help="Write the report here too.")
+@click.option("--check", type=click.Path(path_type=Path, exists=True), help="A file of ratios to keep.")
+def main(
+    events: int,
+    shape: Shape,
+    repeats: float,
+    data: Path,
+    runs: int,
+    floor: bool,
+    connections: int,
+    probes: int,
+    rest: int,
+    cache: Path,
+    output: Path | None,
+    check: Path | None,
 ) -> None:
     """Measure the pipeline end to end."""
-    samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        asyncio.run(
-            measure(
-                prepare(Path(folder), cache),
-                Load(samples, 1, repeats, timedelta(seconds=past)),
-                events,
-                connections,
-                probes,
-            )
-        )
-
-
-async def measure(stack: Stack, stream: Load, events: int, connections: int, probes: int) -> None:
-    """One run on a fresh stack."""
     console = Console(highlight=False)
-    stream_batches = [*batches(stream.events(events))]
-    bodies = [(batch, batch.body) for batch in stream_batches]
-    size = sum(len(event) for batch in stream_batches for event in batch.events) / events
+    samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
+    load = prepare(samples, events, shape, repeats)
+    count = sum(request.events for request in load.requests)
+    encoded = [msgspec.json.encode(sample) for sample in samples]
+    alone = measure_alone(load.requests[:ALONE_BATCHES], encoded)
     console.print(
-        f"{events} events of {size:.0f} bytes, {len(stream.ids)} distinct, in {len(bodies)} gzip batches"
+        f"{count} events of {load.size / count:.0f} bytes ({shape}), {load.distinct} distinct, in {len(load.requests)} gzip batches"
     )
-    floor = alone(bodies[: max(20, len(bodies) // 20)])
-    supervisor = Supervisor(stack.children())
-    async with AsyncExitStack() as cleanup:
-        cleanup.push_async_callback(supervisor.stop)
-        await supervisor.start()
-        settings = load(MigrateSettings, stack.environ)
-        project = await create_project(settings, "bench", rate_limit=1_000_000)
-        store = proof.Store(settings)
-        cleanup.callback(store.close)
-        headers = {
-            "Authorization": f"Bearer {project.token}",
-            "Svc-Sdk": "bench/1",
-            "Content-Type": "application/json",
-            "Content-Encoding": "gzip",
-        }
-        async with aiohttp.ClientSession(headers=headers) as session:
-            url = f"{stack.ingest_url}/v1/events:batch"
-            await _known(session, url)
-            before, began = cpu(supervisor), time.perf_counter()
-            await post(session, url, [body for _, body in bodies], connections)
-            answered = time.perf_counter() - began
-            await drained(store, len(stream.ids))
-            seconds, after = time.perf_counter() - began, cpu(supervisor)
-            show(console, events, answered, seconds, {n: after[n] - before[n] for n in after}, floor)
-            console.print(_stored_bytes(stack, store, len(stream.ids)))
-            waits = await probe(session, url, store, stream, probes)
-    if waits:
-        q = sorted(waits)
+    console.print(f"inflate, decode and compress alone: {alone:.1f} µs of CPU an event")
+    figures: list[RunFigures] = []
+    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
+        file = Path(temporary, "load")
+        file.write_bytes(msgspec.msgpack.encode(load))
+        for number in range(runs):
+            for kind in ("product", *(("floor",) if floor else ())):
+                folder = Path(temporary, f"{kind}{number}")
+                system: System = (
+                    Product(folder, cache) if kind == "product" else Floor(folder, cache, encoded)
+                )
+                run = asyncio.run(
+                    _run(system, file, load, connections, probes if kind == "product" else 0, rest)
+                )
+                _show(console, run, alone)
+                figures.append(run)
+    report = PipelineReport(
+        events=count,
+        event_bytes=load.size / count,
+        shape=shape,
+        alone=alone,
+        runs=figures,
+        ratios=_ratios(figures, alone) if floor else None,
+    )
+    if report.ratios is not None:
         console.print(
-            f"POST to queryable, idle: p50 {q[len(q) // 2]:.2f} s, p99 {q[int(len(q) * 0.99)]:.2f} s ({len(q)} events)"
+            f"[bold]drained {report.ratios.drained_of_floor:.2f} of the floor, CPU {1 / report.ratios.least_of_cpu:.2f} × the least[/]"
+        )
+    if output is not None:
+        output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
+    if check is not None and report.ratios is not None:
+        sys.exit(
+            compare(console, report.ratios, msgspec.json.decode(check.read_bytes(), type=PipelineRatios))
         )
 
 
-def alone(bodies: list[tuple[SendBatch, bytes]]) -> float:
-    """CPU microseconds per event of inflate + decode + compress in this process."""
-    wrapper, event = msgspec.json.Decoder(dict[str, list[msgspec.Raw]]), msgspec.json.Decoder(Event)
+def measure_alone(requests: Sequence[LoadBatch], samples: list[bytes]) -> float:
+    """CPU microseconds an event of inflating, decoding and compressing each alone, in this process."""
+    wrapper = msgspec.json.Decoder(dict[str, list[msgspec.Raw]])
+    event, codec = msgspec.json.Decoder(records.FloorEvent), records.Codec(records.train(samples))
     count, began = 0, time.process_time()
-    for _, body in bodies:
-        for raw in wrapper.decode(gzip.decompress(body))["events"]:
+    for request in requests:
+        for raw in wrapper.decode(gzip.decompress(request.body))["events"]:
             event.decode(raw)
-            payload.compress(bytes(raw))
+            codec.compress(bytes(raw))
             count += 1
     return (time.process_time() - began) / count * 1e6
 
 
-async def _known(session: aiohttp.ClientSession, url: str) -> None:
-    empty = gzip.compress(b'{"events":[]}')
-    for _ in range(200):
-        async with session.post(url, data=empty) as answer:
-            if answer.status == 202:
-                return
-        await asyncio.sleep(0.05)
-    raise RuntimeError("the edge does not accept the new token")
+async def _run(
+    system: System, file: Path, load: LoadFile, connections: int, probes: int, rest: int
+) -> RunFigures:
+    """One run on fresh servers."""
+    try:
+        await system.start()
+        client = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "bench.load", str(file), system.url, str(connections), *system.tokens),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert client.stdin is not None
+        assert client.stdout is not None
+        await client.stdout.readline()
+        resting = await _at_rest(system, rest)
+        fresh, before = system.memory(), system.cpu()
+        client.stdin.write(b"go\n")
+        await _drained(system, load.distinct)
+        ended, after = time.time(), system.cpu()
+        sent = msgspec.json.decode(await client.stdout.readline(), type=SendResult)
+        await client.wait()
+        if sent.refused:
+            raise RuntimeError(f"{sent.refused} of {len(load.requests)} requests were refused")
+        count = sum(request.events for request in load.requests)
+        return RunFigures(
+            system=system.name,
+            accepted=count / sent.seconds,
+            drained=count / (ended - sent.began),
+            cpu={name: (after[name] - before[name]) / count * 1e6 for name in after},
+            stored={name: size / load.distinct for name, size in system.stored_bytes().items()},
+            memory_before={name: size / 1e6 for name, size in fresh.items()},
+            memory_after={name: size / 1e6 for name, size in system.memory().items()},
+            waits=await _probe(system, load, probes),
+            rest=resting,
+        )
+    finally:
+        await system.stop()
 
 
-async def post(session: aiohttp.ClientSession, url: str, bodies: list[bytes], connections: int) -> None:
-    """Post all bodies, `connections` at a time. Raises RuntimeError for any answer but 202."""
-    waiting = iter(bodies)
-
-    async def work() -> None:
-        for body in waiting:
-            async with session.post(url, data=body) as answer:
-                if answer.status != 202:
-                    raise RuntimeError(f"{answer.status}: {await answer.text()}")
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(connections):
-            group.create_task(work())
-
-
-async def drained(store: proof.Store, distinct: int) -> None:
-    """Wait until every event can be queried. Raises RuntimeError if there is no progress."""
-    last, moved = -1, time.monotonic()
-    while (rows := await asyncio.to_thread(proof.stored, store)) < distinct:
-        if rows != last:
-            last, moved = rows, time.monotonic()
-        if time.monotonic() - moved > STALLED_SECONDS:
-            raise RuntimeError(f"stalled at {rows} of {distinct} events")
-        await asyncio.sleep(0.1)
+async def _drained(system: System, distinct: int) -> None:
+    """Wait until rows and issues have every event. Raises RuntimeError if there is no progress, as after one too many."""
+    last, moved = (-1, 0), time.monotonic()
+    while last != (distinct, distinct):
+        stored = await asyncio.to_thread(lambda: system.stored)
+        now = stored, await asyncio.to_thread(lambda: system.counted) if stored == distinct else 0
+        if now != last:
+            last, moved = now, time.monotonic()
+        elif time.monotonic() - moved > STALLED_SECONDS:
+            raise RuntimeError(
+                f"{system.name} is stalled at {last[0]} rows and {last[1]} of {distinct} events"
+            )
+        await asyncio.sleep(0.2)
 
 
-def cpu(supervisor: Supervisor) -> dict[str, float]:
-    """CPU seconds of each child and its descendants."""
-    used = {}
-    for name, status in supervisor.statuses.items():
-        if status.pid is not None:
-            root = psutil.Process(status.pid)
-            used[name] = sum(sum(p.cpu_times()[:2]) for p in [root, *root.children(recursive=True)])
-    return used
+async def _at_rest(system: System, seconds: int) -> dict[str, float]:
+    """The share of a core that each process takes while nothing comes."""
+    if not seconds:
+        return {}
+    await asyncio.sleep(seconds / 2)
+    before = system.cpu()
+    await asyncio.sleep(seconds)
+    return {name: (used - before[name]) / seconds for name, used in system.cpu().items()}
 
 
-def show(
-    console: Console, events: int, answered: float, seconds: float, used: dict[str, float], floor: float
-) -> None:
-    """Print one run."""
-    console.print(
-        f"[bold]{events / seconds:,.0f} events/s[/] until queryable, {events / answered:,.0f} events/s until answered 202"
-    )
-    table = Table("stage", "CPU µs an event", "of the floor")
-    for name, seconds_used in used.items():
-        each = seconds_used / events * 1e6
-        table.add_row(name, f"{each:.1f}", f"{each / floor:.2f} ×")
-    total = sum(used.values()) / events * 1e6
-    table.add_row("together", f"{total:.1f}", f"{total / floor:.2f} ×")
-    table.add_row("floor: inflate + decode + compress alone", f"{floor:.1f}", "1 ×")
-    console.print(table)
-
-
-def _stored_bytes(stack: Stack, store: proof.Store, events: int) -> Table:
-    """What an event takes on the disk of Kafka, in one copy, and of ClickHouse."""
-    topics = Counter[str]()
-    for log in (stack.data_dir / "kafka" / "data").glob("*-*/*.log"):
-        topics[f"Kafka, {log.parent.name.rpartition('-')[0]}"] += log.stat().st_size
-    tables = "SELECT table, sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() GROUP BY table"
-    sizes = topics + Counter({f"ClickHouse, {name}": int(size) for name, size in store.rows(tables)})
-    table = Table("stored", "bytes an event")
-    for name, size in sizes.most_common():
-        if size >= events:
-            table.add_row(name, f"{size / events:.0f}")
-    return table
-
-
-async def probe(
-    session: aiohttp.ClientSession, url: str, store: proof.Store, stream: Load, count: int
-) -> list[float]:
+async def _probe(system: System, load: LoadFile, count: int) -> list[float]:
     """Seconds from POST to queryable of single events, one after another."""
-    waits = []
-    for _ in range(count):
-        known = set(stream.ids)
-        line = next(stream.events(1))
-        fresh = stream.ids - known
-        if not fresh:
-            continue
-        (wanted,) = fresh
-        began = time.perf_counter()
-        await post(session, url, [gzip.compress(b'{"events":[' + line + b"]}")], 1)
-        while not await asyncio.to_thread(_is_stored, store, wanted):
-            await asyncio.sleep(0.01)
-        waits.append(time.perf_counter() - began)
-    return waits
+    waits: list[float] = []
+    template = msgspec.json.decode(gzip.decompress(load.requests[0].body))["events"][0]
+    async with aiohttp.ClientSession() as session:
+        for _ in range(count):
+            body, number = _single(template)
+            headers = {
+                "Authorization": f"Bearer {system.tokens[0]}",
+                "Svc-Sdk": "bench/1",
+                "Content-Type": "application/json",
+            }
+            began = time.perf_counter()
+            async with session.post(system.url, data=body, headers=headers) as answer:
+                answer.raise_for_status()
+            sql = f"SELECT count() FROM events WHERE id = toUInt128('{number}')"
+            while not await asyncio.to_thread(system.number, sql):
+                await asyncio.sleep(0.01)
+            waits.append(time.perf_counter() - began)
+    return sorted(waits)
 
 
-def _is_stored(store: proof.Store, event: UUID) -> bool:
-    return store.number(f"SELECT count() FROM events WHERE id = toUInt128('{event.int}')") > 0
+def _single(template: dict[str, object]) -> tuple[bytes, int]:
+    """A batch of one new event, and the value of its id."""
+    now = to_ms(datetime.now(UTC))
+    number = uuid7(now)
+    event = {**template, "id": str(number), "timestamp": iso(now)}
+    return msgspec.json.encode({"events": [event]}), number.int
+
+
+def _ratios(runs: Sequence[RunFigures], alone: float) -> PipelineRatios:
+    def median(kind: str, figure: str) -> float:
+        return float(statistics.median(getattr(run, figure) for run in runs if run.system == kind))
+
+    return PipelineRatios(
+        drained_of_floor=median("product", "drained") / median("floor", "drained"),
+        least_of_cpu=alone / median("product", "cpu_together"),
+    )
+
+
+def compare(console: Console, ratios: PipelineRatios, kept: PipelineRatios) -> int:
+    """The exit status: 1 if a ratio is worse than the kept one by more than the tolerance, else 0."""
+    worse = [
+        f"{name} is {found:.3f}, it was {expected:.3f}"
+        for name, expected in msgspec.structs.asdict(kept).items()
+        if (found := getattr(ratios, name)) < expected * (1 - TOLERANCE)
+    ]
+    for line in worse:
+        console.print(f"[red]worse: {line}[/]")
+    return 1 if worse else 0
+
+
+def _show(console: Console, run: RunFigures, alone: float) -> None:
+    console.print(
+        f"[bold]{run.system}: {run.drained:,.0f} events/s[/] until rows and issues have them, {run.accepted:,.0f} accepted"
+    )
+    table = Table("", "CPU, µs an event", "× the least", "MB fresh", "MB after", "% of a core at rest")
+    for name, each in run.cpu.items():
+        table.add_row(
+            name,
+            f"{each:.1f}",
+            f"{each / alone:.2f}",
+            f"{run.memory_before[name]:.0f}",
+            f"{run.memory_after[name]:.0f}",
+            f"{run.rest[name] * 100:.1f}" if run.rest else "",
+        )
+    table.add_row("together", f"{run.cpu_together:.1f}", f"{run.cpu_together / alone:.2f}")
+    console.print(table)
+    sizes = sorted(run.stored.items(), key=lambda item: -item[1])
+    console.print(
+        f"bytes an event: Kafka {run.bytes_in('Kafka'):.0f}, ClickHouse {run.bytes_in('ClickHouse'):.0f}  "
+        f"({'; '.join(f'{name} {size:.0f}' for name, size in sizes if size >= 1)})"
+    )
+    if run.waits:
+        console.print(
+            f"POST to queryable, quiet: p50 {statistics.median(run.waits):.2f} s, at most {run.waits[-1]:.2f} s ({len(run.waits)} events)"
+        )
 
 
 if __name__ == "__main__":
-    pipeline()
+    main()

@@ -16,8 +16,8 @@ import click
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from bench.processors import CHUNK, SHAPES, Shape
 from bench.floors.processors import PARTITIONS
+from bench.processors import CHUNK, SHAPES, Shape
 from bench.table_logs import HEADERS
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message

@@ -1,0 +1,163 @@
+"""What the processes of the floor share: the shape of an event, the records of the topics, Kafka's settings, the codec of payloads."""
+
+import gc
+import os
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+import zstandard
+from aiokafka import AIOKafkaProducer
+from msgspec import Meta, Struct
+
+PARTITIONS: Final = 4
+TOPICS: Final = ("events", "grouped", "deltas", "seen", "issues")
+ID_BYTES: Final = 16
+BOOTSTRAP: Final = os.environ.get("FLOOR_KAFKA", "")
+
+
+class Frame(Struct, gc=False):
+    """A frame of a stack."""
+
+    file: str
+    line: int
+    inApp: bool
+    function: str | None = None
+    column: int | None = None
+    absolutePath: str | None = None
+    preContext: Annotated[list[str], Meta(max_length=5)] | None = None
+    postContext: Annotated[list[str], Meta(max_length=5)] | None = None
+
+
+class Error(Struct):
+    """An error with its causes."""
+
+    type: str
+    message: str
+    stack: Annotated[list[Frame], Meta(max_length=100)]
+    cause: "Error | None" = None
+
+
+class Device(Struct):
+    """The device."""
+
+    os: str
+    osVersion: str
+    model: str | None = None
+    locale: str | None = None
+
+
+class App(Struct):
+    """The application."""
+
+    version: str
+    build: str | None = None
+
+
+class User(Struct):
+    """The user."""
+
+    id: str | None = None
+    anonymous: bool | None = None
+
+
+class Crumb(Struct, gc=False):
+    """A breadcrumb."""
+
+    timestamp: str
+    type: str
+    data: dict[str, Any]
+
+
+class FloorEvent(Struct):
+    """The whole event, as the edge checks it."""
+
+    id: Annotated[str, Meta(min_length=36, max_length=36)]
+    timestamp: Annotated[str, Meta(min_length=20, max_length=30)]
+    kind: Literal["error"]
+    platform: str
+    release: Annotated[str, Meta(pattern="^[^@]+@[^+]+\\+.+$")]
+    environment: str
+    device: Device
+    app: App
+    error: Error
+    user: User | None = None
+    tags: (
+        Annotated[
+            dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=200)]],
+            Meta(max_length=50),
+        ]
+        | None
+    ) = None
+    breadcrumbs: Annotated[list[Crumb], Meta(max_length=100)] | None = None
+    fingerprint: list[str] | None = None
+
+
+class Item(Struct, array_like=True, gc=False):
+    """An event in a chunk; `payload` is compressed."""
+
+    project: int
+    id: bytes
+    received_ms: int
+    payload: bytes
+
+
+class Grouped(Struct, array_like=True, gc=False):
+    """A chunk with its source offset, the positions of its new events (None: all), and their fingerprints, 8 bytes each."""
+
+    source: int
+    new: bytes | None
+    fingerprints: bytes
+    chunk: bytes
+
+
+encode: Final = msgspec.msgpack.Encoder().encode
+decode_items: Final = msgspec.msgpack.Decoder(list[Item]).decode
+decode_grouped: Final = msgspec.msgpack.Decoder(Grouped).decode
+
+
+def numbers(packed: bytes) -> Iterable[int]:
+    """Fingerprints of 8 bytes each."""
+    return struct.unpack(f"<{len(packed) // 8}Q", packed)
+
+
+class Codec:
+    """Compresses each event alone with a shared dictionary."""
+
+    def __init__(self, content: bytes) -> None:
+        shared = zstandard.ZstdCompressionDict(content)
+        shared.precompute_compress(level=1)
+        self.compress = zstandard.ZstdCompressor(dict_data=shared, level=1, write_checksum=False).compress
+        self.decompress = zstandard.ZstdDecompressor(dict_data=shared).decompress
+
+
+def train(events: Sequence[bytes]) -> bytes:
+    """The content of a dictionary for such events."""
+    return zstandard.train_dictionary(65_536, [*events]).as_bytes()
+
+
+def given_codec() -> Codec:
+    """The codec whose dictionary the environment names."""
+    return Codec(Path(os.environ["FLOOR_DICTIONARY"]).read_bytes())
+
+
+def producer() -> AIOKafkaProducer:
+    """A producer that loses nothing. Call it in a running loop."""
+    return AIOKafkaProducer(
+        bootstrap_servers=BOOTSTRAP,
+        acks="all",
+        enable_idempotence=True,
+        linger_ms=0,
+        max_batch_size=1 << 20,
+        max_request_size=4 << 20,
+    )
+
+
+def ready() -> None:
+    """Say that this process works, and keep what it has loaded out of the garbage collector's sight."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    Path(os.environ["FLOOR_READY"]).touch()

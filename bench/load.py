@@ -1,0 +1,151 @@
+"""The load of the pipeline: gzip batches, prepared as a file, and a process of its own that posts them.
+
+`python -m bench.load FILE URL CONNECTIONS TOKEN...` reads the file, prints `ready`, waits for a line on its input, posts all batches, a
+token for each project, and prints a `SendResult` as JSON. So neither the making of the events nor their compression, nor the CPU of the
+client, is in what is measured.
+"""
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+import aiohttp
+import msgspec
+import uvloop
+from msgspec import Raw, Struct
+
+from cli.demo.sample_events import renewed
+from cli.send.batches import batches
+from schemas.ids import uuid7
+from schemas.times import MINUTE_MS, iso, to_ms
+
+Shape = Literal["real", "hot", "flood"]
+SHAPES: Final = get_args(Shape)
+PROJECTS: Final = 5
+REPEATABLE: Final = 3_000
+"""The last events of a project, any of which may be sent again."""
+HOT_SHARE: Final = 0.9
+PAST_MS: Final = 30 * MINUTE_MS
+
+
+class LoadBatch(Struct, array_like=True, frozen=True):
+    """A request: the index of its project, the number of its events, and its gzip body."""
+
+    project: int
+    events: int
+    body: bytes
+
+
+class LoadFile(Struct, array_like=True, frozen=True):
+    """All requests, the number of distinct ids in them, and the bytes of their events before compression."""
+
+    requests: list[LoadBatch]
+    distinct: int
+    size: int
+
+
+class SendResult(Struct, frozen=True):
+    """When the first request was sent (Unix time) and how long all took, in seconds; `refused` counts answers but 202."""
+
+    began: float
+    seconds: float
+    refused: int
+
+
+class _Project:
+    """The events of one project: some issues are much more frequent than others, and each project has its own order of them."""
+
+    def __init__(self, samples: Sequence[dict[str, Any]], shape: Shape, repeats: float, seed: int) -> None:
+        self._random = random.Random(seed)
+        self._shape, self._repeats = shape, repeats
+        # Ids and times of the last half hour are put into each: everything else is the sample's.
+        now = datetime.now(UTC)
+        self._samples = [msgspec.json.encode(renewed(sample, now)) for sample in samples]
+        self._random.shuffle(self._samples)
+        self._now_ms = to_ms(now)
+        self._recent: list[bytes] = []
+        self.distinct = 0
+
+    def events(self, count: int) -> Iterator[bytes]:
+        """The next `count` events."""
+        for _ in range(count):
+            repeated = self._recent and self._random.random() < self._repeats
+            yield self._random.choice(self._recent) if repeated else self._fresh()
+
+    def _fresh(self) -> bytes:
+        chance = self._random
+        rank = 0 if self._shape == "hot" and chance.random() < HOT_SHARE else chance.random() ** 3
+        event = msgspec.json.decode(self._samples[int(len(self._samples) * rank)], type=dict[str, Raw])
+        moment = self._now_ms - chance.randrange(PAST_MS)
+        number = uuid7(moment)
+        event["id"], event["timestamp"] = Raw(f'"{number}"'.encode()), Raw(f'"{iso(moment)}"'.encode())
+        if self._shape == "flood":
+            error = msgspec.json.decode(event["error"], type=dict[str, Raw])
+            error["type"] = Raw(f'"Error{_letters(number.int)}"'.encode())
+            event["error"] = Raw(msgspec.json.encode(error))
+        line = msgspec.json.encode(event)
+        self.distinct += 1
+        if len(self._recent) < REPEATABLE:
+            self._recent.append(line)
+        else:
+            self._recent[chance.randrange(REPEATABLE)] = line
+        return line
+
+
+def _letters(number: int) -> str:
+    """A name without digits, which grouping would leave out."""
+    return "".join(chr(ord("a") + (number >> shift & 15)) for shift in range(0, 48, 4))
+
+
+def prepare(
+    samples: Sequence[dict[str, Any]], events: int, shape: Shape = "real", repeats: float = 0.04
+) -> LoadFile:
+    """At least `events` events in batches of up to 100, some of them sent twice."""
+    chance = random.Random(1)
+    projects = [_Project(samples, shape, repeats, seed) for seed in range(PROJECTS)]
+    requests: list[LoadBatch] = []
+    size = count = 0
+    while count < events:
+        # Some projects send much more than others.
+        index = int(PROJECTS * chance.random() ** 1.7)
+        for batch in batches(projects[index].events(100)):
+            requests.append(LoadBatch(index, len(batch.events), batch.body))
+            size += sum(map(len, batch.events))
+            count += len(batch.events)
+    return LoadFile(requests, sum(project.distinct for project in projects), size)
+
+
+async def send(file: LoadFile, url: str, tokens: Sequence[str], connections: int) -> SendResult:
+    """Post all requests, `connections` at a time."""
+    waiting, refused = iter(file.requests), 0
+    async with aiohttp.ClientSession(
+        headers={"Svc-Sdk": "bench/1", "Content-Type": "application/json", "Content-Encoding": "gzip"},
+        connector=aiohttp.TCPConnector(limit=connections),
+    ) as session:
+
+        async def work() -> None:
+            nonlocal refused
+            for request in waiting:
+                headers = {"Authorization": f"Bearer {tokens[request.project]}"}
+                async with session.post(url, data=request.body, headers=headers) as answer:
+                    refused += answer.status != 202
+
+        began, started = time.time(), time.perf_counter()
+        async with asyncio.TaskGroup() as group:
+            for _ in range(connections):
+                group.create_task(work())
+        return SendResult(began, time.perf_counter() - started, refused)
+
+
+if __name__ == "__main__":
+    name, address, parallel, *keys = sys.argv[1:]
+    load = msgspec.msgpack.decode(Path(name).read_bytes(), type=LoadFile)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    result = uvloop.run(send(load, address, keys, int(parallel)))
+    print(msgspec.json.encode(result).decode(), flush=True)

@@ -1,0 +1,43 @@
+"""What the load and the guard of `bench.pipeline` promise: its counts are what is sent, and a worse ratio is found."""
+
+import gzip
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from bench.load import SHAPES, Shape, prepare
+from bench.pipeline import PipelineRatios, compare
+from cli.demo.sample_events import load_samples
+
+KEPT = PipelineRatios(drained_of_floor=0.8, least_of_cpu=0.2)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_file_says_what_is_in_it(shape: Shape) -> None:
+    file = prepare(load_samples()[:40], 500, shape, repeats=0.2)
+    ids = []
+    for request in file.requests:
+        events = msgspec.json.decode(gzip.decompress(request.body))["events"]
+        assert len(events) == request.events
+        ids += [event["id"] for event in events]
+    assert len(ids) >= 500
+    assert len(set(ids)) == file.distinct < len(ids)
+
+
+def test_a_flood_has_an_error_of_its_own_in_each_event() -> None:
+    file = prepare(load_samples()[:40], 200, "flood", repeats=0)
+    types = [
+        event["error"]["type"]
+        for request in file.requests
+        for event in msgspec.json.decode(gzip.decompress(request.body))["events"]
+    ]
+    assert len(set(types)) == len(types)
+
+
+@pytest.mark.parametrize(
+    ("drained", "cpu", "status"), [(0.8, 0.2, 0), (0.69, 0.18, 0), (0.67, 0.2, 1), (0.9, 0.16, 1)]
+)
+def test_a_loss_of_more_than_the_tolerance_fails(drained: float, cpu: float, status: int) -> None:
+    found = PipelineRatios(drained_of_floor=drained, least_of_cpu=cpu)
+    assert compare(Console(quiet=True), found, KEPT) == status
