@@ -96,6 +96,7 @@ class PipelineReport(Struct, frozen=True, rename="camel", kw_only=True):
 @click.option("--connections", default=24, show_default=True, help="Requests in flight.")
 @click.option("--probes", default=0, show_default=True, help="Single events on the quiet product, each run.")
 @click.option("--rest", default=0, show_default=True, help="Seconds of rest whose CPU is measured.")
+@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting of the product.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the report here too.")
 @click.option("--check", type=click.Path(path_type=Path, exists=True), help="A file of ratios to keep.")
@@ -109,6 +110,7 @@ def main(
     connections: int,
     probes: int,
     rest: int,
+    given: Sequence[str],
     cache: Path,
     output: Path | None,
     check: Path | None,
@@ -116,6 +118,7 @@ def main(
     """Measure the pipeline end to end."""
     console = Console(highlight=False)
     samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
+    settings = dict(setting.split("=", 1) for setting in given)
     load = prepare(samples, events, shape, repeats)
     count = sum(request.events for request in load.requests)
     encoded = [msgspec.json.encode(sample) for sample in samples]
@@ -132,7 +135,7 @@ def main(
             for kind in ("product", *(("floor",) if floor else ())):
                 folder = Path(temporary, f"{kind}{number}")
                 system: System = (
-                    Product(folder, cache) if kind == "product" else Floor(folder, cache, encoded)
+                    Product(folder, cache, settings) if kind == "product" else Floor(folder, cache, encoded)
                 )
                 run = asyncio.run(
                     _run(system, file, load, connections, probes if kind == "product" else 0, rest)

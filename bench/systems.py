@@ -120,13 +120,13 @@ class System(ABC):
 
 
 class Product(System):
-    """The product by its own commands, as `svc up` starts it."""
+    """The product by its own commands, as `svc up` starts it with these settings."""
 
     name = "product"
     events_of_issues = "SELECT sum(events) FROM issues FINAL"
 
-    def __init__(self, folder: Path, cache: Path) -> None:
-        stack = prepare(folder, cache)
+    def __init__(self, folder: Path, cache: Path, settings: Mapping[str, str]) -> None:
+        stack = prepare(folder, cache, **settings)
         self._settings = load(MigrateSettings, stack.environ)
         self.url = stack.ingest_url + PATH
         super().__init__(folder, Supervisor(stack.children()), self._settings.clickhouse_url)
