@@ -60,8 +60,11 @@ async def send(settings: KafkaSettings, topic: str, *minutes_ago: int) -> int:
 
 
 async def commit(settings: KafkaSettings, group: str, topic: str, offset: int) -> None:
+    # Without auto-commit: at its stop it would commit the position that it began at, if that had been fetched by then.
     consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka_bootstrap, group_id=settings.topic_prefix + group
+        bootstrap_servers=settings.kafka_bootstrap,
+        group_id=settings.topic_prefix + group,
+        enable_auto_commit=False,
     )
     await consumer.start()
     partition = TopicPartition(settings.topic_prefix + topic, 1)

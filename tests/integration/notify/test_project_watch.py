@@ -150,7 +150,9 @@ async def test_what_is_not_grouped_yet_is_no_silence(deployment: Deployment) -> 
         await deployment.count((NOW_HOUR, 1))
         # The processors come late: only then is anything complete.
         group = AIOKafkaConsumer(
-            bootstrap_servers=deployment.settings.kafka_bootstrap, group_id=deployment.settings.processors_app
+            bootstrap_servers=deployment.settings.kafka_bootstrap,
+            group_id=deployment.settings.processors_app,
+            enable_auto_commit=False,
         )
         await group.start()
         assert deployment.state.hours.complete == NOW_HOUR
