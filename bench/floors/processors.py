@@ -58,9 +58,9 @@ async def consumer(bootstrap: str, topic: str, records: int) -> None:
     await reader.stop()
 
 
-def agent(bootstrap: str, topic: str, records: int, folder: str) -> None:
-    """A bare Faust agent that receives and acknowledges."""
-    app = faust.App(
+def bare_app(bootstrap: str, folder: str) -> faust.App:
+    """A Faust app that does nothing by itself."""
+    return faust.App(
         "floor",
         broker=f"kafka://{bootstrap}",
         datadir=folder,
@@ -69,6 +69,7 @@ def agent(bootstrap: str, topic: str, records: int, folder: str) -> None:
         topic_disable_leader=True,
         web_enabled=False,
         stream_wait_empty=False,
+        stream_recovery_delay=0,
         consumer_auto_offset_reset="earliest",
         key_serializer="raw",
         value_serializer="raw",
@@ -76,6 +77,11 @@ def agent(bootstrap: str, topic: str, records: int, folder: str) -> None:
         stream_buffer_maxsize=256,
         consumer_max_fetch_size=4 << 20,
     )
+
+
+def agent(bootstrap: str, topic: str, records: int, folder: str) -> None:
+    """A bare Faust agent that receives and acknowledges."""
+    app = bare_app(bootstrap, folder)
     clock = Clock(records)
 
     @app.agent(app.topic(topic, key_type=bytes, value_type=bytes))
