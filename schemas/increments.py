@@ -1,4 +1,4 @@
-"""Increments in `issue-deltas`: JSON arrays without names, because there are as many as events.
+"""Increments in `issue-deltas`: JSON arrays without names, because there are as many as events, compressed together.
 
 Commands and signals are objects, so the first byte of a value distinguishes them. Internal to the processors.
 """
@@ -6,9 +6,12 @@ Commands and signals are objects, so the first byte of a value distinguishes the
 from typing import Final
 
 import msgspec
+import zstandard
 from msgspec import Raw, Struct
 
-_START: Final = b"["
+_COMMAND: Final = b"{"
+_ARRAY: Final = b"["
+"""An earlier release didn't compress."""
 
 
 class Row(Struct, array_like=True, gc=False):
@@ -78,14 +81,26 @@ _encoder = msgspec.json.Encoder()
 encode_description = _encoder.encode
 decode_description = msgspec.json.Decoder(Description).decode
 encode_source = _encoder.encode
-decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
+_decode_bundle = msgspec.json.Decoder(list[SourceIncrements]).decode
+_compress = zstandard.ZstdCompressor(level=1, write_checksum=True).compress
+_inflate = zstandard.ZstdDecompressor().decompress
 
 
 def join(pieces: list[bytes]) -> bytes:
     """Join encoded `SourceIncrements` to one value of `issue-deltas`, without encoding them again."""
-    return b"[" + b",".join(pieces) + b"]"
+    return _compress(b"[" + b",".join(pieces) + b"]")
+
+
+def decode_bundle(value: bytes) -> list[SourceIncrements]:
+    """The increments of a value. Raises msgspec.DecodeError."""
+    if value[:1] != _ARRAY:
+        try:
+            value = _inflate(value)
+        except zstandard.ZstdError as error:
+            raise msgspec.DecodeError(str(error)) from None
+    return _decode_bundle(value)
 
 
 def is_bundle(value: bytes) -> bool:
     """Whether a value of `issue-deltas` holds increments; a `schemas.issues.DeltaRecord` otherwise."""
-    return value[:1] == _START
+    return value[:1] != _COMMAND

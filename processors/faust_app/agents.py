@@ -14,7 +14,7 @@ from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
 
-IDLE_FACTOR: Final = 4.0
+IDLE_FACTOR: Final = 10.0
 """Idle time after a batch, in multiples of the batch's duration: the next one is larger."""
 
 

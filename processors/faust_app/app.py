@@ -32,8 +32,8 @@ from schemas.topics import MAX_RECORD_BYTES, Topic
 LEASE_SHARE: Final = 0.8
 """Of the session: a worker whose last heartbeat is older than this writes no more."""
 DELTAS_BATCH: Final = 400
-MAX_IDLE_SECONDS: Final = 1.0
-"""Longest idle time of the aggregator under load: a frequent issue is written once where it would be written ten times."""
+MAX_IDLE_SECONDS: Final = 2.0
+"""Longest idle time of the aggregator under load: a frequent issue is written once where it would be written twenty times."""
 
 
 class ProcessorsApp(faust.App):

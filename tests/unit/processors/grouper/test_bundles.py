@@ -1,9 +1,19 @@
+import msgspec
+import pytest
+import zstandard
 from msgspec import Raw
 from msgspec.structs import replace
 
 from processors.grouper.counts import MAX_BYTES, MAX_TOGETHER, bundles
 from schemas.ids import issue_id
-from schemas.increments import Description, SourceIncrements, decode_bundle, encode_description, is_bundle
+from schemas.increments import (
+    Description,
+    SourceIncrements,
+    decode_bundle,
+    encode_description,
+    encode_source,
+    is_bundle,
+)
 from schemas.issues import DeltaRecord, encode_json
 from tests.unit.processors.aggregator.test_fold import increment
 
@@ -35,7 +45,8 @@ def test_values_stay_bounded() -> None:
     big = replace(increment(), description=Raw(encode_description(description)))
     sources = [SourceIncrements(0, 1, [replace(big, fingerprint=n) for n in range(5000)])]
     values = [value for found in bundles(sources, 1).values() for value in found]
-    assert max(map(len, values)) < MAX_BYTES + MAX_TOGETHER * 2000
+    assert max(len(zstandard.decompress(value)) for value in values) < MAX_BYTES + MAX_TOGETHER * 2000
+    assert len(values) > 1
     assert sum(len(s.increments) for v in values for s in decode_bundle(v)) == 5000
 
 
@@ -43,3 +54,15 @@ def test_what_people_ask_for_is_told_apart_from_increments_by_its_first_byte() -
     [[value]] = bundles([SourceIncrements(0, 1, [increment()])], 1).values()
     assert is_bundle(value)
     assert not is_bundle(encode_json(DeltaRecord()))
+
+
+def test_increments_of_an_earlier_version_are_read_and_damaged_ones_declared_so() -> None:
+    source = SourceIncrements(0, 1, [increment()])
+    array = b"[" + encode_source(source) + b"]"
+    assert is_bundle(array)
+    assert decode_bundle(array) == [source]
+    [[value]] = bundles([source], 1).values()
+    for damaged in (array[:-1], value[:-1], b"", b"no frame"):
+        assert is_bundle(damaged)
+        with pytest.raises(msgspec.DecodeError):
+            decode_bundle(damaged)
