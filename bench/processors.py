@@ -32,7 +32,6 @@ from local.ports import free_port
 from processors.grouper.id_index import IdIndex, id_keys
 from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.ids import event_partition, uuid7
-from schemas.payload import compress
 from schemas.times import iso
 from schemas.topics import topic_specs
 
@@ -65,7 +64,7 @@ class Shape:
             error = event["error"]
             event["error"] = dict(error, message=f"{error.get('message') or ''} {self._sequence}")
         project = 1 if hot else 1 + self._random.randrange(PROJECTS)
-        return ChunkEvent(project, identity.bytes, now, "bench/1", compress(msgspec.json.encode(event)))
+        return ChunkEvent(project, identity.bytes, now, "bench/1", msgspec.json.encode(event))
 
     def chunks(self, events: int) -> Iterator[tuple[int, bytes]]:
         """Partition and value of records; a share `repeats` of their events are repeated."""

@@ -17,7 +17,6 @@ from processors.faust_app.worker import GC_THRESHOLDS
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
 from schemas.chunks import ChunkEvent
-from schemas.payload import compress
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 
 MATCHES = [
@@ -91,7 +90,7 @@ def sample_events() -> list[ChunkEvent]:
             number.to_bytes(16),
             1_790_000_000_000,
             "web/1.0",
-            compress(msgspec.json.format(line, indent=-1)),
+            msgspec.json.format(line, indent=-1),
         )
         for number, line in enumerate(read_lines(FILE))
     ]

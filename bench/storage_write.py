@@ -1,10 +1,8 @@
 """Writes to ClickHouse, with a floor from the same run: `python -m bench.storage_write [--data FILE] [--rows N] [--block N]...`.
 
-For each block size: grouped events to columns (inflate, decode, gather), columns to Arrow, and the insert with every rollup. The floor
+For each block size: grouped events to columns (decode, gather), columns to Arrow, and the insert with every rollup. The floor
 is the insert alone of Arrow tables that are ready. CPU of Python and of the server (local servers only) is a row's, in microseconds.
 Events have the fingerprint that grouping gives them, an issue lies in one project, and some are much more frequent than others.
-
-With `--own-dictionary` one half of the file trains a dictionary, as `svc dictionary train` does, and the other half is written.
 """
 
 import gzip
@@ -25,14 +23,11 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.demo.sample_events import FILE
-from cli.dictionary_training import SIZES, train
 from grouping.fingerprint import fingerprint
 from local.clickhouse.server import LocalClickHouse
 from processors.grouper.event_outline import decode_event, grouping_event
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import uuid7
-from schemas.payload import compress, use_dictionaries
-from schemas.payload_dictionaries import FIRST_OWN, add_dictionary
 from schemas.times import DAY_MS
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.migrations.migrate import migrate
@@ -59,16 +54,10 @@ class Measured(Struct):
 @click.option(
     "--url", help="a running ClickHouse, on which a database with a random name is created and dropped"
 )
-@click.option("--own-dictionary", is_flag=True, help="compress with a dictionary of such events")
-def main(data: Path, rows: int, blocks: Sequence[int], url: str | None, own_dictionary: bool) -> None:
+def main(data: Path, rows: int, blocks: Sequence[int], url: str | None) -> None:
     """Measure the writer from events to tables."""
     lines = gzip.decompress(data.read_bytes()).splitlines()
-    with tempfile.TemporaryDirectory() as folder:
-        if own_dictionary:
-            add_dictionary(Path(folder), FIRST_OWN, train(lines[::2], FIRST_OWN, SIZES[-1]))
-            use_dictionaries(folder)
-            lines = lines[1::2]
-        _measure_all([_grouped(line) for line in lines], rows, blocks, url)
+    _measure_all([_grouped(line) for line in lines], rows, blocks, url)
 
 
 def _measure_all(
@@ -94,7 +83,7 @@ def _measure_all(
 
 def _grouped(line: bytes) -> tuple[bytes, Grouping]:
     print_ = fingerprint(grouping_event(decode_event(line)))
-    return compress(line), Grouping(print_.hash, print_.version, print_.rule, print_.parts)
+    return line, Grouping(print_.hash, print_.version, print_.rule, print_.parts)
 
 
 def _carried(events: Sequence[tuple[bytes, Grouping]], rows: int) -> Iterator[tuple[ChunkEvent, Grouping]]:

@@ -44,7 +44,6 @@ SECTIONS = {
         "spool": "cli.spool:spool",
         "rebuild": "cli.rebuild:rebuild",
         "erase": "cli.erase:erase",
-        "dictionary": "cli.dictionary:dictionary",
     },
 }
 """Subcommands and where they are, by the sections of the help."""

@@ -17,6 +17,7 @@ from cli.console import kafka_errors, need_kafka, settings_of
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments, payload
+from schemas.errors import BadPayload, MissingDictionary
 from schemas.ids import hex64, issue_id
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.times import iso, parse_iso
@@ -71,7 +72,7 @@ def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
         "projectId": str(event.project),
         "receivedAt": iso(event.received_ms),
         "sdk": event.sdk,
-        "event": json.loads(payload.decompress(event.payload)),
+        "event": json.loads(payload.event_json(event.payload)),
     }
 
 
@@ -167,7 +168,7 @@ def _print(topic: Topic, record: Record, project: str | None) -> bool:
         for line in lines(topic, record):
             if project is None or _of_project(line, project):
                 click.echo(json.dumps(line, ensure_ascii=False))
-    except (ValueError, payload.BadPayload, payload.MissingDictionary) as error:
+    except (ValueError, BadPayload, MissingDictionary) as error:
         click.echo(f"{record.topic}/{record.partition}/{record.offset}: {error}", err=True)
         return False
     return True

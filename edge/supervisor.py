@@ -25,7 +25,6 @@ from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
 from schemas.errors import CannotRun
-from schemas.payload import use_dictionaries
 from schemas.settings import EdgeSettings
 
 log = logging.getLogger(__name__)
@@ -145,7 +144,6 @@ def _work(
     configure_logs: Callable[[str], None],
 ) -> None:
     configure_logs(settings.log_level)
-    use_dictionaries(settings.payload_dictionaries)
     raise_file_limit()
     _exit(event_loop.run(serve(settings, listener, tether)))
 

@@ -46,13 +46,6 @@ def admin_password_file(data_dir: Path) -> Path:
     return file
 
 
-def dictionaries_folder(data_dir: Path) -> Path:
-    """The folder of this deployment's payload dictionaries."""
-    folder = data_dir / "dictionaries"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 class Stack:
     """The children on `data_dir`, and the variables to reach them. The constructor creates folders and passwords."""
 
@@ -65,8 +58,8 @@ class Stack:
             base["SVC_ADMIN_PASSWORD_FILE"] = str(admin_password_file(data_dir))
         if edge_workers is not None:
             self._given = overlaid(self._given, {"SVC_EDGE_WORKERS": str(edge_workers)})
-        if not is_given(environ, "SVC_PAYLOAD_DICTIONARIES"):
-            base["SVC_PAYLOAD_DICTIONARIES"] = str(dictionaries_folder(data_dir))
+        if not is_given(environ, "SVC_PAYLOAD_DICTIONARIES") and (data_dir / "dictionaries").is_dir():
+            base["SVC_PAYLOAD_DICTIONARIES"] = str(data_dir / "dictionaries")
         base |= self._kafka() | self._clickhouse()
         self.environ = overlaid(base, self._given)
         self.edge = load(EdgeSettings, self.environ)

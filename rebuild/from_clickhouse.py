@@ -25,7 +25,7 @@ from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
-from schemas.payload import decompress
+from schemas.payload import event_json
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS
 from schemas.topics import Topic
@@ -293,7 +293,7 @@ def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, .
         parameters = {"project": project, "id": int.from_bytes(event, "big")}
         rows = client.query(PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
         try:
-            grouping = grouping_event(decode_event(decompress(rows[0][0])))
+            grouping = grouping_event(decode_event(event_json(rows[0][0])))
         except (IndexError, BadPayload, ValueError):
             return "", ()
         return culprit(grouping), fingerprint(grouping).parts

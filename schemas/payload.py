@@ -1,30 +1,34 @@
-"""Payloads: each event is compressed once, separately, with a shared dictionary.
+"""Payloads: an event's JSON. Earlier releases carried and stored a frame in its place, compressed alone with a shared dictionary.
 
-One compression at the edge replaces those of two topics and of the table, and each event can be read separately. A frame names its
-dictionary; dictionaries are added, never changed (`docs/decisions/payloads.md`).
+Frames are only read. A frame names its dictionary: number 1 ships with the product; a deployment's own, from `FIRST_OWN` on, are the
+files `n.zstd-dictionary` in the folder SVC_PAYLOAD_DICTIONARIES, each with a checksum in `n.sha256`, because a truncated file is a
+valid but different dictionary (`docs/decisions/payloads.md`).
 """
 
+import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Final
 
 import zstandard
 
-from schemas.errors import BadPayload, MissingDictionary
-from schemas.payload_dictionaries import FIRST_OWN, ID_BASE, LAST, Dictionaries
+from schemas.errors import BadPayload, BadSetting, MissingDictionary
 
-__all__ = ["ID_BASE", "BadPayload", "MissingDictionary", "compress", "decompress", "use_dictionaries"]
-
-OWN_LEVEL: Final = 3
-"""With a dictionary of the deployment's own events, level 3 is as fast as level 1 without, since most of an event matches."""
-SHIPPED_LEVEL: Final = 1
-_HEAD: Final = 7
-"""Bytes of magic number, descriptor and dictionary id."""
+FRAME_MAGIC: Final = zstandard.FRAME_HEADER
+"""The first bytes of a frame; no JSON begins with them."""
+ID_BASE: Final = 32_768
+"""Dictionary ids below are reserved by zstd's registry: dictionary n has the id ID_BASE + n."""
+FIRST_OWN: Final = 1000
+LAST: Final = 32_767
+"""A frame's header has two bytes for the id."""
 MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
 """Maximum decompressed size of a frame; a 1 MB event with repaired surrogates is far smaller."""
+_FILE: Final = re.compile(r"(\d{4,5})\.zstd-dictionary")
 
-_dictionaries = Dictionaries()
+_folder: Path | None = None
 
 
 def use_dictionaries(folder: str) -> None:
@@ -32,21 +36,30 @@ def use_dictionaries(folder: str) -> None:
 
     Called once, at a process's start. Raises BadSetting if the folder is missing or a dictionary in it is damaged.
     """
-    dictionaries = Dictionaries(Path(folder) if folder else None)
-    dictionaries.check()
-    _dictionaries.folder = dictionaries.folder
-    for cached in (_compress, _decompress):
-        cached.cache_clear()
-    _known_heads.clear()
+    global _folder  # noqa: PLW0603 - a setting of the process
+    _folder = Path(folder) if folder else None
+    _decompress.cache_clear()
+    try:
+        for file in _folder.iterdir() if _folder else ():
+            match = _FILE.fullmatch(file.name)
+            if match and FIRST_OWN <= int(match[1]) <= LAST:
+                dictionary(int(match[1]))
+    except (OSError, MissingDictionary) as error:
+        raise BadSetting(f"SVC_PAYLOAD_DICTIONARIES: {error}") from None
 
 
-def compressor(content: bytes, level: int) -> zstandard.ZstdCompressor:
-    """A compressor with a dictionary of these bytes."""
-    dictionary = zstandard.ZstdCompressionDict(content)
-    dictionary.precompute_compress(level=level)
-    return zstandard.ZstdCompressor(
-        dict_data=dictionary, level=level, write_checksum=False, write_dict_id=True, write_content_size=True
-    )
+def event_json(payload: bytes) -> bytes:
+    """The event's JSON.
+
+    Raises BadPayload if it is a damaged frame, and MissingDictionary if it is a frame whose dictionary is missing.
+    """
+    if not payload.startswith(FRAME_MAGIC):
+        return payload
+    inflate = _decompress(number_of(payload))
+    try:
+        return inflate(payload, max_output_size=MAX_EVENT_BYTES)
+    except zstandard.ZstdError as error:
+        raise BadPayload(str(error)) from None
 
 
 def number_of(frame: bytes) -> int:
@@ -60,44 +73,35 @@ def number_of(frame: bytes) -> int:
     return number
 
 
-@cache
-def _compress() -> Callable[[bytes], bytes]:
-    number = _dictionaries.newest()
-    level = OWN_LEVEL if number >= FIRST_OWN else SHIPPED_LEVEL
-    return compressor(_dictionaries.content(number), level).compress
+def dictionary(number: int) -> bytes:
+    """The bytes of a dictionary. Raises MissingDictionary."""
+    if number >= FIRST_OWN:
+        return _own_dictionary(number)
+    file = resources.files("schemas") / "dictionaries" / f"{number}.zstd-dictionary"
+    if not file.is_file():
+        raise MissingDictionary(f"payload dictionary {number} ships with another version of the product")
+    return file.read_bytes()
+
+
+def _own_dictionary(number: int) -> bytes:
+    if _folder is None:
+        raise MissingDictionary(
+            f"payload dictionary {number} is missing: set SVC_PAYLOAD_DICTIONARIES to the folder that has it"
+        )
+    file = _folder / f"{number}.zstd-dictionary"
+    try:
+        content, checksum = file.read_bytes(), (_folder / f"{number}.sha256").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissingDictionary(
+            f"payload dictionary {number} is missing: put it and its sum into {_folder} ({error})"
+        ) from None
+    dict_id = zstandard.ZstdCompressionDict(content).dict_id()
+    if hashlib.sha256(content).hexdigest() != checksum or dict_id != ID_BASE + number:
+        raise MissingDictionary(f"payload dictionary {number} is damaged: {file} is not what its sum says")
+    return content
 
 
 @cache
 def _decompress(number: int) -> Callable[..., bytes]:
     # A failure isn't cached: the file may be supplied while the process runs.
-    dictionary = zstandard.ZstdCompressionDict(_dictionaries.content(number))
-    return zstandard.ZstdDecompressor(dict_data=dictionary).decompress
-
-
-_known_heads: dict[bytes, Callable[..., bytes]] = {}
-
-
-def compress(event: bytes) -> bytes:
-    """Compress an event's JSON to a frame. Not thread-safe: each process compresses in one thread."""
-    return _compress()(event)
-
-
-def decompress(frame: bytes) -> bytes:
-    """The event's JSON.
-
-    Raises BadPayload if the frame is damaged, and MissingDictionary if its dictionary is missing.
-    """
-    # A lookup is cheaper than parsing the header. A large frame's header is longer, so the lookup may give a wrong dictionary.
-    inflate = _known_heads.get(frame[:_HEAD])
-    if inflate is not None:
-        try:
-            return inflate(frame, max_output_size=MAX_EVENT_BYTES)
-        except zstandard.ZstdError:
-            pass
-    inflate = _decompress(number_of(frame))
-    try:
-        event = inflate(frame, max_output_size=MAX_EVENT_BYTES)
-    except zstandard.ZstdError as error:
-        raise BadPayload(str(error)) from None
-    _known_heads[frame[:_HEAD]] = inflate
-    return event
+    return zstandard.ZstdDecompressor(dict_data=zstandard.ZstdCompressionDict(dictionary(number))).decompress

@@ -25,7 +25,7 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     payload_dictionaries: Annotated[
         str,
         Meta(
-            description="folder of this deployment's own payload dictionaries; unset: only the built-in ones"
+            description="folder of the payload dictionaries that an earlier version trained; its payloads need them"
         ),
     ] = ""
 
@@ -189,7 +189,9 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = 1
     edge_linger_ms: Annotated[float, Meta(ge=0, description="maximum wait for a chunk to fill")] = 5.0
     edge_chunk_events: Annotated[Positive, Meta(description="events after which a chunk is sent")] = 300
-    edge_chunk_bytes: Annotated[Positive, Meta(description="bytes after which a chunk is sent")] = 262_144
+    edge_chunk_bytes: Annotated[
+        Positive, Meta(description="bytes of events, before compression, after which a chunk is sent")
+    ] = 2_097_152
     edge_send_deadline_seconds: Annotated[
         Seconds,
         Meta(description="maximum wait for Kafka's acknowledgement before an event goes to the spool"),

@@ -3,36 +3,41 @@
 import asyncio
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cli.doctor.checks import Finding
 from edge.limits.remote_window import store_error
 from schemas.errors import BadPayload, BadSetting, MissingDictionary
-from schemas.payload import number_of
-from schemas.payload_dictionaries import Dictionaries
+from schemas.payload import dictionary, number_of, use_dictionaries
 from schemas.settings import EdgeSettings
 from storage.client import ClickHouseError, Client, open_client
 
 _NAME: Final = "payload dictionaries"
 _STORE: Final = "rate-limit store"
 # A frame's header names its dictionary. A sample of the rows suffices: a full scan would take too long.
-_HEADS: Final = "SELECT any(substring(payload, 1, 18)) FROM payloads GROUP BY substring(payload, 5, 3)"
+_HEADS: Final = (
+    "SELECT any(substring(payload, 1, 18)) FROM payloads WHERE startsWith(payload, unhex('28B52FFD'))"
+    " GROUP BY substring(payload, 5, 3)"
+)
 _BOUNDS: Final = {"max_rows_to_read": 200_000, "read_overflow_mode": "break"}
 
 
 def check_dictionaries(folder: str, clickhouse_urls: Sequence[str]) -> Finding:
-    """Check that our dictionaries are intact and that those of stored payloads are present."""
-    own = Dictionaries(Path(folder) if folder else None)
+    """Check that dictionaries of an earlier version are intact and that those of stored payloads are present."""
     try:
-        own.check()
-        for number in sorted(set().union(*map(_stored, clickhouse_urls))):
-            own.content(number)
+        use_dictionaries(folder)
+        needed = sorted(set().union(*map(_stored, clickhouse_urls)))
+        for number in needed:
+            dictionary(number)
     except (BadSetting, MissingDictionary) as error:
         fix = "put every dictionary that was ever used, with its sum, into the folder of SVC_PAYLOAD_DICTIONARIES"
         return Finding(_NAME, False, str(error), fix)
-    return Finding(_NAME, True, f"all that are needed are here; the newest is number {own.newest()}")
+    return Finding(
+        _NAME,
+        True,
+        f"{len(needed)} of an earlier version are needed, and here" if needed else "none is needed",
+    )
 
 
 def _stored(clickhouse_url: str) -> set[int]:

@@ -1,11 +1,12 @@
 """What the records of the topics say about one event. Pure."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
-from msgspec import Struct
+from msgspec import DecodeError, Struct
 
 from broker.types import Record
-from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
+from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped, inflated
 from schemas.dead_letters import from_headers, replayed_before
 from schemas.ids import hex64, issue_id
 
@@ -40,9 +41,10 @@ class Copy(Struct, frozen=True):
 
 def copies(record: Record, project: int, event_id: bytes) -> Iterator[Copy]:
     """Its appearances in a record of `events`. Raises ValueError for a record that isn't one."""
-    if event_id not in (record.value or b""):
+    content = inflated(record.value or b"")
+    if event_id not in content:
         return
-    events = decode_chunk(record.value)
+    events = decode_chunk(content)
     for position, event in enumerate(events):
         if event.id == event_id and event.project == project:
             yield Copy(record.partition, record.offset, record.timestamp, position, len(events), event)
@@ -50,9 +52,7 @@ def copies(record: Record, project: int, event_id: bytes) -> Iterator[Copy]:
 
 def decision(record: Record, copy: Copy) -> Step | None:
     """What the grouper decided about a copy, if a record of `grouped` says it. Raises ValueError for a record that isn't one."""
-    if copy.event.id not in (record.value or b""):
-        return None
-    chunk = decode_grouped(record.value)
+    chunk = decode_grouped(record.value or b"")
     if (chunk.partition, chunk.offset) != (copy.partition, copy.offset):
         return None
     where = f"partition {record.partition}, offset {record.offset}"
@@ -73,10 +73,19 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
         return None
     dead, _ = from_headers(record.headers)
     positions = {(copy.partition, copy.offset) for copy in found}
-    if event_id not in (record.value or b"") and (dead.partition, dead.offset) not in positions:
+    if not _has(record.value or b"", event_id) and (dead.partition, dead.offset) not in positions:
         return None
     return Step(
         record.timestamp,
         "dead-letters",
         f"offset {record.offset}: from {dead.topic} {dead.partition}/{dead.offset}, {dead.stage}: {dead.reason}",
     )
+
+
+def _has(value: bytes, event_id: bytes) -> bool:
+    """Whether a value of `events` or `grouped` has the event."""
+    with suppress(DecodeError):
+        value = decode_grouped(value).chunk
+    with suppress(DecodeError):
+        value = inflated(value)
+    return event_id in value

@@ -14,10 +14,10 @@ Deliver = Callable[[int, int, list[EventTuple]], Awaitable[None]]
 
 
 class ChunkLimits(Struct, frozen=True):
-    """Limits of a chunk: events, payload bytes, and milliseconds that its first event may wait."""
+    """Limits of a chunk: events, their bytes, and milliseconds that its first event may wait."""
 
     events: int = 300
-    bytes: int = 262_144
+    bytes: int = 2_097_152
     linger_ms: float = 5.0
 
 

@@ -21,7 +21,7 @@ from schemas.chunks import decode_chunk
 log = logging.getLogger(__name__)
 
 BATCH_EVENTS: Final = 400
-_BATCH_BYTES: Final = 1024 * 1024
+_BATCH_BYTES: Final = 4 * 1024 * 1024
 _LOOK_SECONDS: Final = 0.1
 """Interval of checks whether Kafka is available again."""
 _TRANSIENT: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}

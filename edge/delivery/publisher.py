@@ -1,4 +1,4 @@
-"""Publishes valid events: compresses each, and adds it to the chunk of its partition (contract, section 2, point 9)."""
+"""Publishes valid events: adds each to the chunk of its partition (contract, section 2, point 9)."""
 
 import asyncio
 import time
@@ -12,7 +12,6 @@ from edge.delivery.spool import SpoolFull
 from edge.request_errors import unavailable
 from edge.validation.validate import ValidEvent
 from schemas.ids import partition_of, project_seed
-from schemas.payload import compress
 from schemas.projects import Project
 
 
@@ -34,7 +33,7 @@ class EventPublisher:
         raw_ids = iter_unpack("16s", bytes.fromhex(digits))
         for (event_id, event), (raw_id,) in zip(events, raw_ids, strict=True):
             group = by_partition[partition_of(seed, event_id, partitions)]
-            group.append((number, raw_id, received_ms, sdk, compress(event)))
+            group.append((number, raw_id, received_ms, sdk, bytes(event)))
         add = self._chunker.add
         return [
             chunk for partition, group in by_partition.items() for chunk in add(partition, partitions, group)

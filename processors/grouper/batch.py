@@ -22,6 +22,7 @@ from processors.grouper.replay import ReplayBoundary
 from processors.grouper.rule_budget import RuleBudget
 from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import (
+    ALONE_FORMAT,
     EVENTS_FORMAT,
     FORMAT_HEADER,
     GROUPED_FORMAT,
@@ -33,10 +34,9 @@ from schemas.chunks import (
     encode_chunk,
     encode_grouped,
 )
-from schemas.errors import BadPayload
+from schemas.errors import BadPayload, MissingDictionary
 from schemas.increments import SourceIncrements
 from schemas.issues import Outcome
-from schemas.payload import MissingDictionary
 
 ID_BYTES: Final = 16
 MAX_PROJECT: Final = 1 << 32
@@ -181,7 +181,7 @@ def _split(state: PartitionState, records: Sequence[Incoming]) -> tuple[list[Inc
 def read_chunk(source: SourceRecord) -> list[ChunkEvent]:
     """The events of a record. Raises BadRecord."""
     record_format = dict(source.headers).get(FORMAT_HEADER)
-    if record_format != EVENTS_FORMAT:
+    if record_format not in {EVENTS_FORMAT, ALONE_FORMAT}:
         raise BadRecord(f"unknown format {record_format!r}" if record_format else "no format header")
     try:
         chunk = decode_chunk(source.value)

@@ -41,7 +41,7 @@ from processors.grouper.rule_budget import RuleBudget
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
-from schemas.payload import decompress
+from schemas.payload import event_json
 from schemas.projects import GroupingRule, ProjectRegistry, RegistryRetention
 from schemas.times import MINUTE_MS
 
@@ -114,7 +114,7 @@ class Fingerprinter:
 
         Raises BadPayload or msgspec.DecodeError for bytes that no edge wrote.
         """
-        body = decompress(chunk_event.payload)
+        body = event_json(chunk_event.payload)
         event = decode_event(body)
         if self._version != self._projects.version:
             self._compile()

@@ -8,9 +8,9 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from schemas.errors import BadPayload
+from schemas.errors import BadPayload, MissingDictionary
 from schemas.ids import hex64, issue_id
-from schemas.payload import MissingDictionary, decompress
+from schemas.payload import event_json
 from schemas.times import iso
 from storage.answers import EventRow
 from storage.errors import NotFound, StorageUnavailable
@@ -86,13 +86,13 @@ def issue_of(project: int, fingerprint: int, issues: Mapping[int, int]) -> int:
     return issues.get(fingerprint) or issue_id(project, fingerprint)
 
 
-def readable(event: int, frame: bytes) -> Raw | None:
+def readable(event: int, payload: bytes) -> Raw | None:
     """The event as it was sent; None, with a warning in the log, if the payload is damaged.
 
     Raises StorageUnavailable if the frame's dictionary is missing, because the file can still be supplied.
     """
     try:
-        sent = decompress(frame)
+        sent = event_json(payload)
         # Validates the JSON without building objects: an invalid payload would break the response that contains it.
         msgspec.json.decode(sent, type=Raw)
     except MissingDictionary as error:

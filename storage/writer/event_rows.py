@@ -11,7 +11,7 @@ import pyarrow as pa
 from query.event_fields import DeviceFields, FramePlaces, extract
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash
-from schemas.payload import decompress
+from schemas.payload import event_json
 from schemas.times import NEWEST, OLDEST
 
 COLUMNS: Final = (
@@ -32,7 +32,7 @@ _CACHED_USERS: Final = 16_384
 _ENCODED: Final = (
     "device", "places", "release", "environment", "platform", "kind", "sdk", "error_type", "grouping_version", "grouping_rule",
 )  # fmt: skip
-_ROW: Final = 9 + len(_ENCODED)
+_ROW: Final = 10 + len(_ENCODED)
 _NO_TAGS: Final[dict[str, str]] = {}
 
 _hash_of = lru_cache(_CACHED_USERS)(user_hash)
@@ -53,17 +53,18 @@ class EventColumns:
 
     def add(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
         """Add a row. Raises BadPayload and Unreadable, with nothing added."""
-        fields = extract(decompress(event.payload))
+        body = event_json(event.payload)
+        fields = extract(body)
         user, error, codes = fields.user, fields.error, self._codes
         device, places = fields.device, fields.places()
         user_id = (user.id or "") if user is not None else ""
         # References, so that no other object gets their ids.
         self._devices[id(device)], self._places[id(places)] = device, places
-        # One list of all rows, split into columns at the end: no object a row for the garbage collector to visit. Its values must not
-        # reference the event's bytes, as `fields` does.
+        # One list of all rows, split into columns at the end: no object a row for the garbage collector to visit.
         self._fields.extend(
             (
                 event,
+                body,
                 grouping.fingerprint,
                 fields.timestamp.timestamp(),
                 _hash_of(event.project, user_id) if user_id else 0,
@@ -84,7 +85,7 @@ class EventColumns:
                 codes["grouping_rule"][grouping.rule],
             )
         )
-        self.size += len(event.payload)
+        self.size += len(body)
 
     def ids(self) -> Iterator[bytes]:
         """The id of each event."""
@@ -95,6 +96,7 @@ class EventColumns:
         columns = [self._fields[first::_ROW] for first in range(_ROW)]
         (
             events,
+            bodies,
             fingerprints,
             moments,
             hashes,
@@ -124,7 +126,7 @@ class EventColumns:
             "tags": _maps(tags),
             "retention_days": pa.array(np.array(days, "u2")),
             "payload_days": pa.array(np.array(payload_days, "u2")),
-            "payload": joined([event.payload for event in events]),
+            "payload": joined(bodies),
             **_device_columns(devices, codes.pop("device")),
         }
         arrays |= {

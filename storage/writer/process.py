@@ -28,7 +28,7 @@ from storage.writer.records_stage import RecordsStage
 from storage.writer.source import GroupedSource
 from storage.writer.stage import EventsStage
 
-_BLOCK_BYTES: Final = 64 * 1024 * 1024
+_BLOCK_BYTES: Final = 32 * 1024 * 1024
 _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 

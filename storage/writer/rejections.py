@@ -13,6 +13,7 @@ from schemas.chunks import (
     Grouping,
     decode_chunk,
     decode_grouped,
+    encode_chunk,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]])
             kept=list(range(len(events))),
             grouping_of=list(range(len(events))),
             groupings=[grouping for _, grouping in events],
-            chunk=msgspec.msgpack.encode([event for event, _ in events]),
+            chunk=encode_chunk([event for event, _ in events]),
             retention=chunk.retention,
         )
     )

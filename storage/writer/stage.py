@@ -33,8 +33,8 @@ from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from broker.traces import NoTraces, Traces
+from schemas.errors import MissingDictionary
 from schemas.health import Health
-from schemas.payload import MissingDictionary
 from storage.shards import Shard
 from storage.writer.block_inserter import BlockInserter
 from storage.writer.blocks import Block

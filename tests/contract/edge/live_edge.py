@@ -33,7 +33,6 @@ from edge.unknown_fields import UnknownFieldSampler
 from schemas.chunks import ChunkEvent, decode_chunk
 from schemas.health import Health
 from schemas.ids import new_token
-from schemas.payload import decompress
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import Topic
 from tests.eventually import eventually
@@ -173,7 +172,7 @@ class LiveEdge:
         return [event for chunk in chunks for event in decode_chunk(chunk)]
 
     def stored_bytes(self) -> list[bytes]:
-        return [decompress(event.payload) for event in self.stored()]
+        return [event.payload for event in self.stored()]
 
 
 class Answer:

@@ -2,16 +2,13 @@
 
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 
-from cli.demo.sample_events import load_samples
-from cli.dictionary_training import train
 from cli.doctor.checks import Finding
 from cli.doctor.clickhouse import check_clickhouse, check_reader
 from cli.doctor.deployment import check_dictionaries
-from schemas.payload import compressor
 from storage.migrations.migrate import migrate, migrations
+from tests.framed_payloads import framed, trained
 from tests.granted_clickhouse import GrantedClickHouse
 from tests.servers import run_sql
 
@@ -85,9 +82,7 @@ def test_error_with_the_readers_url_names_its_variable(migrated: GrantedClickHou
 def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: GrantedClickHouse) -> None:
     address = migrated.address("operator")
     assert check_dictionaries("", [address]).ok
-    frame = compressor(
-        train([msgspec.json.encode(event) for event in load_samples()], 1000, 16_384), 3
-    ).compress(b'{"id":1}' * 50)
+    frame = framed(b'{"id":1}' * 50, trained(1000))
     insert = (
         f"INSERT INTO svc.payloads (project_id, id, ts, payload) VALUES (1, 1, now(), unhex('{frame.hex()}'))"
     )

@@ -25,7 +25,6 @@ from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.errors import BadChange, ChangesUnavailable, KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import FINDINGS, Activity, IssueRecord
-from schemas.payload import compress
 from storage.errors import NotFound
 from storage.migrations.migrate import migrate
 from storage.reader.issue_calls import GetIssue, GetIssueVersions
@@ -66,7 +65,7 @@ class Living:
         for _ in range(count):
             made = uuid7(NOW_MS)
             body = event(str(made), kind, NOW_MS) | {"release": release, "user": {"id": str(made)}}
-            payload = compress(msgspec.json.encode(body))
+            payload = msgspec.json.encode(body)
             chunk = encode_chunk([ChunkEvent(PROJECT, made.bytes, NOW_MS, "test/1", payload)])
             partitions = self.stage.settings.topic_partitions
             records.append((event_partition(PROJECT, made.bytes, partitions), chunk))

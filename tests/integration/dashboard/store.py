@@ -18,7 +18,6 @@ from schemas.chunks import ChunkEvent, Grouping
 from schemas.errors import ChangesUnavailable
 from schemas.ids import hex64, issue_id
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord, Outcome, encode_json
-from schemas.payload import compress
 from schemas.times import parse_iso
 from storage.client import open_client
 from storage.reader.execute import Executor, Limits
@@ -69,7 +68,7 @@ class Store:
         columns, lives = EventColumns(), dict[int, list[Sent]]()
         for sent in events:
             number = uuid.UUID(sent.event["id"]).bytes
-            payload = compress(json.dumps(sent.event).encode())
+            payload = json.dumps(sent.event).encode()
             chunk = ChunkEvent(project, number, sent.received_ms, sent.sdk, payload)
             columns.add(chunk, Grouping(sent.fingerprint, "1", "stack", tuple(sent.parts)), _DAYS, _DAYS)
             lives.setdefault(sent.fingerprint, []).append(sent)

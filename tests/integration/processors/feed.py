@@ -9,7 +9,6 @@ from aiokafka import AIOKafkaProducer
 
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
 from schemas.ids import event_partition, uuid7
-from schemas.payload import compress
 from schemas.times import iso
 
 NOW_MS = 1_790_000_000_000
@@ -85,9 +84,7 @@ class Feed:
         ms = self.now_ms + self._random.randrange(7_200_000)
         made = uuid7(ms)
         body = event(str(made), self._random.randrange(self._kinds), ms)
-        return ChunkEvent(
-            self._random.choice(PROJECTS), made.bytes, ms, "test/1", compress(msgspec.json.encode(body))
-        )
+        return ChunkEvent(self._random.choice(PROJECTS), made.bytes, ms, "test/1", msgspec.json.encode(body))
 
 
 async def produce(bootstrap: str, topic: str, records: list[tuple[int, bytes]]) -> None:

@@ -9,7 +9,6 @@ from aiokafka import AIOKafkaProducer
 from schemas.chunks import ChunkEvent, encode_chunk
 from schemas.dead_letters import from_headers
 from schemas.ids import uuid7
-from schemas.payload import compress
 from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
@@ -51,10 +50,7 @@ async def test_events_that_grow_when_they_are_grouped_stop_nobody(
         | {"fingerprint": [f"{n} {part} {'a' * 980}" for part in range(990)]}
         for n in range(5)
     ]
-    chunk = [
-        ChunkEvent(7, UUID(one["id"]).bytes, NOW_MS, "test/1", compress(msgspec.json.encode(one)))
-        for one in long
-    ]
+    chunk = [ChunkEvent(7, UUID(one["id"]).bytes, NOW_MS, "test/1", msgspec.json.encode(one)) for one in long]
     await produce(kafka_bootstrap, prefix + "events", [(0, encode_chunk(chunk)), *backlog(feed, 20)])
     worker = start()
     feed.sent += len(chunk)

@@ -11,7 +11,6 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from schemas.chunks import ChunkEvent, Grouping
-from schemas.payload import compress
 from schemas.times import iso
 from storage.erase.issues import IssueDescription
 from storage.erase.user import erase_user
@@ -63,9 +62,7 @@ class Block:
                 "tags": {"project": str(project)},
                 "user": {"id": random.choice((USER, "bob"))},
             }
-            event = ChunkEvent(
-                project, random.randbytes(16), moment, "js/1", compress(msgspec.json.encode(content))
-            )
+            event = ChunkEvent(project, random.randbytes(16), moment, "js/1", msgspec.json.encode(content))
             # One fingerprint and one tag a project: so every rollup has the same keys, as in the model.
             grouping = Grouping(project, "v1", "frames", ())
             columns.add(event, grouping, retention, payload)

@@ -33,7 +33,6 @@ from schemas.chunks import (
 )
 from schemas.environment import load
 from schemas.ids import uuid7
-from schemas.payload import compress
 from schemas.settings import WriterSettings
 from schemas.times import DAY_MS, iso
 from storage.client import Client, open_client, scalar
@@ -75,7 +74,7 @@ def chunk_event(
     """An event as a chunk carries it; its time lies up to `spread_days` before its receipt."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     sent = now - (number % (spread_days * 4 + 1)) * DAY_MS // 4
-    payload = compress(event_json(number, sent, **changes))
+    payload = event_json(number, sent, **changes)
     return ChunkEvent(PROJECTS[number % len(PROJECTS)], uuid7(now).bytes, now, "js/1.0", payload)
 
 

@@ -9,7 +9,7 @@ from aiokafka import ConsumerRecord
 from msgspec import Raw
 
 from cli.topics import end_iso, lines, start_ms
-from schemas import chunks, payload
+from schemas import chunks
 from schemas.dead_letters import DeadLetter
 from schemas.increments import (
     Description,
@@ -31,7 +31,7 @@ def record(value: bytes | None, key: bytes | None = None, headers: Any = ()) -> 
 
 
 def chunk() -> bytes:
-    event = payload.compress(json.dumps(EVENT).encode())
+    event = json.dumps(EVENT).encode()
     return chunks.encode_chunk([chunks.ChunkEvent(7, bytes(16), 1_767_312_000_000, "js/1", event)] * 2)
 
 

@@ -6,7 +6,6 @@ import msgspec
 
 from processors.positions import SourceRecord
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER, ChunkEvent, encode_chunk
-from schemas.payload import compress
 from schemas.times import iso
 
 HOUR = 3_600_000
@@ -34,7 +33,7 @@ def carried(number: int, *, project: int = 1, kind: int = 0, user: str = "", ms:
             "stack": [{"function": f"f{kind}", "file": f"src/{kind}.js", "line": 9, "inApp": True}],
         },
     }
-    return ChunkEvent(project, event_id(number, ms), ms, "test/1", compress(msgspec.json.encode(body)))
+    return ChunkEvent(project, event_id(number, ms), ms, "test/1", msgspec.json.encode(body))
 
 
 def source(offset: int, events: Sequence[ChunkEvent], ms: int = START) -> SourceRecord:

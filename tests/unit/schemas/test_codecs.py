@@ -6,7 +6,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import chunks, dead_letters, issues, payload, projects
+from schemas import chunks, dead_letters, issues, projects
 
 texts = st.text(max_size=30)
 numbers = st.integers(0, (1 << 64) - 1)
@@ -35,24 +35,18 @@ def test_a_grouped_chunk_round_trips(
     assert chunks.decode_grouped(chunks.encode_grouped(whole)) == whole
 
 
-@given(st.binary(max_size=400))
-def test_a_payload_comes_back_as_it_was(event: bytes) -> None:
-    assert payload.decompress(payload.compress(event)) == event
+@given(st.lists(chunk_events, max_size=3))
+def test_a_chunk_of_an_earlier_version_is_read(events: list[chunks.ChunkEvent]) -> None:
+    assert chunks.decode_chunk(msgspec.msgpack.encode(events)) == events
 
 
 @pytest.mark.parametrize(
-    "frame", [b"", b"{}", zstandard.compress(b"no dictionary"), payload.compress(b"x" * 99)[:-3]]
+    "value",
+    [b"", b"{}", zstandard.compress(b"{}"), chunks.encode_chunk([])[:-1], zstandard.compress(bytes(1 << 27))],
 )
-def test_a_damaged_payload_is_declared_so(frame: bytes) -> None:
-    with pytest.raises(payload.BadPayload):
-        payload.decompress(frame)
-
-
-def test_the_dictionary_earns_its_place() -> None:
-    event = (
-        b'{"id":"0199ee65-f275-750f-87fc-3665cc81dda7","timestamp":"2026-10-16T19:01:22.677Z","kind":"error",'
-    )
-    assert len(payload.compress(event)) < len(zstandard.compress(event, 19))
+def test_a_damaged_chunk_is_declared_so(value: bytes) -> None:
+    with pytest.raises(msgspec.DecodeError):
+        chunks.decode_chunk(value)
 
 
 texts_and_numbers = st.dictionaries(texts, texts | st.integers(-(1 << 53), 1 << 53) | st.none(), max_size=3)

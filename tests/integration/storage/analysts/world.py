@@ -14,7 +14,6 @@ from cli.fingerprint_lines import explain
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
-from schemas.payload import compress
 from schemas.projects import Project
 from schemas.times import DAY_MS, HOUR_MS, event_time, from_ms, iso
 from storage.client import INSERT_SETTINGS, Client
@@ -168,7 +167,7 @@ def _event(
         "tags": tags,
     }
     sdk = chance.choice(SDKS)
-    payload = compress(json.dumps(event).encode())
+    payload = json.dumps(event).encode()
     block.add(ChunkEvent(project, name.bytes, received, sdk, payload), grouping, 90, 30)
     return Happened(
         project=project,

@@ -13,7 +13,6 @@ from query.evaluate import matches
 from query.event_view import EventView, IssueView
 from query.parse import parse
 from schemas.ids import hex64, issue_id, user_hash, uuid7
-from schemas.payload import compress
 from schemas.times import DAY_MS, HOUR_MS, from_ms
 from storage.answers import Sort
 from storage.client import Client
@@ -205,7 +204,7 @@ def insert_events(database: Client, project: int, events: list[Happened]) -> Non
             *(event.view.locale, event.view.sdk, event.view.user),
             user_hash(project, event.view.user) if event.view.user else 0,
             *(event.view.type, event.view.message, list(event.view.files), list(event.view.functions)),
-            *(event.view.tags, "v1", "stack", 90, 90, compress(event.payload)),
+            *(event.view.tags, "v1", "stack", 90, 90, event.payload),
         ]
         for event in events
     ]

@@ -9,7 +9,6 @@ from aiokafka.structs import OffsetAndMetadata
 from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
-from schemas.payload import decompress
 from schemas.projects import Project, encode_project
 from storage.client import scalar
 from storage.writer.plan import BlockPlan, RecordRange, encode_plan
@@ -41,7 +40,7 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
         assert (about.topic, about.stage) == (stage.topic, "writer")
         assert "refused" in about.reason
         (event,) = decode_chunk(decode_grouped(dead_letter.value or b"").chunk)
-        assert b"number 77" in decompress(event.payload)
+        assert b"number 77" in event.payload
         await eventually(
             lambda: scalar(client, "SELECT sum(count) FROM outcomes WHERE outcome = 'deadLettered'") == 1
         )

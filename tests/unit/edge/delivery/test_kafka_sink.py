@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -112,7 +113,7 @@ async def sink_on(broker: Broker, deadline: float = 60.0, **options: Any) -> Asy
 
 
 def event(size: int = 10) -> EventTuple:
-    return 7, uuid7().bytes, 5, "a/1", bytes(size)
+    return 7, uuid7().bytes, 5, "a/1", random.randbytes(size)
 
 
 @pytest.mark.parametrize(

@@ -127,5 +127,5 @@ def test_spooled_records_are_packed_in_order_up_to_a_bound() -> None:
     packed = list(batches(spooled))
     assert [event for pack in packed for event in pack] == given
     assert [len(batch) for batch in packed] == [406, 406, 238]
-    large: list[list[EventTuple]] = [[(1, b"0" * 16, 0, "a/1", bytes(700_000))] for _ in range(5)]
+    large: list[list[EventTuple]] = [[(1, b"0" * 16, 0, "a/1", bytes(3_000_000))] for _ in range(5)]
     assert [len(batch) for batch in batches(large)] == [2, 2, 1]

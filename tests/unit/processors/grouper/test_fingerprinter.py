@@ -11,7 +11,6 @@ from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter
 from processors.grouper.lru_cache import LruCache
 from schemas.chunks import ChunkEvent
 from schemas.increments import decode_description
-from schemas.payload import compress
 from schemas.projects import ProjectRegistry
 from tests.unit.processors.made import START, event_id
 
@@ -37,7 +36,7 @@ def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> No
         elif what == 3:
             event["platform"] = SAMPLES[other].get("platform")
         body = msgspec.json.encode(event)
-        _, found = grouper.group(ChunkEvent(1, event_id(number), START, "test/1", compress(body)))
+        _, found = grouper.group(ChunkEvent(1, event_id(number), START, "test/1", body))
         alone = fingerprint(decode(body))
         assert (found.fingerprint, found.grouping.rule, found.grouping.parts) == (
             alone.hash,
@@ -70,9 +69,7 @@ def test_of_a_fingerprint_of_half_a_million_elements_the_first_thousand_count() 
 
     def group(elements: list[object]) -> int:
         body = msgspec.json.encode(SAMPLES[0] | {"fingerprint": elements})
-        _, found = Fingerprinter(ProjectRegistry()).group(
-            ChunkEvent(1, event_id(1), START, "test/1", compress(body))
-        )
+        _, found = Fingerprinter(ProjectRegistry()).group(ChunkEvent(1, event_id(1), START, "test/1", body))
         assert fingerprint(decode(body)).hash == found.fingerprint
         return found.fingerprint
 

@@ -9,7 +9,6 @@ from processors.grouper.batch import BatchOutput
 from processors.grouper.fingerprinter import MAX_PARTS_BYTES, published_parts
 from schemas.chunks import ChunkEvent
 from schemas.issues import Outcome
-from schemas.payload import compress
 from schemas.projects import GroupingRule
 from schemas.topics import MAX_RECORD_BYTES, Topic
 from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
@@ -27,7 +26,7 @@ def of(number: int, message: str = "", **more: Any) -> ChunkEvent:
         "error": {"type": "\x01" * 200, "message": message, "stack": []},
         **more,
     }
-    return ChunkEvent(1, event_id(number), START, "js/1", compress(msgspec.json.encode(body)))
+    return ChunkEvent(1, event_id(number), START, "js/1", msgspec.json.encode(body))
 
 
 VARIABLES = [GroupingRule("long", "", fingerprint=tuple(["{{ tags[t] }}" * 30] * 20))]

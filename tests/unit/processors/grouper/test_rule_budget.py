@@ -23,7 +23,6 @@ from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
 from query.event_view import from_json
 from schemas.chunks import ChunkEvent, decode_grouped
-from schemas.payload import compress, decompress
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.grouping.fingerprint.events import event, frame
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
@@ -60,7 +59,7 @@ def deep(number: int, **more: Any) -> bytes:
 
 
 def of(project: int, number: int, body: bytes) -> ChunkEvent:
-    return ChunkEvent(project, event_id(number + 1000 * project), START, "js/1", compress(body))
+    return ChunkEvent(project, event_id(number + 1000 * project), START, "js/1", body)
 
 
 def skipped(output: BatchOutput) -> dict[int, int]:
@@ -157,7 +156,7 @@ def test_a_record_is_decided_the_same_in_any_batch_whatever_a_worker_remembers(
 )
 def test_rules_that_are_cheap_by_an_events_size_are_cheap(rules: list[GroupingRule]) -> None:
     compiled = compile_rules(rules)
-    bodies = [decompress(one.payload) for one in sample_events()[:100]]
+    bodies = [one.payload for one in sample_events()[:100]]
     bodies += [
         msgspec.json.encode({"error": {"stack": [{"file": c, "function": c} for c in "abcdefgh"]}}),
         msgspec.json.encode(

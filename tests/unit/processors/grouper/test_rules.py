@@ -17,13 +17,12 @@ from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
 from query.event_view import from_json
 from schemas.chunks import ChunkEvent
-from schemas.payload import compress, decompress
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import frame
 from tests.unit.processors.made import START, event_id
 
 decode = msgspec.json.Decoder(GroupingEvent).decode
-BODIES = [decompress(event.payload) for event in sample_events()]
+BODIES = [event.payload for event in sample_events()]
 VARIED = (
     GroupingRule("tenant", "tags[n]:[1,2]", fingerprint=("{{ default }}", "{{ tags[n] }} {{ function }}")),
     GroupingRule("noise", "message:*3*", discard=True),
@@ -35,7 +34,7 @@ VARIED = (
 
 
 def carried(number: int, body: bytes) -> ChunkEvent:
-    return ChunkEvent(1, event_id(number), START, "web/1.0", compress(body))
+    return ChunkEvent(1, event_id(number), START, "web/1.0", body)
 
 
 @settings(deadline=None)

@@ -16,7 +16,6 @@ from schemas.chunks import (
     encode_grouped,
 )
 from schemas.ids import uuid7
-from schemas.payload import compress
 from storage.writer.blocks import Block
 from storage.writer.dead_letters import dead_letter_outcomes, put_back_outcomes
 from storage.writer.plan import RecordRange
@@ -25,7 +24,7 @@ from storage.writer.tokens import ServerMark
 from tests.unit.query.test_event_fields import EVENT
 
 MARK = ServerMark(1, (0,), 1)
-FRAME = compress(msgspec.json.encode(EVENT))
+FRAME = msgspec.json.encode(EVENT)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.chunks import ChunkEvent, Grouping
-from schemas.errors import BadPayload
+from schemas.errors import BadPayload, Unreadable
 from schemas.ids import user_hash, uuid7
-from schemas.payload import compress
 from schemas.times import event_time, from_ms, iso
 from storage.writer.event_rows import COLUMNS, EventColumns, event_times, joined, texts, uint128
+from tests.framed_payloads import framed
 from tests.unit.query.test_event_fields import EVENT
 
 GROUPING = Grouping(2**64 - 1, "v1", "frames", ("E", "a.js"))
@@ -19,7 +19,7 @@ NOW = 1_760_000_000_000
 
 
 def chunk_event(**changes: object) -> ChunkEvent:
-    payload = compress(msgspec.json.encode(EVENT | changes))
+    payload = msgspec.json.encode(EVENT | changes)
     return ChunkEvent(7, uuid7(NOW).bytes, NOW, "js/1.0", payload)
 
 
@@ -68,11 +68,14 @@ def test_an_empty_block_is_an_empty_table() -> None:
     assert EventColumns().table().num_rows == 0
 
 
-def test_a_bad_payload_leaves_the_block_as_it_was() -> None:
+@pytest.mark.parametrize(
+    ("payload", "error"), [(framed(b"{}")[:-1], BadPayload), (b"nothing", Unreadable), (b"[]", Unreadable)]
+)
+def test_a_bad_payload_leaves_the_block_as_it_was(payload: bytes, error: type[Exception]) -> None:
     columns = EventColumns()
     columns.add(chunk_event(), GROUPING, 90, 90)
-    with pytest.raises(BadPayload):
-        columns.add(ChunkEvent(7, uuid7().bytes, NOW, "js", b"nothing"), GROUPING, 90, 90)
+    with pytest.raises(error):
+        columns.add(ChunkEvent(7, uuid7().bytes, NOW, "js", payload), GROUPING, 90, 90)
     assert len(columns) == columns.table().num_rows == 1
 
 
