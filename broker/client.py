@@ -221,7 +221,7 @@ class TopicFollower:
         while True:
             try:
                 async with AsyncExitStack() as stack:
-                    consumer = new_consumer(self._settings, fetch_max_wait_ms=500)
+                    consumer = new_consumer(self._settings, fetch_max_wait_ms=1000)
                     stack.push_async_callback(_stop, consumer)
                     await consumer.start()
                     attempt = 0
@@ -243,7 +243,7 @@ class TopicFollower:
         while True:
             if self.age > _END_OFFSETS_SECONDS:
                 await self._check_end(consumer, partitions)
-            for partition, records in (await consumer.getmany(timeout_ms=500)).items():
+            for partition, records in (await consumer.getmany(timeout_ms=1000)).items():
                 for record in records:
                     self._apply_record(record.key, record.value)
                 self._applied[partition] = records[-1].offset + 1

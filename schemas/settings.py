@@ -267,10 +267,10 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
     )
     processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
     processors_batch_chunks: Annotated[Positive, Meta(description="maximum chunks in a batch")] = 48
-    processors_batch_seconds: Annotated[Seconds, Meta(description="maximum wait for a batch to fill")] = 0.02
+    processors_batch_seconds: Annotated[Seconds, Meta(description="maximum wait for a batch to fill")] = 0.01
     processors_fold_seconds: Annotated[
         Seconds, Meta(description="maximum wait before increments are folded into issues")
-    ] = 0.1
+    ] = 0.05
     processors_bad_limit: Annotated[
         int,
         Meta(

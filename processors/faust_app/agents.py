@@ -10,6 +10,7 @@ from faust.types import EventT, StreamT
 
 from processors.aggregator.stage import AggregatorStage
 from processors.faust_app.fence import Interrupted, RebalanceFence
+from processors.faust_app.patches import arrivals
 from processors.grouper.stage import GrouperStage
 from processors.metrics import ProcessorsMetrics
 from processors.positions import SourceRecord
@@ -47,7 +48,11 @@ class Agent:
         """The function that Faust runs; `generation` returns the group's generation as the worker knows it."""
 
         async def handle(stream: StreamT[Any]) -> None:
-            async for events in cast(Stream[Any], stream).noack_take(self._max_records, within=self._seconds):
+            source = cast(Stream[Any], stream)
+            arrived = arrivals(source)
+            async for events in source.noack_take(self._max_records, within=self._seconds):
+                # What came since waits until the batch is handled, and sets it again.
+                arrived.clear()
                 await self._handle(events, generation())
 
         handle.__name__ = self.name

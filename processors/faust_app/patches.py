@@ -10,6 +10,7 @@
   dropped. `OrderedRecovery` also seeks the standbys again, of which its stop may have dropped records.
 - A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait behind a fetch that waits
   for records. `PromptThread` shortens that wait from 1.5 s, `PlacedConsumer` once more until a recovery has ended.
+- A batch of Faust's looks for records as often as it may wait for them, 50 times a second. `arrivals` lets it wait for the first one.
 - Faust makes a message, an event and some tasks of each record of a table: 0.2 to 0.8 ms. `PlacedConsumer` passes what it fetched of
   a table to `OrderedRecovery.read`, all at once.
 
@@ -22,6 +23,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, Final, cast
 
 from aiokafka import AIOKafkaConsumer
+from faust.streams import Stream
 from faust.tables.manager import TableManager
 from faust.tables.recovery import Recovery
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
@@ -33,10 +35,27 @@ from processors.faust_app.fence import Lease, RebalanceFence
 # mode names a class's logger after its module; these classes log as Faust's own do.
 FAUST_LOG = logging.getLogger("faust")
 PartitionOffsets = Callable[[set[TP]], Awaitable[dict[TP, int]]]
-FETCH_WAIT_MS: Final = 200
+FETCH_WAIT_MS: Final = 500
 """How long a broker keeps a fetch that finds nothing, and how long a seek waits for one."""
 RECOVERY_WAIT_MS: Final = 20
 """The same while a recovery asks for offsets and seeks: idle workers would ask brokers too often."""
+
+
+def arrivals(stream: Stream[Any]) -> asyncio.Event:
+    """Let the batches of a stream wait for a record before they wait for more; the event, which each batch clears, says that one came."""
+    arrived, wait = asyncio.Event(), stream.wait_for_stopped
+
+    def note(value: Any) -> Any:
+        arrived.set()
+        return value
+
+    async def wait_for_stopped(*conditions: Any, timeout: Any = None) -> bool:
+        await wait(cast(Any, arrived))
+        return await wait(*conditions, timeout=timeout)
+
+    stream.add_processor(note)
+    stream.wait_for_stopped = wait_for_stopped  # type: ignore[method-assign]
+    return arrived
 
 
 class OrderedRecovery(Recovery):

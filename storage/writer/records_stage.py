@@ -51,7 +51,7 @@ from storage.writer.rejections import RejectedRecord
 log = logging.getLogger(__name__)
 
 _READ_RECORDS: Final = 5000
-_READ_SECONDS: Final = 0.2
+_READ_SECONDS: Final = 0.5
 _RESTART_SECONDS: Final = 0.5
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 # Of equal versions the row that was inserted last counts: the mark hides the issue, and the same record hides the mark again.
@@ -146,7 +146,7 @@ class RecordsStage:
             group_id=self._group,
             group_instance_id=f"{self._group}-{self._settings.writer_worker}",
             max_poll_interval_ms=_POLL_INTERVAL_MS,
-            fetch_max_wait_ms=200,
+            fetch_max_wait_ms=500,
         )
 
     async def _write(self, consumer: Consumer) -> None:

@@ -22,6 +22,8 @@ Records = Mapping[int, list[Record]]
 # A writer that waits for ClickHouse keeps its partitions.
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _FETCH_BYTES: Final = 16 * 1024 * 1024
+_FETCH_WAIT_MS: Final = 500
+"""How long a fetch waits where nothing comes: it is answered at once when something does. A change of the group waits for it."""
 _RANGE_WAIT_MS: Final = 1000
 _RANGE_WAITS: Final = 30
 
@@ -76,7 +78,7 @@ class GroupedSource:
             rebalance_timeout_ms=int(self._settings.kafka_session_seconds * 1000),
             max_poll_interval_ms=_POLL_INTERVAL_MS,
             fetch_max_bytes=_FETCH_BYTES,
-            fetch_max_wait_ms=100,
+            fetch_max_wait_ms=_FETCH_WAIT_MS,
         )
         commit_once(consumer)
         try:

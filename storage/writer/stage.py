@@ -50,6 +50,7 @@ _FORWARDED_AGAIN: Final = 2_000
 """Records of a partition that a processor forwards again at most, where no record of `grouped` says what it has forwarded: some batches."""
 _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
+_IDLE_READ_SECONDS: Final = 0.5
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
 _DICTIONARY_SECONDS: Final = 3.0
@@ -153,7 +154,9 @@ class EventsStage:
                 elif blocks.full(self._policy) and flush is not None:
                     await asyncio.wait([flush])
                 else:
-                    await self._read(partitions, blocks, min(remaining, _READ_SECONDS) or _READ_SECONDS)
+                    idle = blocks.is_empty and flush is None
+                    longest = _IDLE_READ_SECONDS if idle else _READ_SECONDS
+                    await self._read(partitions, blocks, min(remaining, longest) or longest)
             if flush is not None:
                 await asyncio.wait([flush], timeout=_STOP_SECONDS)
         finally:

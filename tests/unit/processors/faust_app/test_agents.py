@@ -50,6 +50,12 @@ async def handled(*events: Event, opened: bool = True, interrupted: bool = False
     fence.open = opened
 
     class Stream:
+        async def wait_for_stopped(self, *conditions: Any, timeout: Any = None) -> bool:
+            raise NotImplementedError
+
+        def add_processor(self, processor: Any) -> None:
+            pass
+
         async def noack_take(self, limit: int, within: float) -> Any:
             assert (limit, within) == (40, 0.1)
             yield list(events)

@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from processors.faust_app import patches
 from processors.faust_app.app import Processors
 from processors.faust_app.fence import Lease
-from processors.faust_app.patches import FETCH_WAIT_MS, RECOVERY_WAIT_MS, PlacedConsumer
+from processors.faust_app.patches import FETCH_WAIT_MS, RECOVERY_WAIT_MS, PlacedConsumer, arrivals
 from processors.metrics import ProcessorsMetrics
 from schemas.environment import load
 from schemas.projects import ProjectRegistry
@@ -346,3 +346,36 @@ async def test_a_fetch_that_finds_nothing_keeps_no_other_request_waiting_for_lon
     consumer = thread._create_worker_consumer(cast(Transport, app.transport))
     await consumer.stop()
     assert consumer._fetch_max_wait_ms == FETCH_WAIT_MS < 1_500
+
+
+async def test_a_batch_waits_for_a_record_without_looking_for_one_and_begins_with_it() -> None:
+    waits: list[float | None] = []
+
+    class Waiting:
+        processor: Any = None
+
+        async def wait_for_stopped(self, condition: asyncio.Event, timeout: float | None = None) -> bool:
+            waits.append(timeout)
+            if timeout is None:
+                await condition.wait()
+            return False
+
+        def add_processor(self, processor: Any) -> None:
+            self.processor = processor
+
+    stream: Any = Waiting()
+    full = asyncio.Event()
+    arrived = arrivals(stream)
+    batch = asyncio.create_task(stream.wait_for_stopped(full, timeout=0.01))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert (batch.done(), waits) == (False, [None])
+    assert stream.processor("record") == "record"
+    assert await batch is False
+    assert waits == [None, 0.01]
+    arrived.clear()
+    batch = asyncio.create_task(stream.wait_for_stopped(full, timeout=0.01))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert waits == [None, 0.01, None]
+    batch.cancel()
