@@ -66,16 +66,14 @@ class GroupedChunk(Struct, array_like=True, frozen=True):
 
 _encoder = msgspec.msgpack.Encoder()
 _decode_events = msgspec.msgpack.Decoder(list[ChunkEvent]).decode
-_LEVEL: Final = 1
 _MAX_CHUNK_BYTES: Final = 1 << 26
 """Maximum inflated size; an edge makes chunks of a few MB."""
-_compressor: Final = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=False)
-_decompressor: Final = zstandard.ZstdDecompressor()
+_compress: Final = zstandard.ZstdCompressor(level=1, write_checksum=False).compress
 
 
 def encode_chunk(events: Sequence[Any]) -> bytes:
     """`ChunkEvent`s, or tuples of the same shape, to the value of a record of `events`. For one thread of a process."""
-    return _compressor.compress(_encoder.encode(events))
+    return _compress(_encoder.encode(events))
 
 
 def decode_chunk(value: bytes) -> list[ChunkEvent]:
@@ -90,7 +88,8 @@ def inflated(value: bytes) -> bytes:
     try:
         if zstandard.frame_content_size(value) > _MAX_CHUNK_BYTES:
             raise msgspec.DecodeError("the chunk is too large")
-        return _decompressor.decompress(value)
+        # Spools are read in a thread, and a decompressor belongs to one.
+        return zstandard.decompress(value)
     except zstandard.ZstdError as error:
         raise msgspec.DecodeError(str(error)) from None
 

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from cli.doctor.checks import Finding
 from edge.limits.remote_window import store_error
 from schemas.errors import BadPayload, BadSetting, MissingDictionary
-from schemas.payload import dictionary, number_of, use_dictionaries
+from schemas.payload import FRAME_MAGIC, dictionary, number_of, use_dictionaries
 from schemas.settings import EdgeSettings
 from storage.client import ClickHouseError, Client, open_client
 
@@ -17,7 +17,7 @@ _NAME: Final = "payload dictionaries"
 _STORE: Final = "rate-limit store"
 # A frame's header names its dictionary. A sample of the rows suffices: a full scan would take too long.
 _HEADS: Final = (
-    "SELECT any(substring(payload, 1, 18)) FROM payloads WHERE startsWith(payload, unhex('28B52FFD'))"
+    "SELECT any(substring(payload, 1, 18)) FROM payloads WHERE startsWith(payload, unhex({magic:String}))"
     " GROUP BY substring(payload, 5, 3)"
 )
 _BOUNDS: Final = {"max_rows_to_read": 200_000, "read_overflow_mode": "break"}
@@ -54,7 +54,9 @@ def _stored(clickhouse_url: str) -> set[int]:
 
 def _numbers(client: Client) -> list[int]:
     numbers = []
-    for (head,) in client.query(_HEADS, settings=_BOUNDS, query_formats={"String": "bytes"}).result_rows:
+    for (head,) in client.query(
+        _HEADS, {"magic": FRAME_MAGIC.hex()}, _BOUNDS, {"String": "bytes"}
+    ).result_rows:
         with contextlib.suppress(BadPayload):
             numbers.append(number_of(head))
     return numbers
