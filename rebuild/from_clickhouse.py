@@ -30,6 +30,7 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS
 from schemas.topics import Topic
 from storage.client import Client
+from storage.packs import unpacked
 from storage.repair import rebuild_queries
 from storage.shards import open_servers
 from storage.writer.plan import NoBlock, decode_plan
@@ -37,7 +38,7 @@ from storage.writer.plan import NoBlock, decode_plan
 Message = tuple[int, bytes | None, bytes]
 """Partition, key and value of a record."""
 PAYLOAD: Final = (
-    "SELECT payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
+    "SELECT pack, payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
 )
 _BATCH: Final = 1000
 
@@ -290,12 +291,22 @@ async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPar
 
 def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
     def described(project: int, event: bytes) -> tuple[str, tuple[str, ...]]:
-        parameters = {"project": project, "id": int.from_bytes(event, "big")}
-        rows = client.query(PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
+        number = int.from_bytes(event, "big")
         try:
-            grouping = grouping_event(decode_event(event_json(rows[0][0])))
-        except (IndexError, BadPayload, ValueError):
+            pack, payload = _payload_row(client, project, number)
+            if pack not in (0, number):
+                _, payload = _payload_row(client, project, pack)
+            sent = unpacked(payload)[event] if pack else event_json(payload)
+            grouping = grouping_event(decode_event(sent))
+        except (LookupError, BadPayload, ValueError):
             return "", ()
         return culprit(grouping), fingerprint(grouping).parts
 
     return described
+
+
+def _payload_row(client: Client, project: int, event: int) -> tuple[int, bytes]:
+    """Pack and payload of an event. Raises IndexError if it has none."""
+    parameters = {"project": project, "id": event}
+    rows = client.query(PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
+    return int(rows[0][0]), rows[0][1]

@@ -17,7 +17,7 @@ _NAME: Final = "payload dictionaries"
 _STORE: Final = "rate-limit store"
 # A frame's header names its dictionary. A sample of the rows suffices: a full scan would take too long.
 _HEADS: Final = (
-    "SELECT any(substring(payload, 1, 18)) FROM payloads WHERE startsWith(payload, unhex({magic:String}))"
+    "SELECT any(substring(payload, 1, 18)) FROM payloads WHERE pack = 0 AND startsWith(payload, unhex({magic:String}))"
     " GROUP BY substring(payload, 5, 3)"
 )
 _BOUNDS: Final = {"max_rows_to_read": 200_000, "read_overflow_mode": "break"}

@@ -29,6 +29,7 @@ from storage.shards import OpenServer, Servers
 from storage.writer.consistent_read import read_in_pause
 from storage.writer.repair_rollups import repair_rollups, repair_where
 from storage.writer.rollups import ROLLUPS, Rollup, difference
+from storage.writer.unpacking import unpack
 
 EVENT_TABLES: Final = ("payloads", "events")
 TABLES: Final = (*EVENT_TABLES, *(rollup.table for rollup in ROLLUPS))
@@ -245,12 +246,11 @@ def _finish(
 
 def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) -> None:
     scope = listed_scope(erasure.project, erasure.id, week)
-    rows = {table: scope.rows(table) for table in EVENT_TABLES}
-    purge(client, rows, erasure.id)
+    _delete_events(client, scope, erasure)
     # Nothing is deleted from the rollups unless a consistent read, which the recount needs, is possible now.
     read_in_pause((client,), TABLES, lambda _: None, _QUIET_SECONDS)
     # A repetition of a block that was being inserted: a part that a deletion empties no longer has the block's token.
-    purge(client, rows, erasure.id)
+    _delete_events(client, scope, erasure)
     # Recounted right after the deletion: in between, readers see too low counts.
     for share in _shares(client, erasure, scope, week):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)
@@ -261,6 +261,14 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
     if _is_done(client, erasure):
         # By another run at the same time, which has dropped the lists: this run may have deleted what that run had recounted.
         repair_rollups(client, {(erasure.project, day) for day in days})
+
+
+def _delete_events(client: Client, scope: Scope, erasure: Erasure) -> None:
+    def delete(where: str) -> None:
+        purge(client, {"payloads": where}, erasure.id)
+
+    unpack(client, scope.rows("payloads"), delete)
+    purge(client, {table: scope.rows(table) for table in EVENT_TABLES}, erasure.id)
 
 
 def _is_done(client: Client, erasure: Erasure) -> bool:

@@ -13,6 +13,7 @@ from storage.reader.cursors import EventCursor, read_cursor, write_cursor
 from storage.reader.event_rows import EVENT_COLUMNS, StoredEvent, answer, beside, issue_of, readable
 from storage.reader.execute import Rows, Sql
 from storage.reader.issue_rows import IssueRef, issues_of
+from storage.reader.payloads import stored_payloads
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.reader import IssueCall, ProjectCall, Session, check_limit
@@ -66,9 +67,7 @@ class SampleEvents(ProjectCall[list[Sample]], frozen=True):
         # In batches: other calls run in between, and reading stops at the limit.
         for first in range(0, len(events), _BATCH):
             batch = events[first : first + _BATCH]
-            payloads: dict[int, bytes] = dict(
-                await session.rows(_payloads(question, [event.id for event in batch]))
-            )
+            payloads = await stored_payloads(session, question, [event.id for event in batch])
             for event in batch:
                 sent = readable(event.id, payloads[event.id]) if event.id in payloads else None
                 if sent is None:
@@ -171,12 +170,3 @@ def _windows(
         if newest - length > span.start:
             yield Range(newest - length, span.end)
     yield span
-
-
-def _payloads(question: Question, events: Sequence[int]) -> Sql:
-    """Id and payload of events whose payload is still stored."""
-    statement = question.statement()
-    ids = statement.parameters.add(list(events), "Array(UInt128)")
-    return statement.ready(
-        f"SELECT id, payload FROM payloads WHERE {statement.project} AND id IN {ids}", raw=("payload",)
-    )

@@ -14,6 +14,7 @@ from storage.reader import event_lookup
 from storage.reader.event_rows import EventHeader, event_number, event_text, readable
 from storage.reader.execute import Rows
 from storage.reader.issue_rows import IssueRef, issue_by_id, issue_number, issues_of
+from storage.reader.payloads import likely_range, stored_payload
 from storage.reader.question import Question
 from storage.reader.ranges import Range
 from storage.reader.reader import ReadCall, Session
@@ -34,6 +35,9 @@ class _EventIssue(Struct, frozen=True):
     fingerprints: Sequence[int]
     parts: Sequence[str]
     reach: int = HOUR_MS
+
+
+_Payload = tuple[int, bytes] | None
 
 
 class GetIssueEvent(ReadCall[EventDetail], frozen=True):
@@ -74,7 +78,7 @@ class GetProjectEvent(ReadCall[EventDetail], frozen=True):
     async def answer(self, session: Session) -> EventDetail:
         """The event with its issue, and the previous and next event."""
         question = session.question_ever(self.project)
-        payload: Rows | None = None
+        payload: _Payload = None
         if self.event in _NEWEST:
             rows = await session.rows(
                 event_lookup.newest_or_oldest(question, None, newest=_NEWEST[self.event])
@@ -82,7 +86,7 @@ class GetProjectEvent(ReadCall[EventDetail], frozen=True):
         else:
             number = event_number(self.event)
             payload = await _payload(session, question, number)
-            time = payload[0][0] if payload else None
+            time = payload[0] if payload else None
             rows = await session.rows(event_lookup.event_by_id(question, number, time))
         stored = _first(rows)
         issue = await _issue_of(session, question, stored.fingerprint)
@@ -90,54 +94,50 @@ class GetProjectEvent(ReadCall[EventDetail], frozen=True):
 
 
 async def _by_id(
-    session: Session, question: Question, number: int, payload: Rows, issue: _EventIssue
+    session: Session, question: Question, number: int, payload: _Payload, issue: _EventIssue
 ) -> EventDetail:
-    if not payload:
+    if payload is None:
         stored = _first(await session.rows(event_lookup.event_by_id(question, number, None)))
         _check_issue(stored, issue)
         return await _complete(session, question, stored, issue, payload)
-    time = int(payload[0][0])
+    time = payload[0]
     itself, before, after = await _neighbours(session, question, EventHeader(number, time), issue)
     if itself is None:
         itself = _first(await session.rows(event_lookup.event_by_id(question, number, time)))
         _check_issue(itself, issue)
-    return await _detail(session, question, itself, payload[0][1], issue, before, after)
+    return await _detail(session, question, itself, payload[1], issue, before, after)
 
 
 async def _complete(
-    session: Session, question: Question, stored: EventHeader, issue: _EventIssue, payload: Rows | None
+    session: Session, question: Question, stored: EventHeader, issue: _EventIssue, payload: _Payload
 ) -> EventDetail:
     """The details of an event whose row is known."""
     payload, (_, before, after) = await asyncio.gather(
         _visible_payload(session, question, stored, payload), _neighbours(session, question, stored, issue)
     )
-    content = payload[0][1] if payload else None
+    content = payload[1] if payload else None
     return await _detail(session, question, stored, content, issue, before, after)
 
 
-async def _payload(session: Session, question: Question, event: int) -> Rows:
+async def _payload(session: Session, question: Question, event: int) -> _Payload:
     """Time and payload of an event, if still stored; searched first near the time in its id."""
-    near = event_lookup.likely_range(event)
-    rows: Rows = () if near is None else await session.rows(event_lookup.payload_by_id(question, event, near))
-    return rows or await session.rows(event_lookup.payload_by_id(question, event))
+    near = likely_range(event)
+    found = None if near is None else await stored_payload(session, question, event, near)
+    return found or await stored_payload(session, question, event)
 
 
 async def _visible_payload(
-    session: Session, question: Question, stored: EventHeader, payload: Rows | None
-) -> Rows:
+    session: Session, question: Question, stored: EventHeader, found: _Payload
+) -> _Payload:
     """The payload of a row. A block becomes visible table by table, so the payload of a recent row may follow its row."""
     at = Range(stored.time, stored.time + 1)
-    rows = (
-        await session.rows(event_lookup.payload_by_id(question, stored.id, at))
-        if payload is None
-        else payload
-    )
+    found = found or await stored_payload(session, question, stored.id, at)
     for pause in _RETRY_SECONDS:
-        if rows or question.now_ms - stored.received > _VISIBLE_AFTER_MS:
+        if found or question.now_ms - stored.received > _VISIBLE_AFTER_MS:
             break
         await asyncio.sleep(pause)
-        rows = await session.rows(event_lookup.payload_by_id(question, stored.id, at))
-    return rows
+        found = await stored_payload(session, question, stored.id, at)
+    return found
 
 
 async def _newest_or_oldest(

@@ -1,35 +1,12 @@
 """Statements about one event: by id, the newest or oldest of an issue or project, the previous and next, its merge."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from schemas.ids import hex64
-from schemas.times import DAY_MS
 from storage.reader.event_rows import ATTRIBUTES, HEADER, EventHeader, beside
 from storage.reader.execute import Sql
 from storage.reader.question import Question
 from storage.reader.ranges import Range
-
-_VERSION_7: Final = 7
-
-
-def likely_range(event: int) -> Range | None:
-    """The days around the time in a version 7 id, where its event most likely is. None for other ids."""
-    if event >> 76 & 0xF != _VERSION_7:
-        return None
-    created = event >> 80
-    return Range(max(0, created - DAY_MS), created + DAY_MS)
-
-
-def payload_by_id(question: Question, event: int, near: Range | None = None) -> Sql:
-    """Time (Unix ms) and payload of an event, by primary key; a time range leaves few parts to read."""
-    statement = question.statement()
-    within = "" if near is None else f" AND {statement.within('ts', near)}"
-    return statement.ready(
-        f"SELECT toUnixTimestamp64Milli(ts), payload FROM payloads WHERE {statement.project}"
-        f" AND id = {statement.parameters.add(event, 'UInt128')}{within} LIMIT 1",
-        raw=("payload",),
-    )
 
 
 def event_by_id(question: Question, event: int, time: int | None) -> Sql:

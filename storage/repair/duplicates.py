@@ -7,10 +7,12 @@ nothing, and the row to keep is never addressed.
 import uuid
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Any, Final
 
 from storage.client import Client
-from storage.erase.purge import await_mutations
+from storage.erase.purge import await_mutations, purge
+from storage.writer.unpacking import unpack
 
 TABLES: Final = ("events", "payloads")
 Days = set[tuple[int, date]]
@@ -24,9 +26,11 @@ SURPLUS: Final = """
         SELECT _partition_id, _part, _part_offset, project_id, ts,
             row_number() OVER (PARTITION BY project_id, id ORDER BY _part, _part_offset) AS nth
         FROM {table}
-        WHERE (project_id, id) IN (SELECT project_id, id FROM {table} GROUP BY project_id, id HAVING count() > 1 LIMIT {ids})
+        WHERE {twice}
     )
     WHERE nth > 1"""
+TWICE: Final = """
+    (project_id, id) IN (SELECT project_id, id FROM {table} GROUP BY project_id, id HAVING count() > 1 LIMIT {ids})"""
 _DELETE: Final = """
     ALTER TABLE {table} DELETE IN PARTITION ID '{partition}'
     WHERE '{mark}' != '' AND _part = '{part}' AND _part_offset IN ({rows})"""
@@ -39,20 +43,28 @@ def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
 
     The caller repairs the rollups of these days. Idempotent, also if run concurrently. Raises ClickHouseError and MutationFails.
     """
-    removed, days, sql = 0, set[tuple[int, date]](), SURPLUS.format(table=table, ids=IDS_AT_ONCE)
+    removed, days, twice = 0, set[tuple[int, date]](), TWICE.format(table=table, ids=IDS_AT_ONCE)
+    sql = SURPLUS.format(table=table, twice=twice)
     for _ in range(_ROUNDS):
         surplus = client.query(sql, settings=dict(_BOUNDED)).result_rows
         if not surplus:
             break
+        removed += len(surplus)
+        days |= {(int(project), day) for _, _, _, project, day in surplus}
+        # A row may have the payloads of others.
+        if table == "payloads" and unpack(client, twice, partial(_purge, client)):
+            surplus = client.query(sql, settings=dict(_BOUNDED)).result_rows
         mark = str(uuid.uuid4())
         for (partition, part), rows in _by_part(surplus).items():
             text = ", ".join(map(str, rows))
             deletion = _DELETE.format(table=table, partition=partition, part=part, rows=text, mark=mark)
             client.command(deletion, settings=dict(_LONG))
         await_mutations(client, mark)
-        removed += len(surplus)
-        days |= {(int(project), day) for _, _, _, project, day in surplus}
     return removed, days
+
+
+def _purge(client: Client, where: str) -> None:
+    purge(client, {"payloads": where}, str(uuid.uuid4()))
 
 
 def _by_part(surplus: Sequence[Sequence[Any]]) -> dict[tuple[str, str], list[int]]:

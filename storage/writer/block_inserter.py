@@ -73,11 +73,10 @@ class BlockInserter:
     async def deliver(self, block: Block, renew: Renewer) -> None:
         """Insert a block for the first time; on return each row is in every table, or in the dead letters."""
         if len(block):
-            rows = await self._inserter.run(lambda _client: block.columns.table())
             if block.by_id:
-                await self._complete(block, rows, renew)
+                await self._complete(block, renew)
             else:
-                await self._insert(block, rows, renew)
+                await self._insert(block, await self._packed(block), renew)
             self._metrics.event_age_seconds.observe(max(0.0, time.time() - block.oldest_ms / 1000))
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
@@ -87,9 +86,9 @@ class BlockInserter:
         Where some of it is stored, or was and is erased, it is completed: an erasure takes tokens along.
         """
         if len(block):
-            rows = await self._inserter.run(lambda _client: block.columns.table())
+            rows = await self._packed(block)
             if block.by_id or await self._inserter.run(lambda client: any_known(client, rows)):
-                await self._complete(block, rows, renew)
+                await self._complete(block, renew)
             else:
                 await self._insert(block, rows, renew, repeats=True)
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
@@ -98,33 +97,37 @@ class BlockInserter:
         """Whether any event is stored, or was and is erased; of a block that `events` refused, the other tables may have some."""
         return await self._inserter.run(lambda client: bool(client.query(ANY).result_rows))
 
+    async def _packed(self, block: Block) -> pa.Table:
+        return await self._inserter.run(lambda _client: block.columns.packed())
+
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:
         guard = InsertGuard(self._inserter, renew, repeats=repeats)
         try:
             done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
         except TokenUnreliable:
-            log.info("the token of a block of %d rows may not hold: completing it", rows.num_rows)
-            await self._complete(block, rows, renew)
+            log.info("the token of a block of %d rows may not hold: completing it", len(block))
+            await self._complete(block, renew)
             return
         except RefusedData as refusal:
-            log.warning("a block of %d rows is refused, completing it: %s", rows.num_rows, refusal)
-            await self._complete(block, rows, renew)
+            log.warning("a block of %d rows is refused, completing it: %s", len(block), refusal)
+            await self._complete(block, renew)
             return
-        self.last = LastFlush(done.seconds, rows.num_rows, time.monotonic())
+        self.last = LastFlush(done.seconds, len(block), time.monotonic())
         repeated = repeats or done.tries > 1
         if repeated and not is_reliable(renew.plan.mark, await self._inserter.run(server_state)):
-            await self._complete(block, rows, renew)
+            await self._complete(block, renew)
 
-    async def _complete(self, block: Block, rows: pa.Table, renew: Renewer) -> None:
+    async def _complete(self, block: Block, renew: Renewer) -> None:
         # The server was started, or paused inserts, since the mark: another block would be completed for the same reason.
         self._mark = None
         token = renew.plan.token(self._topic)
         # Nobody inserts a block that is to be completed by ids.
         seconds = 0.0 if block.by_id else ADMITTED_SECONDS
+        rows = await self._inserter.run(lambda _client: block.columns.table())
         done = await self._inserter.run(lambda client: complete(client, rows, token, seconds), renew)
         for table, count in done.rows.items():
             self._metrics.repaired_rows.labels(table).inc(count)
         for row, reason in done.refused:
             project, number = rows["project_id"][row].as_py(), rows["id"][row].as_py()
             block.rejected.append(block.rejection(row, project, number[::-1], reason))
-        log.info("completed a block of %d rows", rows.num_rows, extra={"repaired": done.rows})
+        log.info("completed a block of %d rows", len(block), extra={"repaired": done.rows})

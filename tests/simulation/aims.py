@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
 _INSERTER: Final = "storage.writer.block_inserter.BlockInserter."
-_FILLING: Final = "storage.writer.missing_rows.Filling."
+_FILLING: Final = "storage.writer.filling.Filling."
 POINTS: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",

@@ -24,12 +24,13 @@ from storage.reader import stored_ids
 from storage.writer import (
     block_inserter,
     consistent_read,
+    filling,
     insert_pauses,
     missing_rows,
     record_rows,
     server_state,
 )
-from tests.simulation import comparison, duplicates
+from tests.simulation import comparison, duplicates, packs
 from tests.simulation.clickhouse_tables import (
     FED,
     ROLLUP_TABLES,
@@ -123,19 +124,23 @@ class Server:
             block_inserter.ANY: self._any,
             consistent_read.RUNNING: self._running,
             consistent_read.BLOCKS: self._last_blocks,
-            missing_rows.STORED_EVENTS: self._stored("events"),
+            filling.STORED_EVENTS: self._stored("events"),
             stored_ids.STORED: self._stored("events"),
-            missing_rows.STORED_PAYLOADS: self._stored("payloads"),
+            filling.STORED_PAYLOADS: self._stored("payloads"),
             missing_rows.FORGET: partial(duplicates.forget_payload, self),
             client.LIFE: self._life,
             "SELECT 1": self._one,
             **self.erasing.statements,
             **Rebuilding(self).statements,
         }
-        self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [*self.erasing.patterns]
+        self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [
+            *self.erasing.patterns,
+            *packs.patterns(self),
+        ]
         for sql, rows in comparison.statements(self).items():
             self._statements[sql] = self._counted(rows)
         self._statements.update(duplicates.statements(self))
+        self._statements.update(packs.statements(self))
 
     def add(self, other: "Server") -> None:
         """Show what another has of events and what is derived from them, beside one's own."""
@@ -309,7 +314,7 @@ class Server:
     def wanted(self, external: Any) -> set[Key]:
         """The keys of an external table."""
         [file] = external.files
-        layout = stored_ids.WANTED if file.structure == stored_ids.STRUCTURE else missing_rows.WANTED
+        layout = stored_ids.WANTED if file.structure == stored_ids.STRUCTURE else filling.WANTED
         wanted = np.frombuffer(file.data, layout)
         return {
             (int(project), bytes(number))

@@ -17,9 +17,13 @@ _DELETED: Final = re.compile(r"_part = '(\w+)' AND _part_offset IN \(([0-9, ]+)\
 def statements(server: "Server") -> "Mapping[str, Callable[..., Work]]":
     """The statements that find them, by table."""
     return {
-        duplicates.SURPLUS.format(table=name, ids=duplicates.IDS_AT_ONCE): _surplus(server, name)
+        duplicates.SURPLUS.format(table=name, twice=_twice(name)): _surplus(server, name)
         for name in duplicates.TABLES
     }
+
+
+def _twice(name: str) -> str:
+    return duplicates.TWICE.format(table=name, ids=duplicates.IDS_AT_ONCE)
 
 
 def _surplus(server: "Server", name: str) -> "Callable[..., Work]":

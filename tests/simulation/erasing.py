@@ -15,6 +15,7 @@ from schemas.ids import issue_id
 from storage import erased
 from storage.erase import issues, ledger, purge, sizes, user
 from storage.writer.rollups import ROLLUPS
+from tests.simulation import packs
 from tests.simulation.clickhouse_tables import (
     ROLLUP_TABLES,
     CountKey,
@@ -135,8 +136,10 @@ class Erasing:
             if event.column("user_hash") == int(wanted["hash"]) and event.column("user_id") == wanted["id"]
         ]
 
-    def _meets(self, table: str, sql: str, external: Any) -> Meets:
+    def condition(self, table: str, sql: str, external: Any) -> Meets:
         """Whether a row of the table meets the condition, as of now."""
+        if of_packs := packs.of_packs(sql):
+            return of_packs
         if found := _EVENTS.search(sql):
             project, texts = int(found[1]), set(found[2].replace("'", "").split(", "))
             return lambda row: row["project_id"] == project and str(_number(row["last_event"])) in texts
@@ -151,7 +154,7 @@ class Erasing:
 
     def counted(self, table: str, sql: str) -> Callable[[CountKey], bool]:
         """Whether a difference in a rollup is about this key."""
-        return self._meets(table, sql, None)
+        return self.condition(table, sql, None)
 
     def _rows(self, table: str, meets: Meets) -> Counter[str]:
         """The rows that meet a condition, by partition."""
@@ -250,22 +253,22 @@ class Erasing:
     def _size(self, sql: str, _: Any, external: Any) -> "Work":
         yield 0.001
         table = sql.split()[3]
-        return [[self._rows(table, self._meets(table, sql, external)).total()]]
+        return [[self._rows(table, self.condition(table, sql, external)).total()]]
 
     def _partitions(self, sql: str, *_: Any) -> "Work":
         yield 0.001
         table = sql.split()[4]
-        return [[*row] for row in sorted(self._rows(table, self._meets(table, sql, None)).items())]
+        return [[*row] for row in sorted(self._rows(table, self.condition(table, sql, None)).items())]
 
     def _delete(self, sql: str, *_: Any) -> "Work":
         yield 0.001
         name, partition = sql.split()[2], sql.split("'")[1]
         if name == "issues":
-            self._server.remove_issues(self._meets(name, sql, None))
+            self._server.remove_issues(self.condition(name, sql, None))
             return []
         table, server = self._server.tables[name], self._server
         # What is listed is looked up when the parts are rewritten.
-        mutation = Mutation(table, partition, sql, lambda: self._meets(name, sql, None))
+        mutation = Mutation(table, partition, sql, lambda: self.condition(name, sql, None))
         table.mutations.append(mutation)
         server.world.after(server.world.random.uniform(0.0, _MUTATION_SECONDS), partial(self._mutate, table))
         return []
@@ -286,12 +289,12 @@ class Erasing:
 
     def _described(self, sql: str, _: Any, external: Any) -> "Work":
         yield 0.001
-        meets = self._meets("issues", sql, external)
+        meets = self.condition("issues", sql, external)
         return [[row["issue_id"]] for row in self._shown() if meets(row)]
 
     def _describing(self, sql: str, *_: Any) -> "Work":
         yield 0.001
-        meets = self._meets("issues", sql, None)
+        meets = self.condition("issues", sql, None)
         rows = [row for versions in self._server.issue_rows.values() for _, row in versions if meets(row)]
         return [[number] for number in sorted({_number(row["last_event"]) for row in rows})]
 
@@ -300,7 +303,7 @@ class Erasing:
 
     def _redescribe(self, sql: str, *_: Any) -> "Work":
         yield 0.001
-        meets = self._meets("issues", sql, None)
+        meets = self.condition("issues", sql, None)
         for row in [row for row in self._shown() if meets(row)]:
             newest = self._newest_of(row["project_id"], set(row["fingerprints"]))
             changed = {

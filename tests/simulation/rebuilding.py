@@ -10,6 +10,7 @@ from schemas.ids import is_uuid7, uuid7_ms
 from schemas.issues import FINDINGS
 from storage.repair import rebuild_queries, replay
 from tests.simulation.clickhouse_tables import Event
+from tests.simulation.packs import pack_of
 
 if TYPE_CHECKING:
     from tests.simulation.clickhouse import Server
@@ -138,7 +139,8 @@ class Rebuilding:
         yield 0.001
         key = parameters["project"], parameters["id"]
         rows = self._server.tables["payloads"].rows
-        return [[row.column("payload")] for row in rows if (row.project, row.number) == key][:1]
+        found = [row for row in rows if (row.project, row.number) == key]
+        return [[pack_of(row), row.column("payload")] for row in found[:1]]
 
 
 def _ms(moment: datetime) -> int:

@@ -85,6 +85,7 @@ _BLOCKS: Final = "storage.writer.blocks"
 _INSERTER: Final = "storage.writer.block_inserter"
 _GUARD: Final = "storage.writer.insert_guard.InsertGuard"
 _TOKENS: Final = "storage.writer.tokens"
+_FILLING: Final = "storage.writer.filling.Filling"
 _MISSING: Final = "storage.writer.missing_rows"
 _USER: Final = "storage.erase.user"
 _REBUILD: Final = "rebuild.issues"
@@ -274,7 +275,9 @@ SLIPS: Final = {
     ),
     # Completion, repair, erasure, rebuild.
     "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in wanted if row not in refused], pause)', "0, {}"),
-    "completion: erased events come back": Slip(f"{_MISSING}.Filling._compare", "known |= _stored(", "_stored("),
+    "completion: erased events come back": Slip(f"{_FILLING}._compare", "known |= stored(", "stored("),
+    "packs: the others of a pack are forgotten": Slip("storage.writer.unpacking.unpack", "_insert(client, project, packs[first : first + _AT_ONCE])", "pass"),
+    "packs: an erasure leaves them whole": Slip(f"{_USER}._delete_events", 'unpack(client, scope.rows("payloads"), delete)', "pass"),
     "completion: rollups are not repaired": Slip(f"{_MISSING}.complete", "repaired=repair_rollups(client, set(_days(block)))", "repaired={}"),
     "repair: only the first project's days": Slip("storage.writer.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:"),
     "repair: a difference is inserted twice": Slip(
@@ -366,6 +369,7 @@ AREAS: Final = {
     "writer: an insert may come late": {"frozen before an insert"},
     "completion: payloads are forgotten": {"clickhouse", "at second insert"},
     "completion: erased events come back": {"erase", "reset"},
+    "packs": {"erase"},
     "repair: only the first project's days": {"clickhouse", "at insert", "at second insert"},
     "repair: a difference is inserted twice": {"clickhouse", "at insert", "at second insert"},
     "an acknowledgement before the write": {"broker", "kill", "at spooling", "full"},
@@ -449,6 +453,8 @@ SEEDS: Final[dict[str, int]] = {
     "writer: a pause since the plan is not seen": 118,
     "completion: payloads are forgotten": 1544,
     "completion: erased events come back": 17,
+    "packs: the others of a pack are forgotten": 4,
+    "packs: an erasure leaves them whole": 4,
     "repair: only the first project's days": 1544,
     "repair: a difference is inserted twice": 1544,
     "rebuild: members are forgotten": 369,

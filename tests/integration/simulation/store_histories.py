@@ -67,6 +67,7 @@ class Block:
             grouping = Grouping(project, "v1", "frames", ())
             columns.add(event, grouping, retention, payload)
         self.rows: pa.Table = columns.table()
+        self.packed: pa.Table = columns.packed()
         self.ids: list[bytes] = self.rows["id"].to_pylist()
         self.projects: list[int] = self.rows["project_id"].to_pylist()
 
@@ -98,8 +99,8 @@ class Histories:
         table = self._random.choice(("events", "payloads"))
         simple: dict[str, Operation] = {
             "new": lambda store: _planned(store, block),
-            "repeat": lambda store: insert(store, block.rows, block.token),
-            "borrow": lambda store: insert(store, block.rows, token),
+            "repeat": lambda store: insert(store, block.packed, block.token),
+            "borrow": lambda store: insert(store, block.packed, token),
             "known": lambda store: any_known(store.client, block.rows),
             "complete": lambda store: _completed(store, block),
             "repair": lambda store: repair_rollups(store.client, days_of(block.rows)),
@@ -124,7 +125,7 @@ class Histories:
         def refuse(store: Store) -> Any:
             store.refuse([refused])
             try:
-                answer = insert(store, block.rows, block.token)
+                answer = insert(store, block.packed, block.token)
                 # Which of the other tables have a refused block is not determined; once it is completed, it is.
                 done = [complete(store.client, block.rows, block.token) for _ in range(2)]
             finally:
@@ -174,14 +175,14 @@ def _value(field: pa.Field, random: Random, own: int) -> Any:
 def _planned(store: Store, block: Block) -> Any:
     """Insert a block for the first time, after what the server has counted is read, as its plan does."""
     store.marks[block.token] = server_state(store.client).mark
-    return insert(store, block.rows, block.token)
+    return insert(store, block.packed, block.token)
 
 
 def _judged(store: Store, block: Block) -> Any:
     """Whether nothing but blocks has been counted since the plan, and whether the block can be repeated as far as its token is relied on."""
     mark, state, before = store.marks[block.token], server_state(store.client), store.state()
     if is_reliable(mark, state):
-        insert(store, block.rows, block.token)
+        insert(store, block.packed, block.token)
     # The numbers of blocks are the server's own: mutations take some too.
     return replace(mark, blocks=state.mark.blocks) == state.mark, store.state() == before
 

@@ -5,6 +5,7 @@ import random
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from datetime import date, timedelta
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,6 +17,7 @@ from schemas.ids import hex64, issue_id, user_hash, uuid7
 from schemas.times import DAY_MS, HOUR_MS, from_ms
 from storage.answers import Sort
 from storage.client import Client
+from storage.packs import packed
 from storage.reader.ranges import resolve_range, trend_unit, trend_window
 
 NOW_MS = 1_790_003_723_456
@@ -194,8 +196,20 @@ def insert(database: Client, world: World) -> None:
     )
 
 
+def monday(event: Happened) -> date:
+    """The day on which the event's week began."""
+    day = from_ms(event.view.timestamp).date()
+    return day - timedelta(days=day.weekday())
+
+
 def insert_events(database: Client, project: int, events: list[Happened]) -> None:
-    """Write events as the writer does."""
+    """Write events as the writer does, with payloads in packs."""
+    events = sorted(events, key=lambda event: (monday(event), event.fingerprint, event.view.timestamp))
+    payloads, packs = packed(
+        [event.id.bytes for event in events],
+        [event.payload for event in events],
+        [monday(event) for event in events],
+    )
     rows = [
         [
             *(project, event.fingerprint, from_ms(event.view.timestamp), event.id.int),
@@ -204,9 +218,9 @@ def insert_events(database: Client, project: int, events: list[Happened]) -> Non
             *(event.view.locale, event.view.sdk, event.view.user),
             user_hash(project, event.view.user) if event.view.user else 0,
             *(event.view.type, event.view.message, list(event.view.files), list(event.view.functions)),
-            *(event.view.tags, "v1", "stack", 90, 90, event.payload),
+            *(event.view.tags, "v1", "stack", 90, 90, payload, int.from_bytes(pack, "big")),
         ]
-        for event in events
+        for event, payload, pack in zip(events, payloads, packs, strict=True)
     ]
     database.insert(
         "ingest",
@@ -225,7 +239,7 @@ def insert_events(database: Client, project: int, events: list[Happened]) -> Non
             ),
             *("os", "os_version", "model", "locale", "sdk", "user_id", "user_hash", "error_type", "message"),
             *("files", "functions", "tags", "grouping_version", "grouping_rule", "retention_days"),
-            *("payload_days", "payload"),
+            *("payload_days", "payload", "pack"),
         ],
         column_type_names=None,
     )

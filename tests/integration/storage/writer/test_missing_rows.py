@@ -250,7 +250,7 @@ def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
 def test_one_that_halves_its_rows_beside_another_that_is_not_refused_counts_nothing_twice(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    monkeypatch.setattr("storage.writer.missing_rows.SESSION_SECONDS", 60)
+    monkeypatch.setattr("storage.writer.filling.SESSION_SECONDS", 60)
     other, rows = open_client(clickhouse_database_url), block()
     client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
     insert_arrow, meanwhile = client.insert_arrow, count()
@@ -318,7 +318,7 @@ def test_a_completion_that_stood_still_while_the_server_was_started_again_counts
 def test_a_completion_that_stood_still_brings_nothing_back_that_was_erased(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
-    monkeypatch.setattr("storage.writer.missing_rows.SESSION_SECONDS", 1)
+    monkeypatch.setattr("storage.writer.filling.SESSION_SECONDS", 1)
     other = open_client(clickhouse_database_url)
     rows = block(2)
 

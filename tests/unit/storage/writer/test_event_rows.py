@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.errors import BadPayload, Unreadable
 from schemas.ids import user_hash, uuid7
-from schemas.times import event_time, from_ms, iso
+from schemas.times import DAY_MS, event_time, from_ms, iso
+from storage.packs import unpacked
 from storage.writer.event_rows import COLUMNS, EventColumns, event_times, joined, texts, uint128
 from tests.framed_payloads import framed
 from tests.unit.query.test_event_fields import EVENT
@@ -52,6 +53,32 @@ def test_a_row_has_what_the_event_says() -> None:
     assert row["files"] == ["a.js"]
     assert row["payload"] == event.payload
     assert (row["retention_days"], row["payload_days"]) == (90, 30)
+
+
+def test_packed_rows_are_the_same_but_for_their_order_and_payloads() -> None:
+    columns, weeks = EventColumns(), [NOW, NOW - 14 * DAY_MS]
+    for number in range(120):
+        event = chunk_event(timestamp=iso(weeks[number % 2]), tags={"n": str(number)})
+        columns.add(
+            ChunkEvent((7, 8)[number % 3 == 0], *(event.id, NOW, event.sdk, event.payload)),
+            Grouping(number % 4, "v1", "frames", ()),
+            90,
+            (30, 60)[number % 5 == 0],
+        )
+    sent = {row["id"]: row for row in columns.table().to_pylist()}
+    rows = columns.packed().to_pylist()
+    packs = {row["pack"] for row in rows}
+    content = {row["id"]: unpacked(row["payload"]) for row in rows if row["pack"] == row["id"]}
+    assert len(packs) == len(content) == 2 * 2 * 2
+    for row in rows:
+        holder = sent[row["pack"]]
+        own = sent[row["id"]]
+        assert content[row["pack"]][row["id"][::-1]] == own["payload"]
+        for name in ("project_id", "ts", "payload_days"):
+            assert holder[name] == own[name]
+        assert row | {"payload": own["payload"], "pack": own["pack"]} == own
+    keys = [(row["payload_days"], row["ts"], row["project_id"], row["fingerprint"]) for row in rows]
+    assert keys == sorted(keys)
 
 
 def test_no_user_is_hash_0() -> None:
