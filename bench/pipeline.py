@@ -95,7 +95,12 @@ class PipelineReport(Struct, frozen=True, rename="camel", kw_only=True):
 @click.option("--floor/--no-floor", default=True, help="Whether the floor runs too.")
 @click.option("--connections", default=24, show_default=True, help="Requests in flight.")
 @click.option("--probes", default=0, show_default=True, help="Single events on the quiet product, each run.")
-@click.option("--rest", default=0, show_default=True, help="Seconds of rest whose CPU is measured.")
+@click.option(
+    "--rest",
+    default=0,
+    show_default=True,
+    help="Seconds of rest whose CPU is measured, and again before the memory.",
+)
 @click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting of the product.")
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 @click.option("--json", "output", type=click.Path(path_type=Path), help="Write the report here too.")
@@ -199,6 +204,7 @@ async def _run(
         if sent.refused:
             raise RuntimeError(f"{sent.refused} of {len(load.requests)} requests were refused")
         count = sum(request.events for request in load.requests)
+        await asyncio.sleep(rest)
         return RunFigures(
             system=system.name,
             accepted=count / sent.seconds,

@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 import click
 
 from broker.traces import check_traces
+from cli.idle_memory import release_when_idle
 from cli.logs import configure
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
@@ -47,6 +48,7 @@ def run(main: Callable[[], object], settings: KafkaSettings) -> NoReturn:
     outlive the sketches' library, which then lists each of its functions on standard error.
     """
     configure(settings.log_level)
+    release_when_idle()
     status = 1
     try:
         main()
