@@ -316,7 +316,7 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
     ] = 1.0
     writer_quiet_seconds: Annotated[
         Seconds, Meta(description="wait after the first row when few events arrive")
-    ] = 0.2
+    ] = 0.1
     writer_audit_seconds: Annotated[
         Seconds, Meta(description="interval of the comparison of accepted, stored and counted events")
     ] = 60.0

@@ -12,7 +12,7 @@ def test_a_quiet_writer_waits_shortly_after_the_first_row() -> None:
 
 
 def test_slow_inserts_make_larger_blocks_up_to_the_longest_wait() -> None:
-    assert POLICY.remaining(1, 1, 0.0, LastFlush(0.2, 1)) == 0.2 * 3
+    assert POLICY.remaining(1, 1, 0.0, LastFlush(0.2, 1)) == 0.2 * 2
     assert POLICY.remaining(1, 1, 0.0, LastFlush(9.0, 1)) == 1.0
 
 
