@@ -10,9 +10,10 @@ import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
+from uuid import UUID
 
 import aiohttp
 import msgspec
@@ -22,15 +23,15 @@ from msgspec import Raw, Struct
 from cli.demo.sample_events import renewed
 from cli.send.batches import batches
 from schemas.ids import uuid7
-from schemas.times import MINUTE_MS, iso, to_ms
+from schemas.times import iso, to_ms
 
 Shape = Literal["real", "hot", "flood"]
 SHAPES: Final = get_args(Shape)
 PROJECTS: Final = 5
-REPEATABLE: Final = 3_000
-"""The last events of a project, any of which may be sent again."""
+REPEATABLE: Final = 5_000
+"""The last events, which may be repeated: in the same chunk, the next one or much later."""
 HOT_SHARE: Final = 0.9
-PAST_MS: Final = 30 * MINUTE_MS
+PAST: Final = timedelta(minutes=30)
 
 
 class LoadBatch(Struct, array_like=True, frozen=True):
@@ -57,44 +58,77 @@ class SendResult(Struct, frozen=True):
     refused: int
 
 
-class _Project:
-    """The events of one project: some issues are much more frequent than others, and each project has its own order of them."""
+class EventStream:
+    """An endless, reproducible stream of real events under new ids, of the last `past`; some are repeated later.
 
-    def __init__(self, samples: Sequence[dict[str, Any]], shape: Shape, repeats: float, seed: int) -> None:
+    Some issues are much more frequent than others; with `shuffled`, others than those of the sample's first events.
+    """
+
+    def __init__(
+        self,
+        samples: Sequence[dict[str, Any]],
+        seed: int,
+        repeats: float,
+        past: timedelta,
+        *,
+        shuffled: bool = False,
+    ) -> None:
         self._random = random.Random(seed)
-        self._shape, self._repeats = shape, repeats
-        # Ids and times of the last half hour are put into each: everything else is the sample's.
-        now = datetime.now(UTC)
-        self._samples = [msgspec.json.encode(renewed(sample, now)) for sample in samples]
-        self._random.shuffle(self._samples)
-        self._now_ms = to_ms(now)
+        self._now, self._past, self._repeats = datetime.now(UTC), past, repeats
+        self._samples = [msgspec.json.encode(renewed(sample, self._now)) for sample in samples]
+        if shuffled:
+            self._random.shuffle(self._samples)
         self._recent: list[bytes] = []
-        self.distinct = 0
+        self.distinct = self.repeated = 0
 
     def events(self, count: int) -> Iterator[bytes]:
-        """The next `count` events."""
+        """The next `count` events as JSON."""
         for _ in range(count):
-            repeated = self._recent and self._random.random() < self._repeats
-            yield self._random.choice(self._recent) if repeated else self._fresh()
+            yield self._repeat() if self._recent and self._random.random() < self._repeats else self._fresh()
+
+    def _repeat(self) -> bytes:
+        self.repeated += 1
+        return self._random.choice(self._recent)
 
     def _fresh(self) -> bytes:
-        chance = self._random
-        rank = 0 if self._shape == "hot" and chance.random() < HOT_SHARE else chance.random() ** 3
-        event = msgspec.json.decode(self._samples[int(len(self._samples) * rank)], type=dict[str, Raw])
-        moment = self._now_ms - chance.randrange(PAST_MS)
-        number = uuid7(moment)
-        event["id"], event["timestamp"] = Raw(f'"{number}"'.encode()), Raw(f'"{iso(moment)}"'.encode())
-        if self._shape == "flood":
-            error = msgspec.json.decode(event["error"], type=dict[str, Raw])
-            error["type"] = Raw(f'"Error{_letters(number.int)}"'.encode())
-            event["error"] = Raw(msgspec.json.encode(error))
+        event = msgspec.json.decode(
+            self._samples[int(len(self._samples) * self._rank())], type=dict[str, Raw]
+        )
+        moment = self._now - self._past * self._random.random() ** 4
+        number = uuid7(to_ms(moment))
+        event["id"], event["timestamp"] = Raw(f'"{number}"'.encode()), Raw(f'"{iso(to_ms(moment))}"'.encode())
+        self._change(event, number)
         line = msgspec.json.encode(event)
         self.distinct += 1
         if len(self._recent) < REPEATABLE:
             self._recent.append(line)
         else:
-            self._recent[chance.randrange(REPEATABLE)] = line
+            self._recent[self._random.randrange(REPEATABLE)] = line
         return line
+
+    def _rank(self) -> float:
+        """Which sample is next, as a share of all."""
+        return self._random.random() ** 3
+
+    def _change(self, event: dict[str, Raw], number: UUID) -> None:
+        """Change an event before it is sent."""
+
+
+class _Project(EventStream):
+    """The events of one project of the last half hour."""
+
+    def __init__(self, samples: Sequence[dict[str, Any]], shape: Shape, repeats: float, seed: int) -> None:
+        super().__init__(samples, seed, repeats, PAST, shuffled=True)
+        self._shape = shape
+
+    def _rank(self) -> float:
+        return 0 if self._shape == "hot" and self._random.random() < HOT_SHARE else super()._rank()
+
+    def _change(self, event: dict[str, Raw], number: UUID) -> None:
+        if self._shape == "flood":
+            error = msgspec.json.decode(event["error"], type=dict[str, Raw])
+            error["type"] = Raw(f'"Error{_letters(number.int)}"'.encode())
+            event["error"] = Raw(msgspec.json.encode(error))
 
 
 def _letters(number: int) -> str:
