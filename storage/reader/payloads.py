@@ -40,7 +40,7 @@ async def stored_payload(
             # The pack was taken apart in between.
             rows = await session.rows(_by_id(question, event, near))
             time, pack, payload = rows[0] if rows else (time, 0, b"")
-    return time, _json_of(payload, [event]).get(event, b"") if pack else payload
+    return time, _json_of(payload, [event])[event] if pack else payload
 
 
 async def stored_payloads(session: Session, question: Question, events: Sequence[int]) -> dict[int, bytes]:

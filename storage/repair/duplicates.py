@@ -41,7 +41,8 @@ _BOUNDED: Final = {"max_bytes_before_external_group_by": 256 << 20, "max_executi
 def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
     """Delete all but one row of each event in `events` or `payloads`; returns the number of deleted rows and their days.
 
-    The caller repairs the rollups of these days. Idempotent, also if run concurrently. Raises ClickHouseError and MutationFails.
+    The caller repairs the rollups of these days. Idempotent, also if run concurrently. Raises ClickHouseError, NoConsistentRead and
+    MutationFails.
     """
     removed, days, twice = 0, set[tuple[int, date]](), TWICE.format(table=table, ids=IDS_AT_ONCE)
     sql = SURPLUS.format(table=table, twice=twice)

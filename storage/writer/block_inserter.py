@@ -73,10 +73,7 @@ class BlockInserter:
     async def deliver(self, block: Block, renew: Renewer) -> None:
         """Insert a block for the first time; on return each row is in every table, or in the dead letters."""
         if len(block):
-            if block.by_id:
-                await self._complete(block, renew)
-            else:
-                await self._insert(block, await self._packed(block), renew)
+            await self._store(block, renew)
             self._metrics.event_age_seconds.observe(max(0.0, time.time() - block.oldest_ms / 1000))
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
@@ -86,21 +83,24 @@ class BlockInserter:
         Where some of it is stored, or was and is erased, it is completed: an erasure takes tokens along.
         """
         if len(block):
-            rows = await self._packed(block)
-            if block.by_id or await self._inserter.run(lambda client: any_known(client, rows)):
-                await self._complete(block, renew)
-            else:
-                await self._insert(block, rows, renew, repeats=True)
+            await self._store(block, renew, repeats=True)
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
     async def has_rows(self) -> bool:
         """Whether any event is stored, or was and is erased; of a block that `events` refused, the other tables may have some."""
         return await self._inserter.run(lambda client: bool(client.query(ANY).result_rows))
 
-    async def _packed(self, block: Block) -> pa.Table:
-        return await self._inserter.run(lambda _client: block.columns.packed())
+    async def _store(self, block: Block, renew: Renewer, *, repeats: bool = False) -> None:
+        if block.by_id:
+            await self._complete(block, renew)
+            return
+        rows = await self._inserter.run(lambda _client: block.columns.packed())
+        if repeats and await self._inserter.run(lambda client: any_known(client, rows)):
+            await self._complete(block, renew)
+        else:
+            await self._insert(block, rows, renew, repeats=repeats)
 
-    async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool = False) -> None:
+    async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool) -> None:
         guard = InsertGuard(self._inserter, renew, repeats=repeats)
         try:
             done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)

@@ -130,7 +130,7 @@ def _forget_payloads(client: Client, block: pa.Table, rows: Iterable[int]) -> No
 
 
 def _forget(client: Client, where: str) -> None:
-    # Masked, as the writer may not wait for mutations; a merge removes them.
+    # A lightweight delete, since a writer has no right to see mutations.
     client.command(f"DELETE FROM payloads WHERE {where}")  # noqa: S608 - our own names and numbers
 
 
