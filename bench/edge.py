@@ -21,8 +21,9 @@ from pathlib import Path
 import click
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from msgspec import Struct
 
-from bench.edge_load import LoadResult, request, run_load
+from bench.edge_load import LoadResult, Pace, request, run_load
 from bench.floors import edge as floors
 from local.kafka.server import LocalKafka
 from local.ports import free_port
@@ -34,6 +35,8 @@ ROOT = Path(__file__).parent.parent
 SAMPLES = ROOT / "cli" / "demo" / "events.jsonl.gz"
 PROJECT = 1
 CONNECTIONS = 32
+FLEET = 200
+"""Connections of a fleet that sends event by event."""
 
 
 @click.command()
@@ -66,14 +69,27 @@ def _measure(bootstrap: str, folder: Path, events: Sequence[bytes], seconds: flo
     )
     print(f"  inflate {inflate:.1f}, decode and validate {decode:.1f}, compress and produce {produce:.1f}")
     print(f"  (compress {compress:.1f}); together {floor:.1f}")
+    fleet, fresh = Pace(seconds, FLEET), Pace(seconds, FLEET, fresh=True)
     with _trivial() as (pid, port):
-        _show("trivial handler, single", port, pid, singles, seconds, 1, None)
-        _show("trivial handler, batches", port, pid, batches, seconds, floors.BATCH, None)
+        _show("trivial handler, single", port, pid, singles, fleet)
+        _show("trivial handler, single, new connections", port, pid, singles, fresh)
     with _edge(bootstrap, prefix, folder) as (pid, port):
-        _show("warm-up", port, pid, batches, seconds / 4, floors.BATCH, None)
-        _show("edge, single", port, pid, singles, seconds, 1, None)
-        rate = _show("edge, gzip batches of 100", port, pid, batches, seconds, floors.BATCH, floor)
-        _show("edge, batches at 70 %", port, pid, batches, seconds, floors.BATCH, floor, 0.7 * rate)
+        _show("warm-up", port, pid, batches, Pace(seconds / 4, CONNECTIONS), floors.BATCH)
+        full = _show(
+            "edge, gzip batches of 100", port, pid, batches, Pace(seconds, CONNECTIONS), floors.BATCH, floor
+        )
+        steady = Pace(seconds, CONNECTIONS, rate=0.7 * full.rate)
+        _show("edge, batches at 70 %", port, pid, batches, steady, floors.BATCH, floor)
+        for title, pace in (("edge, single", fleet), ("edge, single, new connections", fresh)):
+            each = _show(title, port, pid, singles, pace)
+            print(f"    {each.cost / full.cost:.2f} x an event of a batch")
+
+
+class Shown(Struct, frozen=True):
+    """A run's requests a second, and CPU µs an event."""
+
+    rate: float
+    cost: float
 
 
 def _show(
@@ -81,14 +97,13 @@ def _show(
     port: int,
     pid: int,
     requests: Sequence[bytes],
-    seconds: float,
-    events_each: int,
-    floor: float | None,
-    rate: float = 0.0,
-) -> float:
-    """Do one run and print its line; returns the answered requests per second."""
+    pace: Pace,
+    events_each: int = 1,
+    floor: float | None = None,
+) -> Shown:
+    """Do one run and print its line."""
     before = _cpu_seconds(pid)
-    result = _load_elsewhere(port, requests, seconds, rate)
+    result = _load_elsewhere(port, requests, pace)
     spent = _cpu_seconds(pid) - before
     events = result.answers * events_each
     cost = spent / events * 1e6
@@ -100,12 +115,12 @@ def _show(
         f"p50 {result.delay(0.5) * 1000:.1f} ms, p99 {result.delay(0.99) * 1000:.1f} ms"
         + (f"; refused {refused}" if refused else "")
     )
-    return result.answers / result.seconds
+    return Shown(result.answers / result.seconds, cost)
 
 
-def _load_elsewhere(port: int, requests: Sequence[bytes], seconds: float, rate: float) -> LoadResult:
+def _load_elsewhere(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(run_load, (port, requests, seconds, CONNECTIONS, rate))
+        return pool.apply(run_load, (port, requests, pace))
 
 
 @contextmanager

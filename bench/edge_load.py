@@ -1,4 +1,4 @@
-"""Load for an HTTP server on this machine: ready-made requests over kept connections, closed or open loop.
+"""Load for an HTTP server on this machine: ready-made requests over kept or fresh connections, closed or open loop.
 
 Runs in a process of its own, so that its CPU isn't counted as the server's.
 """
@@ -39,21 +39,30 @@ def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
     return ("\r\n".join(head) + "\r\n\r\n").encode() + body
 
 
-def run_load(
-    port: int, requests: Sequence[bytes], seconds: float, connections: int, rate: float = 0.0
-) -> LoadResult:
-    """Send for `seconds` over `connections`: `rate` requests per second (open loop), or 0 for a closed loop."""
-    return uvloop.run(_load(port, requests, seconds, connections, rate))
+class Pace(Struct, frozen=True):
+    """How to send: for `seconds` over `connections`, `rate` requests a second (open loop) or as answers come (0, closed loop).
+
+    With `fresh` each request has a connection of its own.
+    """
+
+    seconds: float
+    connections: int
+    rate: float = 0.0
+    fresh: bool = False
 
 
-async def _load(
-    port: int, requests: Sequence[bytes], seconds: float, connections: int, rate: float
-) -> LoadResult:
+def run_load(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
+    """Send ready-made requests in turn."""
+    return uvloop.run(_load(port, requests, pace))
+
+
+async def _load(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
     statuses: dict[int, int] = {}
     delays: list[float] = []
     scheduler = iter(range(1 << 62))
-    # SDKs keep connections open for long: opening them isn't timed.
-    opened = [await asyncio.open_connection("127.0.0.1", port, limit=1 << 20) for _ in range(connections)]
+    seconds, rate = pace.seconds, pace.rate
+    # SDKs keep connections open for long: opening them isn't timed, but for fresh ones.
+    opened = [await _connect(port) for _ in range(pace.connections)]
     started = time.perf_counter()
     end = started + seconds
 
@@ -66,6 +75,9 @@ async def _load(
             wait = due - time.perf_counter()
             if wait > 0:
                 await asyncio.sleep(wait)
+            if pace.fresh:
+                writer.close()
+                reader, writer = await _connect(port)
             writer.write(requests[turn % len(requests)])
             status = await answered(reader)
             statuses[status] = statuses.get(status, 0) + 1
@@ -74,6 +86,10 @@ async def _load(
 
     await asyncio.gather(*(drive(*each) for each in opened))
     return LoadResult(time.perf_counter() - started, statuses, delays)
+
+
+async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
 
 
 async def answered(reader: asyncio.StreamReader) -> int:

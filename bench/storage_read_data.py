@@ -393,7 +393,9 @@ WORDS: Final = [
 """Words of messages, paths and names."""
 
 _EVENTS: Final = """
-INSERT INTO ingest
+INSERT INTO ingest (project_id, fingerprint, ts, id, received, release, environment, platform, kind, os, os_version, model, locale,
+    sdk, user_id, user_hash, error_type, message, files, functions, tags, grouping_version, grouping_rule, retention_days,
+    payload_days, payload)
 WITH
     {words:Array(String)} AS words, length(words) AS w,
     cityHash64(number, 1) AS h1, cityHash64(number, 2) AS h2, cityHash64(number, 3) AS h3, cityHash64(number, 4) AS h4,

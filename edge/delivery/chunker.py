@@ -28,15 +28,15 @@ class _PartitionBuffer:
         self.events: list[EventTuple] = []
         self.size = 0
         self.done: asyncio.Future[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
         self.in_flight = 0
 
 
 class Chunker:
     """Collects accepted events across requests into one chunk per partition: downstream costs are per record.
 
-    A chunk is sent when it has enough events or bytes, or when its first event has waited for the linger time and no earlier
-    chunk of its partition is in flight (Nagle's algorithm: the higher the load, the fuller the chunks).
+    A chunk is sent when it has enough events or bytes. All others are sent together, in one request to Kafka, when the first
+    event of one has waited for the linger time; or when no earlier chunk of their partition is in flight any more (Nagle's
+    algorithm: the higher the load, the fuller the chunks).
     """
 
     def __init__(self, deliver: Deliver, limits: ChunkLimits) -> None:
@@ -44,6 +44,7 @@ class Chunker:
         self._limits = limits
         self._linger = limits.linger_ms / 1000
         self._buffers: dict[tuple[int, int], _PartitionBuffer] = {}
+        self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_events = 0
 
@@ -61,7 +62,7 @@ class Chunker:
         size = sum([len(event[4]) for event in events])
         if events and len(buffer.events) + len(events) < max_events and buffer.size + size < max_bytes:
             # The usual case: the chunk isn't full afterwards.
-            done = self._open_chunk(partition, partitions, buffer)
+            done = self._open_chunk(buffer)
             buffer.events += events
             buffer.size += size
             self.waiting_events += len(events)
@@ -70,7 +71,7 @@ class Chunker:
         is_open = False
         for event in events:
             if not is_open:
-                chunks.append(self._open_chunk(partition, partitions, buffer))
+                chunks.append(self._open_chunk(buffer))
                 is_open = True
             buffer.events.append(event)
             buffer.size += len(event[4])
@@ -80,13 +81,13 @@ class Chunker:
                 is_open = False
         return chunks
 
-    def _open_chunk(self, partition: int, partitions: int, buffer: _PartitionBuffer) -> asyncio.Future[None]:
+    def _open_chunk(self, buffer: _PartitionBuffer) -> asyncio.Future[None]:
         """The future of the open chunk, opened if necessary."""
         if buffer.done is None:
             loop = asyncio.get_running_loop()
             buffer.done = loop.create_future()
-            if not buffer.in_flight:
-                buffer.timer = loop.call_later(self._linger, self._flush, partition, partitions, buffer)
+            if not buffer.in_flight and self._timer is None:
+                self._timer = loop.call_later(self._linger, self._flush_waiting)
         return buffer.done
 
     async def stop(self) -> None:
@@ -97,10 +98,13 @@ class Chunker:
             if self._tasks:
                 await asyncio.wait(self._tasks)
 
+    def _flush_waiting(self) -> None:
+        self._timer = None
+        for (partition, partitions), buffer in self._buffers.items():
+            if not buffer.in_flight:
+                self._flush(partition, partitions, buffer)
+
     def _flush(self, partition: int, partitions: int, buffer: _PartitionBuffer) -> None:
-        if buffer.timer is not None:
-            buffer.timer.cancel()
-            buffer.timer = None
         done = buffer.done
         if done is None:
             return
@@ -129,5 +133,5 @@ class Chunker:
         finally:
             self.waiting_events -= len(events)
             buffer.in_flight -= 1
-            if not buffer.in_flight and buffer.done is not None and buffer.timer is None:
+            if not buffer.in_flight:
                 self._flush(partition, partitions, buffer)

@@ -158,6 +158,8 @@ class EdgeServer(web.Server):
         "keepalive_timeout": _IDLE_SECONDS,
         "lingering_time": _LINGER_SECONDS,
         "read_bufsize": _READ_BUFFER,
+        # Our timeouts end what a peer that is gone leaves behind.
+        "tcp_keepalive": False,
     }
 
     def __init__(

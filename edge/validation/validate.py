@@ -76,7 +76,8 @@ async def validate_single(body: bytes, rules: ValidationRules, time_slice: "Time
     """The one event of a body. Raises InvalidEvents."""
     event = checked_text(body)
     if len(event) < _LARGE_BYTES:
-        return [validate(event, rules)], []
+        ids = valid_ids([event]) if rules is STRICT else None
+        return [(ids[0], event) if ids else validate(event, rules)], []
     return [await time_slice.run_in_thread(validate, event, rules)], []
 
 

@@ -1,6 +1,7 @@
 """Gathering: when a chunk leaves, what it holds, and what its waiters learn."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -59,6 +60,31 @@ async def test_partitions_gather_apart_and_keep_their_order() -> None:
         partition: [int.from_bytes(e[1], "big") for e in events] for partition, _, events in taker.chunks
     }
     assert by_partition == {0: [0, 2, 4, 6, 8], 1: [1, 3, 5, 7, 9]}
+
+
+async def test_chunks_of_all_partitions_leave_at_once_but_for_those_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taker = Taker()
+    taker.gate.clear()
+    chunker = Chunker(taker, ChunkLimits(events=2, linger_ms=60_000))
+    ends: list[Callable[[], None]] = []
+
+    def call_later(_seconds: float, end: Callable[[], None]) -> object:
+        ends.append(end)
+        return end
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
+    chunker.add(2, 3, [event(0), event(1)])
+    waits = [add(chunker, partition, 3, event(2 + partition)) for partition in (2, 0, 1)]
+    monkeypatch.undo()
+    (end,) = ends
+    end()
+    await eventually(lambda: len(taker.chunks) == 3)
+    assert [partition for partition, _, _ in taker.chunks] == [2, 0, 1]
+    taker.gate.set()
+    await asyncio.gather(*waits)
+    assert len(taker.chunks) == 4
 
 
 async def test_chunk_gathers_while_an_earlier_one_is_under_way() -> None:
