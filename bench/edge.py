@@ -23,7 +23,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from msgspec import Struct
 
-from bench.edge_load import LoadResult, Pace, request, run_load
+from bench.edge_load import LoadPlan, LoadResult, request, run_load
 from bench.floors import edge as floors
 from local.kafka.server import LocalKafka
 from local.ports import free_port
@@ -69,19 +69,25 @@ def _measure(bootstrap: str, folder: Path, events: Sequence[bytes], seconds: flo
     )
     print(f"  inflate {inflate:.1f}, decode and validate {decode:.1f}, compress and produce {produce:.1f}")
     print(f"  (compress {compress:.1f}); together {floor:.1f}")
-    fleet, fresh = Pace(seconds, FLEET), Pace(seconds, FLEET, fresh=True)
+    fleet, fresh = LoadPlan(seconds, FLEET), LoadPlan(seconds, FLEET, fresh=True)
     with _trivial() as (pid, port):
         _show("trivial handler, single", port, pid, singles, fleet)
         _show("trivial handler, single, new connections", port, pid, singles, fresh)
     with _edge(bootstrap, prefix, folder) as (pid, port):
-        _show("warm-up", port, pid, batches, Pace(seconds / 4, CONNECTIONS), floors.BATCH)
+        _show("warm-up", port, pid, batches, LoadPlan(seconds / 4, CONNECTIONS), floors.BATCH)
         full = _show(
-            "edge, gzip batches of 100", port, pid, batches, Pace(seconds, CONNECTIONS), floors.BATCH, floor
+            "edge, gzip batches of 100",
+            port,
+            pid,
+            batches,
+            LoadPlan(seconds, CONNECTIONS),
+            floors.BATCH,
+            floor,
         )
-        steady = Pace(seconds, CONNECTIONS, rate=0.7 * full.rate)
+        steady = LoadPlan(seconds, CONNECTIONS, rate=0.7 * full.rate)
         _show("edge, batches at 70 %", port, pid, batches, steady, floors.BATCH, floor)
-        for title, pace in (("edge, single", fleet), ("edge, single, new connections", fresh)):
-            each = _show(title, port, pid, singles, pace)
+        for title, plan in (("edge, single", fleet), ("edge, single, new connections", fresh)):
+            each = _show(title, port, pid, singles, plan)
             print(f"    {each.cost / full.cost:.2f} x an event of a batch")
 
 
@@ -97,13 +103,13 @@ def _show(
     port: int,
     pid: int,
     requests: Sequence[bytes],
-    pace: Pace,
+    plan: LoadPlan,
     events_each: int = 1,
     floor: float | None = None,
 ) -> Shown:
     """Do one run and print its line."""
     before = _cpu_seconds(pid)
-    result = _load_elsewhere(port, requests, pace)
+    result = _load_elsewhere(port, requests, plan)
     spent = _cpu_seconds(pid) - before
     events = result.answers * events_each
     cost = spent / events * 1e6
@@ -118,9 +124,9 @@ def _show(
     return Shown(result.answers / result.seconds, cost)
 
 
-def _load_elsewhere(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
+def _load_elsewhere(port: int, requests: Sequence[bytes], plan: LoadPlan) -> LoadResult:
     with multiprocessing.get_context("fork").Pool(1) as pool:
-        return pool.apply(run_load, (port, requests, pace))
+        return pool.apply(run_load, (port, requests, plan))
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
     return ("\r\n".join(head) + "\r\n\r\n").encode() + body
 
 
-class Pace(Struct, frozen=True):
+class LoadPlan(Struct, frozen=True):
     """How to send: for `seconds` over `connections`, `rate` requests a second (open loop) or as answers come (0, closed loop).
 
     With `fresh` each request has a connection of its own.
@@ -51,18 +51,18 @@ class Pace(Struct, frozen=True):
     fresh: bool = False
 
 
-def run_load(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
+def run_load(port: int, requests: Sequence[bytes], plan: LoadPlan) -> LoadResult:
     """Send ready-made requests in turn."""
-    return uvloop.run(_load(port, requests, pace))
+    return uvloop.run(_load(port, requests, plan))
 
 
-async def _load(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
+async def _load(port: int, requests: Sequence[bytes], plan: LoadPlan) -> LoadResult:
     statuses: dict[int, int] = {}
     delays: list[float] = []
     scheduler = iter(range(1 << 62))
-    seconds, rate = pace.seconds, pace.rate
+    seconds, rate = plan.seconds, plan.rate
     # SDKs keep connections open for long: opening them isn't timed, but for fresh ones.
-    opened = [await _connect(port) for _ in range(pace.connections)]
+    opened = [await _connect(port) for _ in range(plan.connections)]
     started = time.perf_counter()
     end = started + seconds
 
@@ -75,7 +75,7 @@ async def _load(port: int, requests: Sequence[bytes], pace: Pace) -> LoadResult:
             wait = due - time.perf_counter()
             if wait > 0:
                 await asyncio.sleep(wait)
-            if pace.fresh:
+            if plan.fresh:
                 writer.close()
                 reader, writer = await _connect(port)
             writer.write(requests[turn % len(requests)])

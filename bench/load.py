@@ -1,14 +1,17 @@
 """The load of the pipeline: gzip batches, prepared as a file, and a process of its own that posts them.
 
-`python -m bench.load FILE URL CONNECTIONS TOKEN...` reads the file, prints `ready`, waits for a line on its input, posts all batches, a
-token for each project, and prints a `SendResult` as JSON. So neither the making of the events nor their compression, nor the CPU of the
-client, is in what is measured.
+`python -m bench.load FILE URL CONNECTIONS TOKENS` reads the file, prints `ready`, waits for a line on its input, posts all batches, with a
+token for each project (a file of lines), and prints a `SendResult` as JSON. So neither the making of the events nor their compression, nor
+the CPU of the client, is in what is measured. With `--renewed` all events get new ids before.
 """
 
 import asyncio
+import gzip
 import random
+import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,6 +35,7 @@ REPEATABLE: Final = 5_000
 """The last events, which may be repeated: in the same chunk, the next one or much later."""
 HOT_SHARE: Final = 0.9
 PAST: Final = timedelta(minutes=30)
+_ID: Final = re.compile(rb'(?<="id":")[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}(?=")')
 
 
 class LoadBatch(Struct, array_like=True, frozen=True):
@@ -137,21 +141,38 @@ def _letters(number: int) -> str:
 
 
 def prepare(
-    samples: Sequence[dict[str, Any]], events: int, shape: Shape = "real", repeats: float = 0.04
+    samples: Sequence[dict[str, Any]],
+    events: int,
+    shape: Shape = "real",
+    repeats: float = 0.04,
+    projects: int = PROJECTS,
 ) -> LoadFile:
     """At least `events` events in batches of up to 100, some of them sent twice."""
     chance = random.Random(1)
-    projects = [_Project(samples, shape, repeats, seed) for seed in range(PROJECTS)]
+    streams = [_Project(samples, shape, repeats, seed) for seed in range(projects)]
     requests: list[LoadBatch] = []
     size = count = 0
     while count < events:
         # Some projects send much more than others.
-        index = int(PROJECTS * chance.random() ** 1.7)
-        for batch in batches(projects[index].events(100)):
+        index = int(projects * chance.random() ** 1.7)
+        for batch in batches(streams[index].events(100)):
             requests.append(LoadBatch(index, len(batch.events), batch.body))
             size += sum(map(len, batch.events))
             count += len(batch.events)
-    return LoadFile(requests, sum(project.distinct for project in projects), size)
+    return LoadFile(requests, sum(stream.distinct for stream in streams), size)
+
+
+def renew(file: LoadFile) -> LoadFile:
+    """The same events under new ids; those with one id share a new one."""
+    ids: defaultdict[bytes, bytes] = defaultdict(
+        lambda: str(uuid7(time.time_ns() // 1_000_000)).encode("ascii")
+    )
+
+    def renewed_batch(batch: LoadBatch) -> LoadBatch:
+        text = _ID.sub(lambda found: ids[found[0]], gzip.decompress(batch.body))
+        return LoadBatch(batch.project, batch.events, gzip.compress(text, 1))
+
+    return LoadFile([renewed_batch(batch) for batch in file.requests], file.distinct, file.size)
 
 
 async def send(file: LoadFile, url: str, tokens: Sequence[str], connections: int) -> SendResult:
@@ -177,9 +198,11 @@ async def send(file: LoadFile, url: str, tokens: Sequence[str], connections: int
 
 
 if __name__ == "__main__":
-    name, address, parallel, *keys = sys.argv[1:]
+    name, address, parallel, keys, *options = sys.argv[1:]
     load = msgspec.msgpack.decode(Path(name).read_bytes(), type=LoadFile)
+    if options == ["--renewed"]:
+        load = renew(load)
     print("ready", flush=True)
     sys.stdin.readline()
-    result = uvloop.run(send(load, address, keys, int(parallel)))
+    result = uvloop.run(send(load, address, Path(keys).read_text(encoding="ascii").split(), int(parallel)))
     print(msgspec.json.encode(result).decode(), flush=True)

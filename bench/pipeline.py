@@ -186,41 +186,70 @@ async def _run(
     """One run on fresh servers."""
     try:
         await system.start()
-        client = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "bench.load", str(file), system.url, str(connections), *system.tokens),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        assert client.stdin is not None
-        assert client.stdout is not None
-        await client.stdout.readline()
-        resting = await _at_rest(system, rest)
-        fresh, before = system.memory(), system.cpu()
-        client.stdin.write(b"go\n")
-        await _drained(system, load.distinct)
-        ended, after = time.time(), system.cpu()
-        sent = msgspec.json.decode(await client.stdout.readline(), type=SendResult)
-        await client.wait()
-        if sent.refused:
-            raise RuntimeError(f"{sent.refused} of {len(load.requests)} requests were refused")
-        count = sum(request.events for request in load.requests)
-        await asyncio.sleep(rest)
-        return RunFigures(
-            system=system.name,
-            accepted=count / sent.seconds,
-            drained=count / (ended - sent.began),
-            cpu={name: (after[name] - before[name]) / count * 1e6 for name in after},
-            stored={name: size / load.distinct for name, size in system.stored_bytes().items()},
-            memory_before={name: size / 1e6 for name, size in fresh.items()},
-            memory_after={name: size / 1e6 for name, size in system.memory().items()},
-            waits=await _probe(system, load, probes),
-            rest=resting,
-        )
+        run = await measure(system, await client_of(system, file, connections), load, rest=rest)
+        return msgspec.structs.replace(run, waits=await _probe(system, load, probes))
     finally:
         await system.stop()
 
 
-async def _drained(system: System, distinct: int) -> None:
+async def client_of(
+    system: System, file: Path, connections: int, *options: str
+) -> asyncio.subprocess.Process:
+    """A client that is ready to post the file."""
+    tokens = file.with_name("tokens")
+    tokens.write_text("\n".join(system.tokens), encoding="ascii")
+    client = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.load", str(file), system.url, str(connections), str(tokens), *options),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert client.stdout is not None
+    await client.stdout.readline()
+    return client
+
+
+async def sent_by(client: asyncio.subprocess.Process) -> SendResult:
+    """What the client says once it has posted all. Raises RuntimeError if something was refused."""
+    assert client.stdout is not None
+    sent = msgspec.json.decode(await client.stdout.readline(), type=SendResult)
+    await client.wait()
+    if sent.refused:
+        raise RuntimeError(f"{sent.refused} requests were refused")
+    return sent
+
+
+def post(client: asyncio.subprocess.Process) -> None:
+    """Let it begin."""
+    assert client.stdin is not None
+    client.stdin.write(b"go\n")
+
+
+async def measure(
+    system: System, client: asyncio.subprocess.Process, load: LoadFile, *, held: int = 0, rest: int = 0
+) -> RunFigures:
+    """The figures of a load that a client posts to a system that holds so many events already."""
+    resting = await _at_rest(system, rest)
+    fresh, before = system.memory(), system.cpu()
+    post(client)
+    await drained(system, held + load.distinct)
+    ended, after = time.time(), system.cpu()
+    sent = await sent_by(client)
+    count = sum(request.events for request in load.requests)
+    await asyncio.sleep(rest)
+    return RunFigures(
+        system=system.name,
+        accepted=count / sent.seconds,
+        drained=count / (ended - sent.began),
+        cpu={name: (after[name] - before[name]) / count * 1e6 for name in after},
+        stored={name: size / (held + load.distinct) for name, size in system.stored_bytes().items()},
+        memory_before={name: size / 1e6 for name, size in fresh.items()},
+        memory_after={name: size / 1e6 for name, size in system.memory().items()},
+        waits=[],
+        rest=resting,
+    )
+
+
+async def drained(system: System, distinct: int) -> None:
     """Wait until rows and issues have every event. Raises RuntimeError if there is no progress, as after one too many."""
     last, moved = (-1, 0), time.monotonic()
     while last != (distinct, distinct):

@@ -14,6 +14,7 @@ import aiohttp
 import psutil
 
 from bench.chaos.__main__ import prepare
+from bench.chaos.fleet import worker_children
 from bench.floors.pipeline import records
 from bench.load import PROJECTS
 from cli.projects import create_project
@@ -125,18 +126,35 @@ class Product(System):
     name = "product"
     events_of_issues = "SELECT sum(events) FROM issues FINAL"
 
-    def __init__(self, folder: Path, cache: Path, settings: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        cache: Path,
+        settings: Mapping[str, str],
+        projects: int = PROJECTS,
+        workers: int = 1,
+    ) -> None:
         stack = prepare(folder, cache, **settings)
         self._settings = load(MigrateSettings, stack.environ)
+        self._projects = projects
         self.url = stack.ingest_url + PATH
-        super().__init__(folder, Supervisor(stack.children()), self._settings.clickhouse_url)
+        children = [each for child in stack.children() for each in _workers_of(child, workers)]
+        super().__init__(folder, Supervisor(children), self._settings.clickhouse_url)
 
     async def _ready(self) -> None:
         projects = [
             await create_project(self._settings, f"bench {number}", rate_limit=1_000_000)
-            for number in range(PROJECTS)
+            for number in range(self._projects)
         ]
         self.tokens = [project.token for project in projects]
+
+
+def _workers_of(child: Child, count: int) -> list[Child]:
+    """So many processors or writers; any other child alone."""
+    if child.name not in {"processors", "writer"}:
+        return [child]
+    prefix = f"SVC_{child.name.upper()}"
+    return worker_children(child, count, f"{prefix}_WORKER", f"{prefix}_HEALTH_PORT")
 
 
 class Floor(System):

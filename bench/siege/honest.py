@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from bench.chaos.load import Load
-from bench.edge_load import LoadResult, Pace, request, run_load
+from bench.edge_load import LoadPlan, LoadResult, request, run_load
 
 CONNECTIONS = 16
 
@@ -51,7 +51,7 @@ def large(load: Load, token: str, size: int = 1_000_000) -> bytes:
 
 def send(port: int, requests: Sequence[bytes], rate: float) -> Window:
     """Send each request once, `rate` per second."""
-    result = run_load(port, requests, Pace(len(requests) / rate, CONNECTIONS, rate))
+    result = run_load(port, requests, LoadPlan(len(requests) / rate, CONNECTIONS, rate))
     return window(result, len(requests))
 
 
