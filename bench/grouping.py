@@ -1,19 +1,23 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
-Without files it uses the labelled set of the tests. The cost's floor, measured in the same run, is decoding the few fields
-that grouping reads.
+Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each platform, of errors that were found
+in the open and of those that were made; of boundary pairs (`bench.grouping_boundary`); and of pairs from documentation
+(`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding the few fields that grouping reads.
 """
 
 import gzip
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import NamedTuple
 
 import click
 import msgspec
+from msgspec import Struct
 
+from bench.grouping_boundary import BoundaryScore, score_boundary
+from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
 from grouping.fingerprint import Fingerprint, GroupingEvent, fingerprint
 
@@ -29,6 +33,23 @@ class Identified(GroupingEvent, gc=False):
     """An event with its id, which identifies its label."""
 
     id: str = ""
+
+
+class SliceScore(Struct, frozen=True, rename="camel"):
+    """The scores of a part of the events, and of its boundary pairs."""
+
+    events: int
+    pair_precision: float
+    pair_f1: float
+    bcubed_f1: float
+    boundary: BoundaryScore
+
+
+class Evaluation(Scores, frozen=True, rename="camel"):
+    """All scores: `slices` by platform, and by whether errors were found or made; `pairs` by kind."""
+
+    slices: dict[str, SliceScore]
+    pairs: dict[str, PairScore]
 
 
 class Cost(NamedTuple):
@@ -53,22 +74,30 @@ def main() -> None:
 )
 @click.option("--check", type=click.Path(path_type=Path), help="Fail if a score is below this baseline.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the scores as a baseline.")
-def command(data: Sequence[Path], labels: Sequence[Path], check: Path | None, write: Path | None) -> None:
+@click.option("--wrong", is_flag=True, help="Name the pairs that are not as documented.")
+def command(
+    data: Sequence[Path], labels: Sequence[Path], check: Path | None, write: Path | None, wrong: bool
+) -> None:
     """Score the grouping of labelled events."""
     data = data or sorted(SAMPLES.glob("*.events.jsonl*"))
     labels = labels or sorted(SAMPLES.glob("*.labels.jsonl*"))
     lines = [line for path in data for line in read_lines(path)]
+    events = {event.id: event for event in map(msgspec.json.Decoder(Identified).decode, lines)}
     fingerprints, cost = measure(lines)
     decode_label = msgspec.json.Decoder(Label).decode
-    scores = score(
+    scores = evaluate(
         [decode_label(line) for path in labels for line in read_lines(path)],
+        events,
         {event_id: print_.hex for event_id, print_ in fingerprints.items()},
     )
     _show(scores, cost)
+    if wrong:
+        for pair in wrong_pairs(read_pairs(), fingerprint):
+            print(f"{'join' if pair.same else 'part'} ({pair.kind}): {pair.about}")
     if write is not None:
         write.write_bytes(msgspec.json.format(msgspec.json.encode(scores), indent=2) + b"\n")
     if check is not None:
-        falls = compare(scores, msgspec.json.decode(check.read_bytes(), type=Scores))
+        falls = compare(scores, msgspec.json.decode(check.read_bytes(), type=Evaluation))
         for fall in falls:
             click.echo(fall, err=True)
         sys.exit(1 if falls else 0)
@@ -94,13 +123,43 @@ def measure(lines: Sequence[bytes]) -> tuple[dict[str, Fingerprint], Cost]:
     return fingerprints, Cost(floor * share, first * share, again * share)
 
 
-def compare(scores: Scores, baseline: Scores) -> list[str]:
+def evaluate(
+    labels: Sequence[Label], events: Mapping[str, GroupingEvent], grouping: Mapping[str, str]
+) -> Evaluation:
+    """All scores of a grouping, a map from event id to fingerprint."""
+    labels = [label for label in labels if label.id in events]
+
+    def part(members: Sequence[Label]) -> SliceScore:
+        scores = score(members, grouping)
+        boundary = score_boundary(members, events, grouping)
+        return SliceScore(scores.events, scores.pair_precision, scores.pair_f1, scores.bcubed_f1, boundary)
+
+    slices: dict[str, list[Label]] = {}
+    for label in labels:
+        for name in (events[label.id].platform or "", "found" if label.how == "natural" else "made"):
+            slices.setdefault(name, []).append(label)
+    return Evaluation(
+        **msgspec.structs.asdict(score(labels, grouping)),
+        slices={name: part(members) for name, members in sorted(slices.items())},
+        pairs=score_pairs(read_pairs(), lambda event: fingerprint(event).hash),
+    )
+
+
+def compare(scores: Evaluation, baseline: Evaluation) -> list[str]:
     """A message for each score below the baseline by more than the tolerance."""
     falls = [
         f"{name}: {getattr(scores, name):.4f}, baseline {getattr(baseline, name):.4f}"
         for name in _HEADLINES
         if getattr(scores, name) < getattr(baseline, name) - TOLERANCE
     ]
+    for name, kind in baseline.pairs.items():
+        right = scores.pairs.get(name, PairScore(0, 0, 0, 0))
+        if right.joined < kind.joined or right.apart < kind.apart:
+            falls.append(
+                f"pairs of {name}: {right.joined} and {right.apart}, baseline {kind.joined} and {kind.apart}"
+            )
+    for name, part in baseline.slices.items():
+        falls += _falls_of_slice(name, scores.slices.get(name), part)
     for name, before in baseline.classes.items():
         now = scores.classes.get(name)
         if now is None:
@@ -112,13 +171,29 @@ def compare(scores: Scores, baseline: Scores) -> list[str]:
     return falls
 
 
+def _falls_of_slice(name: str, now: SliceScore | None, before: SliceScore) -> list[str]:
+    if now is None:
+        return [f"{name}: missing"]
+    figures = {
+        "pair precision": (now.pair_precision, before.pair_precision),
+        "pair F1": (now.pair_f1, before.pair_f1),
+        "boundary precision": (now.boundary.precision, before.boundary.precision),
+        "boundary recall": (now.boundary.recall, before.boundary.recall),
+    }
+    return [
+        f"{figure} of {name}: {found:.4f}, baseline {kept:.4f}"
+        for figure, (found, kept) in figures.items()
+        if found < kept - TOLERANCE
+    ]
+
+
 def _timed(work: Callable[[], object]) -> float:
     start = process_time()
     work()
     return process_time() - start
 
 
-def _show(scores: Scores, cost: Cost) -> None:
+def _show(scores: Evaluation, cost: Cost) -> None:
     print(f"{scores.events} events, {scores.groups} groups, {scores.issues} issues")
     print(
         f"pairs    precision {scores.pair_precision:.3f}  recall {scores.pair_recall:.3f}  F1 {scores.pair_f1:.3f}"
@@ -126,6 +201,18 @@ def _show(scores: Scores, cost: Cost) -> None:
     print(
         f"B-cubed  precision {scores.bcubed_precision:.3f}  recall {scores.bcubed_recall:.3f}  F1 {scores.bcubed_f1:.3f}"
     )
+    print(
+        f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}{'boundary pairs':>16s}{'precision':>11s}{'recall':>8s}"
+    )
+    for name, part in scores.slices.items():
+        edge = part.boundary
+        print(
+            f"{name:26s}{part.events:7d}{part.pair_precision:11.3f}{part.pair_f1:7.3f}{part.bcubed_f1:9.3f}"
+            f"{edge.pairs:16d}{edge.precision:11.3f}{edge.recall:8.3f}"
+        )
+    print(f"{'documented pairs':26s}{'joined':>14s}{'apart':>14s}")
+    for name, kind in scores.pairs.items():
+        print(f"{name:26s}{kind.joined:>7d} of {kind.to_join:<3d}{kind.apart:>7d} of {kind.to_part:<3d}")
     print(f"{'class':26s}{'pairs':>7s}{'recall':>8s}{'wrong merges':>14s}")
     for name, one in scores.classes.items():
         recall = "-" if one.recall is None else f"{one.recall:.3f}"

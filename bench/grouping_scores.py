@@ -11,13 +11,14 @@ from msgspec import Struct
 
 
 class Label(Struct, frozen=True, gc=False):
-    """The label of an event; `classes` are the pitfalls it represents. A null group is unlabelled."""
+    """The label of an event; `classes` are the pitfalls it represents, `how` whether it was found or made. A null group is unlabelled."""
 
     id: str
     project: str
     group: str | None = None
     classes: list[str] | None = None
     klass: list[str] | None = None
+    how: str = "made"
 
     @property
     def pitfalls(self) -> frozenset[str]:
@@ -60,11 +61,11 @@ def score(labels: Iterable[Label], grouping: Mapping[str, str]) -> Scores:
         issues[label.project, issue].append(label)
         both[label.project, group, issue] += 1
     met = sum(map(_pairs, both.values()))
-    precision = _ratio(met, sum(_pairs(len(members)) for members in issues.values()))
-    recall = _ratio(met, sum(_pairs(len(members)) for members in truth.values()))
+    precision = ratio(met, sum(_pairs(len(members)) for members in issues.values()))
+    recall = ratio(met, sum(_pairs(len(members)) for members in truth.values()))
     sized = [(count, len(issues[p, i]), len(truth[p, g])) for (p, g, i), count in both.items()]
-    bcubed_precision = _ratio(sum(n * n / size for n, size, _ in sized), len(known))
-    bcubed_recall = _ratio(sum(n * n / size for n, _, size in sized), len(known))
+    bcubed_precision = ratio(sum(n * n / size for n, size, _ in sized), len(known))
+    bcubed_recall = ratio(sum(n * n / size for n, _, size in sized), len(known))
     return Scores(
         events=len(known),
         groups=len(truth),
@@ -105,7 +106,8 @@ def _pairs(count: int) -> int:
     return count * (count - 1) // 2
 
 
-def _ratio(part: float, whole: float) -> float:
+def ratio(part: float, whole: float) -> float:
+    """A share; 1 of nothing."""
     return part / whole if whole else 1.0
 
 

@@ -47,7 +47,6 @@ def main(
     """Measure the cost of an event at other sizes of the system."""
     console = Console(highlight=False)
     samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
-    issues = PROJECTS * len(samples)
     cases = [
         *((f"{count} workers", PROJECTS, count, 1) for count in workers),
         *((f"{count} edges", PROJECTS, 1, count) for count in edges),
@@ -56,7 +55,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="growth-") as temporary:
         file = Path(temporary, "load")
         for number, (title, many, working, listening) in enumerate(cases):
-            load = prepare(samples[: max(1, issues // many)], events, projects=many)
+            load = prepare(samples, events, projects=many)
             file.write_bytes(msgspec.msgpack.encode(load))
             settings = {"SVC_EDGE_WORKERS": str(listening)}
             product = Product(Path(temporary, str(number)), cache, settings, many, working)

@@ -7,6 +7,7 @@ the CPU of the client, is in what is measured. With `--renewed` all events get n
 
 import asyncio
 import gzip
+import itertools
 import random
 import re
 import sys
@@ -147,9 +148,16 @@ def prepare(
     repeats: float = 0.04,
     projects: int = PROJECTS,
 ) -> LoadFile:
-    """At least `events` events in batches of up to 100, some of them sent twice."""
+    """At least `events` events in batches of up to 100, some of them sent twice.
+
+    More projects than usual have fewer errors each, other ones in turn: as many together.
+    """
     chance = random.Random(1)
-    streams = [_Project(samples, shape, repeats, seed) for seed in range(projects)]
+    errors = max(1, min(len(samples), PROJECTS * len(samples) // projects))
+    endless = itertools.cycle(samples)
+    streams = [
+        _Project(list(itertools.islice(endless, errors)), shape, repeats, seed) for seed in range(projects)
+    ]
     requests: list[LoadBatch] = []
     size = count = 0
     while count < events:

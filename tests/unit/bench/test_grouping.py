@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench import grouping
+from bench.grouping import Evaluation
+from bench.grouping_boundary import score_boundary
+from bench.grouping_pairs import events_of, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
+from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 
 BASELINE = Path(grouping.__file__).parent / "grouping_baseline.json"
 
@@ -71,6 +75,42 @@ def test_pairs_agree_with_counting_them_one_by_one(events: list[tuple[str, str]]
     assert scores.pair_precision == pytest.approx(len(both) / len(met) if met else 1.0)
 
 
+def test_boundary_pairs_are_alike_but_apart_or_unlike_but_joined() -> None:
+    texts = ["queue is full", "queue is full now", "disk was removed", "user left early", "queue is full"]
+    events = {f"p{n}": GroupingEvent(GroupingError("Error", text)) for n, text in enumerate(texts)}
+    boundary = score_boundary(labels("aaaba"), events, found("xyyyx"))
+    # Apart though alike: 0 and 1, wrongly. Joined though unlike: 1 and 2 rightly, 1 and 3 and 2 and 3 wrongly.
+    # The last event is as the first.
+    assert boundary.pairs == 4
+    assert boundary.precision == pytest.approx(1 / 3)
+    assert boundary.recall == 0.5
+
+
+def test_the_shipped_pairs_name_their_sources_and_differ() -> None:
+    pairs = read_pairs()
+    assert len(pairs) >= 150
+    assert all(pair.source.startswith("https://") and pair.about for pair in pairs)
+    assert len({str((pair.platform, pair.one, pair.other)) for pair in pairs}) == len(pairs)
+    assert {pair.platform for pair in pairs} == {"javascript", "android", "ios"}
+
+
+def test_pairs_are_right_if_they_are_joined_or_kept_apart_as_they_should_be() -> None:
+    pairs = read_pairs()
+    all_joined = score_pairs(pairs, lambda _: 0).values()
+    all_apart = score_pairs(pairs, id).values()
+    assert all(each.joined == each.to_join and each.apart == 0 for each in all_joined)
+    assert all(each.joined == 0 and each.apart == each.to_part for each in all_apart)
+    assert wrong_pairs(pairs, lambda _: 0) == [pair for pair in pairs if not pair.same]
+
+
+def test_frames_of_pairs_have_function_file_position_and_owner() -> None:
+    pair, *_ = [pair for pair in read_pairs() if pair.about.startswith("a function that awaits")]
+    (frame,) = events_of(pair)[0].error.stack or []
+    assert (frame.function, frame.file, frame.line, frame.column, frame.in_app) == (
+        *("async loadOrders", "src/orders/load.ts", 14, 22, True),
+    )
+
+
 def test_the_shipped_set_scores_no_less_than_its_baseline() -> None:
     result = CliRunner().invoke(grouping.command, ["--check", str(BASELINE)])
     assert result.exit_code == 0, result.output
@@ -88,8 +128,39 @@ def test_a_fall_below_the_baseline_fails(tmp_path: Path) -> None:
     assert "class gone" in result.output
 
 
+@pytest.mark.parametrize(
+    ("name", "worse", "message"),
+    [
+        (
+            "pairs",
+            {"wording": {"joined": 1000, "to_join": 1000, "apart": 0, "to_part": 0}},
+            "pairs of wording",
+        ),
+        ("slices", {"web": {}}, "web: missing"),
+        ("slices", {"ios": {"pairPrecision": 1.1}}, "pair precision of ios"),
+        (
+            "slices",
+            {"ios": {"boundary": {"pairs": 1, "precision": 1.1, "recall": 0}}},
+            "boundary precision of ios",
+        ),
+    ],
+)
+def test_a_fall_of_a_part_fails(
+    name: str, worse: dict[str, dict[str, object]], message: str, tmp_path: Path
+) -> None:
+    kept = msgspec.json.decode(BASELINE.read_bytes())
+    ios = kept["slices"]["ios"]
+    for part, figures in worse.items():
+        kept[name][part] = (ios if name == "slices" else {}) | figures
+    path = tmp_path / "baseline.json"
+    path.write_text(json.dumps(kept))
+    result = CliRunner().invoke(grouping.command, ["--check", str(path)])
+    assert result.exit_code == 1
+    assert message in result.output
+
+
 def test_a_fall_within_the_tolerance_passes() -> None:
-    baseline = msgspec.json.decode(BASELINE.read_bytes(), type=Scores)
+    baseline = msgspec.json.decode(BASELINE.read_bytes(), type=Evaluation)
     lower = msgspec.structs.replace(baseline, pair_f1=baseline.pair_f1 - 0.004)
     assert grouping.compare(lower, baseline) == []
     assert grouping.compare(msgspec.structs.replace(baseline, pair_f1=baseline.pair_f1 - 0.006), baseline)
