@@ -19,7 +19,7 @@ from msgspec import Struct
 from bench.grouping_boundary import BoundaryScore, score_boundary
 from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
-from grouping.fingerprint import Fingerprint, GroupingEvent, fingerprint
+from grouping.fingerprint import CURRENT_VERSION, VERSIONS, Fingerprint, GroupingEvent, fingerprint
 
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples" / "grouping"
 TOLERANCE = 0.005
@@ -74,25 +74,32 @@ def main() -> None:
 )
 @click.option("--check", type=click.Path(path_type=Path), help="Fail if a score is below this baseline.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the scores as a baseline.")
+@click.option("--version", type=click.Choice(list(VERSIONS)), default=CURRENT_VERSION, show_default=True)
 @click.option("--wrong", is_flag=True, help="Name the pairs that are not as documented.")
 def command(
-    data: Sequence[Path], labels: Sequence[Path], check: Path | None, write: Path | None, wrong: bool
+    data: Sequence[Path],
+    labels: Sequence[Path],
+    check: Path | None,
+    write: Path | None,
+    version: str,
+    wrong: bool,
 ) -> None:
     """Score the grouping of labelled events."""
     data = data or sorted(SAMPLES.glob("*.events.jsonl*"))
     labels = labels or sorted(SAMPLES.glob("*.labels.jsonl*"))
     lines = [line for path in data for line in read_lines(path)]
     events = {event.id: event for event in map(msgspec.json.Decoder(Identified).decode, lines)}
-    fingerprints, cost = measure(lines)
+    fingerprints, cost = measure(lines, version)
     decode_label = msgspec.json.Decoder(Label).decode
     scores = evaluate(
         [decode_label(line) for path in labels for line in read_lines(path)],
         events,
         {event_id: print_.hex for event_id, print_ in fingerprints.items()},
+        version,
     )
     _show(scores, cost)
     if wrong:
-        for pair in wrong_pairs(read_pairs(), fingerprint):
+        for pair in wrong_pairs(read_pairs(), lambda event: fingerprint(event, version=version).hash):
             print(f"{'join' if pair.same else 'part'} ({pair.kind}): {pair.about}")
     if write is not None:
         write.write_bytes(msgspec.json.format(msgspec.json.encode(scores), indent=2) + b"\n")
@@ -111,20 +118,24 @@ def read_lines(path: Path) -> list[bytes]:
     ]
 
 
-def measure(lines: Sequence[bytes]) -> tuple[dict[str, Fingerprint], Cost]:
+def measure(lines: Sequence[bytes], version: str) -> tuple[dict[str, Fingerprint], Cost]:
     """Fingerprints by event id, and their cost: of the first round, and of the best of several more."""
     decode = msgspec.json.Decoder(Identified).decode
     floor = min(_timed(lambda: [decode(line) for line in lines]) for _ in range(_ROUNDS))
     events = [decode(line) for line in lines]
     fingerprints: dict[str, Fingerprint] = {}
-    first = _timed(lambda: fingerprints.update({event.id: fingerprint(event) for event in events}))
-    again = min(_timed(lambda: [fingerprint(event) for event in events]) for _ in range(_ROUNDS))
+    first = _timed(
+        lambda: fingerprints.update({event.id: fingerprint(event, version=version) for event in events})
+    )
+    again = min(
+        _timed(lambda: [fingerprint(event, version=version) for event in events]) for _ in range(_ROUNDS)
+    )
     share = 1e6 / max(1, len(lines))
     return fingerprints, Cost(floor * share, first * share, again * share)
 
 
 def evaluate(
-    labels: Sequence[Label], events: Mapping[str, GroupingEvent], grouping: Mapping[str, str]
+    labels: Sequence[Label], events: Mapping[str, GroupingEvent], grouping: Mapping[str, str], version: str
 ) -> Evaluation:
     """All scores of a grouping, a map from event id to fingerprint."""
     labels = [label for label in labels if label.id in events]
@@ -141,7 +152,7 @@ def evaluate(
     return Evaluation(
         **msgspec.structs.asdict(score(labels, grouping)),
         slices={name: part(members) for name, members in sorted(slices.items())},
-        pairs=score_pairs(read_pairs(), lambda event: fingerprint(event).hash),
+        pairs=score_pairs(read_pairs(), lambda event: fingerprint(event, version=version).hash),
     )
 
 

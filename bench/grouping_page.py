@@ -12,7 +12,7 @@ import msgspec
 
 from bench.grouping import SAMPLES, measure, read_lines
 from bench.grouping_scores import Label
-from grouping.fingerprint import Fingerprint
+from grouping.fingerprint import CURRENT_VERSION, Fingerprint
 
 PAGE = Path(__file__).parent.parent / "docs" / "grouping-examples.md"
 BEGIN = "<!-- examples: made by `python -m bench.grouping_page` -->"
@@ -71,7 +71,7 @@ CASES = (
     Case(
         "One bundle on iOS and on Android",
         "chat-min",
-        ("exec:chat-min:groupNoAuthor",),
+        ("exec:chat-min:typingNullUser",),
         "JavaScriptCore and Hermes run the same program under different bundle names, and Hermes calls a compiled method "
         "`value`. Bundles are one file, the fault is neutral, names don't count.",
     ),
@@ -223,7 +223,7 @@ def _labels() -> tuple[Label, ...]:
 @cache
 def _shipped() -> tuple[dict[str, Any], dict[str, Fingerprint]]:
     lines = [line for path in sorted(SAMPLES.glob("*.events.jsonl*")) for line in read_lines(path)]
-    fingerprints, _ = measure(lines)
+    fingerprints, _ = measure(lines, CURRENT_VERSION)
     return {event["id"]: event for event in map(json.loads, lines)}, fingerprints
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.validation.repair import has_surrogates, replace_lone_surrogates
-from grouping.fingerprint import GroupingEvent, culprit, grouped, locate
+from grouping.fingerprint import CURRENT_VERSION, GroupingEvent, culprit, grouped, locate
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import UNTOUCHED, CompiledRules
 from query.event_view import from_json
@@ -39,8 +39,10 @@ class _LineEvent(GroupingEvent, gc=False):
 _decode = msgspec.json.Decoder(_LineEvent).decode
 
 
-def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
-    """The grouping of an event's JSON. Raises BadLine for an invalid event."""
+def explain(
+    line: bytes, rules: CompiledRules | None = None, version: str = CURRENT_VERSION
+) -> ExplainedEvent:
+    """The grouping by a version of an event's JSON. Raises BadLine for an invalid event."""
     if has_surrogates(line):
         line = replace_lone_surrogates(line)
     try:
@@ -49,8 +51,8 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None
     outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
-    location = locate(apply_in_app_rules(event, outcome.in_app_rules))
-    grouping = grouped(event, outcome, location=location)
+    location = locate(apply_in_app_rules(event, outcome.in_app_rules), version=version)
+    grouping = grouped(event, outcome, version=version, location=location)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
     return ExplainedEvent(
         event.id or "",
@@ -60,7 +62,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
         grouping.parts,
         grouping.discard,
         title[:200],
-        culprit(event, location),
+        culprit(event, location, version=version),
     )
 
 

@@ -14,6 +14,7 @@ from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import encode_token, new_project_id, uuid7
 from schemas.notifications import NotificationRule
 from schemas.projects import (
+    CURRENT_GROUPING,
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
     GroupingRule,
@@ -63,7 +64,13 @@ def create(
 ) -> Project:
     """A new project with one token. `request` is the name of an idempotent request. Raises BadChange."""
     token = _token(now_ms, request)
-    project = Project(id=str(new_project_id()), name="", created_at=iso(now_ms), tokens=(token,))
+    project = Project(
+        id=str(new_project_id()),
+        name="",
+        created_at=iso(now_ms),
+        tokens=(token,),
+        grouping_version=CURRENT_GROUPING,
+    )
     changes = ProjectChanges(
         name=name,
         rate_limit_per_minute=DEFAULT_RATE_LIMIT if rate_limit is None else rate_limit,

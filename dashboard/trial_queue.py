@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from dashboard.http.http_errors import unavailable
+from grouping.fingerprint import CURRENT_VERSION
 from grouping.trial import PastEvent, Trial, regroup
 from schemas.projects import GroupingRule
 
@@ -25,15 +26,19 @@ class TrialQueue:
         self._queued = 0
 
     async def run(
-        self, rules: Sequence[GroupingRule], events: Sequence[PastEvent], discarded: Collection[int]
+        self,
+        rules: Sequence[GroupingRule],
+        events: Sequence[PastEvent],
+        discarded: Collection[int],
+        version: str = CURRENT_VERSION,
     ) -> Trial:
-        """What the rules would do to the events. Raises HttpError if too many trials are waiting."""
+        """What the rules would do to the events, grouped by a version. Raises HttpError if too many trials are waiting."""
         if self._queued > self._max_waiting:
             raise unavailable("other rules are being tested: try again in a moment")
         self._queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._regroup, rules, events, discarded
+                self._thread, self._regroup, rules, events, discarded, version
             )
         finally:
             self._queued -= 1
@@ -43,7 +48,11 @@ class TrialQueue:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _regroup(
-        self, rules: Sequence[GroupingRule], events: Sequence[PastEvent], discarded: Collection[int]
+        self,
+        rules: Sequence[GroupingRule],
+        events: Sequence[PastEvent],
+        discarded: Collection[int],
+        version: str,
     ) -> Trial:
         until = time.monotonic() + self._seconds
-        return regroup(rules, events, discarded, lambda: time.monotonic() < until)
+        return regroup(rules, events, discarded, lambda: time.monotonic() < until, version)

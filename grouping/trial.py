@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.fingerprint import Fingerprint, GroupingEvent, grouped
+from grouping.fingerprint import CURRENT_VERSION, Fingerprint, GroupingEvent, grouped
 from grouping.rules import Answers, compile_rules, outcome_of, until_discard
 from query.event_view import EventView, from_json
 from schemas.errors import Unreadable
@@ -70,8 +70,9 @@ def regroup(
     events: Sequence[PastEvent],
     discarded: Collection[int] = (),
     in_time: Callable[[], bool] = lambda: True,
+    version: str = CURRENT_VERSION,
 ) -> Trial:
-    """Group events by rules, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
+    """Group events by rules and a version, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
     compiled = compile_rules(rules)
     errors = dict(compiled.errors)
     regrouped: list[Regrouped] = []
@@ -87,14 +88,19 @@ def regroup(
         answers = compiled.ask(view, event)
         for rule, reason in answers.skipped:
             errors.setdefault(rule.name, reason)
-        regrouped.append(_regrouped(past, event, view, answers, discarded))
+        regrouped.append(_regrouped(past, event, view, answers, discarded, version))
     return Trial(regrouped, unreadable, errors, whole=True)
 
 
 def _regrouped(
-    past: PastEvent, event: _IdentifiedEvent, view: EventView, answers: Answers, discarded: Collection[int]
+    past: PastEvent,
+    event: _IdentifiedEvent,
+    view: EventView,
+    answers: Answers,
+    discarded: Collection[int],
+    version: str,
 ) -> Regrouped:
-    fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view))
+    fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view), version=version)
     if fingerprint.hash in discarded:
         fingerprint = msgspec.structs.replace(fingerprint, discard=True)
     return Regrouped(

@@ -12,6 +12,10 @@ from schemas.notifications import NotificationRule
 DEFAULT_RATE_LIMIT = 5000
 """Requests per minute and token (protocol, section 8)."""
 DEFAULT_RETENTION_DAYS = 90
+FIRST_GROUPING = "v1"
+"""The version of the fingerprint of projects that were created before there was another."""
+CURRENT_GROUPING = "v2"
+"""That of new projects."""
 _MAX_DAYS = 65_535
 """Of a column of 16 bits."""
 
@@ -73,6 +77,8 @@ class Project(Struct, frozen=True, rename="camel"):
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()
     notification_rules: tuple[NotificationRule, ...] = ()
+    grouping_version: str = FIRST_GROUPING
+    """The version of the fingerprint by which new events are grouped; an upgrade doesn't change it."""
     requests: tuple[str, ...] = ()
     """Ids of the last changes with an `Idempotency-Key` (`schemas.idempotency`)."""
 

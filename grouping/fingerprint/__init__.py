@@ -6,7 +6,8 @@ Precedence: project rules > the client's `fingerprint` > stack > message.
 from grouping.fingerprint.compute import culprit, fingerprint, grouped, locate
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.key import Fingerprint
-from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, Mechanism
+from grouping.fingerprint.mechanism import Mechanism
+from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, known_version
 
 __all__ = [
     "CURRENT_VERSION",
@@ -17,5 +18,6 @@ __all__ = [
     "culprit",
     "fingerprint",
     "grouped",
+    "known_version",
     "locate",
 ]

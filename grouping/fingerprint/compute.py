@@ -60,11 +60,13 @@ def _site(location: ErrorLocation) -> Site | None:
     return None if index is None else error_sites[index].sites[0]
 
 
-def culprit(event: GroupingEvent, location: ErrorLocation | None = None) -> str:
+def culprit(
+    event: GroupingEvent, location: ErrorLocation | None = None, *, version: str = CURRENT_VERSION
+) -> str:
     """The error's site for people: `function in file` of the deciding frame, or empty."""
-    return VERSIONS[CURRENT_VERSION].culprit(event, location)
+    return VERSIONS[version].culprit(event, location)
 
 
-def locate(event: GroupingEvent) -> ErrorLocation:
-    """The error's location by the stacks, in the current version; depends on platform, error types and stacks alone."""
-    return VERSIONS[CURRENT_VERSION].locate(event)
+def locate(event: GroupingEvent, *, version: str = CURRENT_VERSION) -> ErrorLocation:
+    """The error's location by the stacks; depends on platform, error types and stacks alone."""
+    return VERSIONS[version].locate(event)

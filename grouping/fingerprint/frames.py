@@ -97,7 +97,9 @@ class Site(NamedTuple):
     marked: bool
     """Whether the client marked it as the app's."""
     vague: bool
-    """The name alone doesn't identify the code: anonymous, or renamed by an obfuscator."""
+    """The name alone doesn't identify the code: anonymous, renamed by an obfuscator, or one of a helper."""
+    foldered: bool = False
+    """Whether `module` is a file with its folder."""
 
     @property
     def text(self) -> str:
@@ -105,6 +107,11 @@ class Site(NamedTuple):
         if self.name and self.module:
             return f"{self.name} in {self.module}"
         return self.name or f"<anonymous> in {self.module}"
+
+    @property
+    def file(self) -> str:
+        """The module without a folder."""
+        return self.module.rpartition("/")[2] if self.foldered else self.module
 
 
 def site_of(platform: str | None, frame: GroupingFrame) -> Site:
@@ -123,7 +130,8 @@ def is_minified(frame: GroupingFrame) -> bool:
     return javascript.is_minified((frame.file or "")[:_CHARACTERS], frame.line or 0, frame.column or 0)
 
 
-def _family(platform: str, file: str) -> Family:
+def family_of(platform: str, file: str) -> Family:
+    """The runtime of a frame, by its file, else by the event's platform."""
     path = file.partition("?")[0].partition("#")[0]
     extension = path[path.rfind(".") + 1 :][:12].partition(":")[0]
     known = _BY_EXTENSION.get(extension.lower())
@@ -141,7 +149,7 @@ def _family(platform: str, file: str) -> Family:
 @lru_cache(maxsize=_REMEMBERED)
 def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
     """Remembered, since frames recur in nearly every event of a program."""
-    family = _family(platform, file)
+    family = family_of(platform, file)
     if family is Family.JAVASCRIPT:
         return _javascript_site(function, file, in_app)
     if family is Family.OTHER:

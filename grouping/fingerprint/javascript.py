@@ -175,16 +175,17 @@ def file_name(path: str) -> str:
 
 def _page_name(path: str) -> str:
     """An address that ends in an id; the part before the id identifies the page."""
-    folder = _bare_path(path).rpartition("/")[0].rpartition("/")[2]
+    folder = bare_path(path).rpartition("/")[0].rpartition("/")[2]
     return f"{folder}/*" if folder and not path.startswith("blob:") and not _ID.match(folder) else "*"
 
 
-def _bare_path(path: str) -> str:
+def bare_path(path: str) -> str:
+    """A path or the path of an address, without query and fragment."""
     return _ORIGIN.sub("", path.partition("?")[0].partition("#")[0]).rstrip("/\\")
 
 
 def _base_name(path: str) -> str:
-    path = _bare_path(path)
+    path = bare_path(path)
     name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
     return name.partition(":")[0][-_NAME_CHARACTERS:]
 

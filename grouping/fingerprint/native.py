@@ -59,6 +59,34 @@ _NAMELESS = r"stripped_application_code|redacted|unknown|\?\?\?|None|null|nullpt
 _HELPERS = re.compile("|".join([_ENDING, _RAISING, _REPORTING, _MEMORY, _RUNNING, _WRAPPING, _NAMELESS]))
 
 
+# The signal of a bad access depends on the address, the processor and the reporter.
+_BAD_ACCESS = frozenset(
+    {
+        "EXC_BAD_ACCESS",
+        "SIGSEGV",
+        "SIGBUS",
+        "SEGV",
+        "Segfault",
+        "access-violation",
+        "EXCEPTION_ACCESS_VIOLATION",
+        "Crash",
+    }
+)
+
+
+_TRAPS = frozenset({"EXC_BREAKPOINT", "EXC_BAD_INSTRUCTION", "SIGTRAP", "SIGILL"})
+
+
+def one_access(kind: str) -> str:
+    """A crash's type; all bad accesses are one."""
+    return "bad access" if kind in _BAD_ACCESS else kind
+
+
+def one_crash(kind: str) -> str:
+    """A crash's type; all bad accesses are one, and all traps: an Intel processor calls them illegal instructions."""
+    return "trap" if kind in _TRAPS else one_access(kind)
+
+
 def function_name(function: str) -> str:
     """The name in the source, without arguments, templates and compiler suffixes; empty for a bare address."""
     name = _LOCATION.sub("", function)

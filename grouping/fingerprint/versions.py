@@ -1,32 +1,46 @@
 """The registry of grouping versions: fingerprints are stored with their version's name, and versions never change."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final
 
-from grouping.fingerprint import v1
-from grouping.fingerprint.event_view import GroupingEvent
-from grouping.fingerprint.stacks import ErrorLocation
+from grouping.fingerprint import browser_errors, native, telling_values
+from grouping.fingerprint.frames import site_of
+from grouping.fingerprint.javascript_errors import engine_error, is_weak
+from grouping.fingerprint.mechanism import Mechanism, Reading
+from grouping.fingerprint.messages import headline, template
+from grouping.fingerprint.source_sites import source_site_of
+from schemas.projects import CURRENT_GROUPING
 
-
-class Mechanism(NamedTuple):
-    """A grouping version: `decide` returns the deciding step and the parts; `why` is the reason for the version.
-
-    `locate` returns the location by the stacks alone; the others accept it if already known.
-    """
-
-    decide: Callable[[GroupingEvent, ErrorLocation | None], tuple[str, tuple[str, ...]]]
-    culprit: Callable[[GroupingEvent, ErrorLocation | None], str]
-    locate: Callable[[GroupingEvent], ErrorLocation]
-    why: str
-
-
-VERSIONS: dict[str, Mechanism] = {
+VERSIONS: Final[dict[str, Mechanism]] = {
     "v1": Mechanism(
-        v1.decide,
-        v1.culprit,
-        v1.locate,
+        Reading(
+            site_of,
+            lambda _, message: engine_error(message),
+            is_weak,
+            is_weak,
+            template,
+            headline,
+            native.one_access,
+        ),
         "the first: type, engine-neutral fault and cleaned frames; no line, no release",
+    ),
+    "v2": Mechanism(
+        Reading(
+            source_site_of,
+            browser_errors.fault,
+            is_weak,
+            browser_errors.is_weak_in_build,
+            telling_values.template,
+            telling_values.headline,
+            native.one_crash,
+        ),
+        "names as the source has them, files with their folder, callers of helpers, values that tell",
     ),
 }
 
-CURRENT_VERSION = "v1"
+CURRENT_VERSION: Final = CURRENT_GROUPING
+"""That of new projects."""
+
+
+def known_version(version: str) -> str:
+    """A project's version, or the current one if a later release gave it another."""
+    return version if version in VERSIONS else CURRENT_VERSION

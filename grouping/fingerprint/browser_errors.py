@@ -1,0 +1,82 @@
+"""Keys of errors that browsers word differently, beside those of `javascript_errors`: what version 2 adds. Pure.
+
+Sources: the error reference of MDN; the names of DOMException in WebIDL; the texts of Chromium and Gecko, which name the operation.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from grouping.fingerprint.javascript_errors import engine_error, is_weak
+
+_CHARACTERS: Final = 400
+_SENTENCES: Final = {
+    "BigInt mixed": r"Cannot convert a BigInt value to a number|Conversion from 'BigInt' to 'number' is not allowed\.?",
+    "bad BigInt": r"Cannot convert .+ to a BigInt|invalid BigInt syntax|Failed to parse String to BigInt",
+    "global flag": r"String\.prototype\.(?:matchAll|replaceAll) (?:called with a non-global RegExp argument|must be called with a global RegExp"
+    r"|argument must not be a non-global regular expression)|replaceAll must be called with a global RegExp",
+    "incompatible receiver": r"(?:Method )?[\w.\[\] ]{1,80} called on incompatible .*|Bind must be called on a function",
+    "prototype cycle": r"Cyclic __proto__ value|(?:can't set prototype: it would cause a prototype chain cycle)|cyclic __proto__ value",
+    "redefined": r"Cannot redefine property: .*|can't redefine non-configurable property .*|Attempting to change .{1,80} of an? (?:unconfigurable|readonly) property\.?",
+}
+_DOM_SENTENCES: Final = {
+    (
+        "NotAllowedError",
+        "play",
+    ): r"play\(\) (?:failed because|can only be initiated).*|The play method is not allowed .*"
+    r"|The request is not allowed by the user agent or the platform in the current context.*",
+    (
+        "AbortError",
+        "aborted",
+    ): r"The play\(\) request was interrupted .*|The fetching process for the media resource was aborted .*|The operation was aborted\.? ?",
+}
+_SENTENCE: Final = re.compile(
+    "|".join(rf"(?P<s{number}>(?:{text})\Z)" for number, text in enumerate(_SENTENCES.values())), re.DOTALL
+)
+_DOM_SENTENCE: Final = {key: re.compile(rf"(?:{text})\Z", re.DOTALL) for key, text in _DOM_SENTENCES.items()}
+# Chromium; Gecko.
+_OPERATION: Final = re.compile(
+    r"Failed to (?:execute|construct|read|set) (?:the )?'(?P<chromium>\w+)'|[A-Z]\w+\.(?P<gecko>\w+): "
+)
+# WebIDL, section 2.8.1, but for those that engines throw too: a SyntaxError only of an operation.
+_DOM: Final = """
+    HierarchyRequestError WrongDocumentError InvalidCharacterError NoModificationAllowedError NotFoundError NotSupportedError
+    InUseAttributeError InvalidStateError InvalidModificationError NamespaceError InvalidAccessError SecurityError NetworkError
+    AbortError QuotaExceededError TimeoutError InvalidNodeTypeError DataCloneError EncodingError NotReadableError UnknownError
+    ConstraintError DataError TransactionInactiveError ReadOnlyError VersionError OperationError NotAllowedError OptOutError SyntaxError
+"""
+_DOM_NAMES: Final = frozenset(_DOM.split())
+# ECMA-262: what arrays, texts, functions and all objects have. A build has many of each, so they say little where names are gone.
+_MEMBERS: Final = """
+    length map filter forEach reduce find findIndex some every includes indexOf lastIndexOf push pop shift unshift slice splice
+    concat join reverse sort flat flatMap fill keys values entries split trim replace replaceAll match matchAll search startsWith
+    endsWith substring substr charAt charCodeAt padStart padEnd repeat toLowerCase toUpperCase toFixed toString toJSON valueOf
+    hasOwnProperty constructor prototype call apply bind then catch finally next test exec
+"""
+_BUILT_IN: Final = frozenset(_MEMBERS.split())
+
+
+@lru_cache(maxsize=2048)
+def fault(kind: str, message: str) -> str | None:
+    """The engine-neutral key of an error, by its type and message; None for an app's own."""
+    known = engine_error(message)
+    if known is not None:
+        return known
+    text = message[:_CHARACTERS]
+    found = _SENTENCE.match(text)
+    if found is not None and found.lastgroup is not None:
+        return tuple(_SENTENCES)[int(found.lastgroup[1:])]
+    if kind in _DOM_NAMES:
+        for (name, key), sentence in _DOM_SENTENCE.items():
+            if kind == name and sentence.match(text):
+                return key
+        operation = _OPERATION.match(text)
+        if operation is not None:
+            return f"dom.{operation['chromium'] or operation['gecko']}"
+    return None
+
+
+def is_weak_in_build(known: str) -> bool:
+    """Whether a fault says little in a build: nameless, or of a name that everything has."""
+    fault_of, _, name = known.partition(".")
+    return is_weak(known) or (fault_of in {"null", "call", "new"} and name in _BUILT_IN)

@@ -1,0 +1,40 @@
+"""Sites of version 2: frames by their names in the source, JavaScript files with their folder, and helpers that don't suffice alone."""
+
+from functools import lru_cache
+
+from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
+from grouping.fingerprint.folders import file_with_folder
+from grouping.fingerprint.frames import Family, Role, Site, family_of, to_site
+from grouping.fingerprint.helpers import is_helper
+from grouping.fingerprint.source_names import source_file, source_name
+
+_CHARACTERS = 300
+_REMEMBERED = 8192
+
+
+def source_site_of(platform: str | None, frame: GroupingFrame) -> Site:
+    """The cleaned frame."""
+    site = _site(
+        platform or "",
+        (frame.function or "")[:_CHARACTERS],
+        (frame.file or "")[:_CHARACTERS],
+        frame.in_app is True,
+    )
+    return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
+    family = family_of(platform, file)
+    file = source_file(file)
+    site = to_site.__wrapped__(platform, source_name(function, family, file), file, in_app)
+    if site.role is not Role.APP:
+        return site
+    vague = (
+        site.vague
+        or (family is Family.JVM and site.name.rpartition(".")[0].endswith("*"))
+        or (family is not Family.NATIVE and is_helper(site.name, awaited=family is Family.JAVASCRIPT))
+    )
+    if family is Family.JAVASCRIPT and "/" not in site.module:
+        return site._replace(module=file_with_folder(file, site.module), vague=vague, foldered=True)
+    return site._replace(vague=vague)
