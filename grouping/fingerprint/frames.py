@@ -149,7 +149,11 @@ def family_of(platform: str, file: str) -> Family:
 @lru_cache(maxsize=_REMEMBERED)
 def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
     """Remembered, since frames recur in nearly every event of a program."""
-    family = family_of(platform, file)
+    return cleaned(family_of(platform, file), function, file, in_app)
+
+
+def cleaned(family: Family, function: str, file: str, in_app: bool) -> Site:
+    """The site of a frame of a runtime."""
     if family is Family.JAVASCRIPT:
         return _javascript_site(function, file, in_app)
     if family is Family.OTHER:

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
 from grouping.fingerprint.folders import file_with_folder
-from grouping.fingerprint.frames import Family, Role, Site, family_of, to_site
+from grouping.fingerprint.frames import Family, Role, Site, cleaned, family_of
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.source_names import source_file, source_name
 
@@ -27,7 +27,7 @@ def source_site_of(platform: str | None, frame: GroupingFrame) -> Site:
 def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
     family = family_of(platform, file)
     file = source_file(file)
-    site = to_site.__wrapped__(platform, source_name(function, family, file), file, in_app)
+    site = cleaned(family, source_name(function, family, file), file, in_app)
     if site.role is not Role.APP:
         return site
     vague = (
