@@ -229,7 +229,10 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
     if not (data_dir / "cache").exists():
         (data_dir / "cache").symlink_to(cache.resolve())
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
-    return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
+    ports: dict[str, int] = {}
+    for name in PORTS:
+        ports[name] = free_port(list(ports.values()))
+    return Stack(data_dir.resolve(), environ | {name: str(port) for name, port in ports.items()} | given)
 
 
 def fleets_of(
