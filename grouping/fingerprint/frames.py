@@ -1,5 +1,6 @@
 """Turns a raw frame into a site: whose code it is, and a name that is stable across builds."""
 
+from collections.abc import Callable
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -115,7 +116,14 @@ class Site(NamedTuple):
 
 
 def site_of(platform: str | None, frame: GroupingFrame) -> Site:
-    """The cleaned frame."""
+    """The cleaned frame, as version 1 reads it."""
+    return read_frame(platform, frame, to_site)
+
+
+def read_frame(
+    platform: str | None, frame: GroupingFrame, to_site: Callable[[str, str, str, bool], Site]
+) -> Site:
+    """The site of a frame, by its platform, function, file and mark; what a project's rule marks is the app's."""
     site = to_site(
         platform or "",
         (frame.function or "")[:_CHARACTERS],

@@ -24,7 +24,7 @@ def demangled(symbol: str) -> str:
     """The qualified name in a mangled symbol, without arguments; any other text unchanged."""
     if symbol[:1] not in "_$":
         return symbol
-    for start, names in ((_ITANIUM, _itanium), (_RUST, _lengths), (_SWIFT, _swift)):
+    for start, names in ((_ITANIUM, _itanium), (_RUST, _rust), (_SWIFT, _swift)):
         found = start.match(symbol)
         if found is not None and (path := names(symbol[found.end() : _LONGEST])):
             return path
@@ -81,7 +81,7 @@ def _after(text: str, position: int) -> int:
     return position
 
 
-def _lengths(text: str) -> str:
+def _rust(text: str) -> str:
     """Names that stand after their lengths, as Rust's: a crate's has a number before it, which ends in `_`."""
     names = []
     position = 0

@@ -2,25 +2,18 @@
 
 from functools import lru_cache
 
-from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
+from grouping.fingerprint.event_view import GroupingFrame
 from grouping.fingerprint.folders import file_with_folder
-from grouping.fingerprint.frames import Family, Role, Site, cleaned, family_of
+from grouping.fingerprint.frames import Family, Role, Site, cleaned, family_of, read_frame
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.source_names import source_file, source_name
 
-_CHARACTERS = 300
 _REMEMBERED = 8192
 
 
 def source_site_of(platform: str | None, frame: GroupingFrame) -> Site:
-    """The cleaned frame."""
-    site = _site(
-        platform or "",
-        (frame.function or "")[:_CHARACTERS],
-        (frame.file or "")[:_CHARACTERS],
-        frame.in_app is True,
-    )
-    return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
+    """The cleaned frame, as version 2 reads it."""
+    return read_frame(platform, frame, _site)
 
 
 @lru_cache(maxsize=_REMEMBERED)

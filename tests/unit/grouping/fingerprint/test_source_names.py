@@ -106,7 +106,7 @@ def test_the_line_that_evaluated_code_is_no_part_of_its_file() -> None:
     ("path", "found"),
     [
         ("src/app/api/orders/route.ts", "orders/route.ts"),
-        ("C:\\work\\shop\\orders\\route.ts", "orders/route.ts"),
+        ("C:\\shop\\orders\\route.ts", "orders/route.ts"),
         ("webpack://shop/./src/orders/route.ts?a=1", "orders/route.ts"),
         ("src/app/users/[id]/route.ts", "users/route.ts"),
         ("app/(admin)/route.ts", "(admin)/route.ts"),
