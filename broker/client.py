@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from aiokafka.errors import GroupLoadInProgressError, KafkaError, TopicAuthorizationFailedError
 
+from broker.closing import abandon_producer, close_interrupted_start, stop_consumer
 from broker.diagnosis import security_options, why_unreachable
 from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Admin, Consumer, OffsetAndMetadata, Producer, Record, TopicPartition
@@ -72,7 +73,7 @@ def new_consumer(settings: KafkaSettings, *topics: str, **options: Any) -> Consu
             **options,
         },
     )
-    pause_metadata_retries(consumer._client)
+    patch_client(consumer._client)
     return consumer
 
 
@@ -88,7 +89,7 @@ def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
             **options,
         },
     )
-    pause_metadata_retries(producer.client)
+    patch_client(producer.client)
     return producer
 
 
@@ -121,22 +122,17 @@ async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Prod
     try:
         await producer.start()
         yield producer
+        await producer.stop()
     except BaseException:
-        # `stop` would wait for the broker to send the remaining records. A sender that never ran raises its cancellation.
-        producer._closed = True
-        if producer._sender is not None:
-            with suppress(asyncio.CancelledError):
-                await producer._sender.close()
-        await producer.client.close()
+        await abandon_producer(producer)
         raise
-    await producer.stop()
 
 
 @asynccontextmanager
 async def administering(settings: KafkaSettings) -> AsyncIterator[Admin]:
     """A started admin client, always closed at the end. Raises KafkaError."""
     admin = Admin(**client_options(settings))
-    pause_metadata_retries(admin._client)
+    patch_client(admin._client)
     try:
         await admin.start()
         yield admin
@@ -162,6 +158,12 @@ async def committed_offsets(
         if pause is not None:
             await asyncio.sleep(pause)
     raise GroupLoadInProgressError(f"the coordinator of {group} is still loading its offsets")
+
+
+def patch_client(client: Any) -> None:
+    """Patch an AIOKafkaClient, as every one of ours."""
+    pause_metadata_retries(client)
+    close_interrupted_start(client)
 
 
 def pause_metadata_retries(client: Any) -> None:
@@ -293,7 +295,7 @@ class TopicFollower:
 
 async def _stop(consumer: Consumer) -> None:
     with suppress(KafkaError, OSError):
-        await consumer.stop()
+        await stop_consumer(consumer)
 
 
 def follow_projects(settings: KafkaSettings, registry: ProjectRegistry) -> TopicFollower:

@@ -7,11 +7,13 @@ The group refuses it only once another client has joined under the member's name
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka.errors import KafkaError, NodeNotReadyError
 from aiokafka.protocol.commit import OffsetCommitRequest
 
+from broker.closing import stop_consumer
 from broker.errors import CommitStalled
 from broker.types import Consumer, TopicPartition
 
@@ -48,8 +50,6 @@ def commit_once(consumer: Consumer) -> None:
 
 async def leave(consumer: Consumer) -> None:
     """Stop a consumer; after a timeout, as without the right to its group, only close its connections."""
-    try:
+    with suppress(TimeoutError):
         async with asyncio.timeout(STOP_SECONDS):
-            await consumer.stop()
-    except TimeoutError:
-        await consumer._client.close()
+            await stop_consumer(consumer)

@@ -13,6 +13,7 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from broker.client import new_consumer
+from broker.closing import stop_consumer
 from broker.types import Consumer, TopicPartition
 from schemas.settings import KafkaSettings
 
@@ -62,4 +63,4 @@ class LogEndOffsets:
         if consumer is not None:
             with suppress(KafkaError, OSError, TimeoutError):
                 async with asyncio.timeout(POLL_SECONDS):
-                    await consumer.stop()
+                    await stop_consumer(consumer)

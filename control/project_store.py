@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Callable
-from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -41,9 +40,11 @@ class ProjectStore:
         try:
             async with asyncio.timeout(self._deadline):
                 await self._follower.loaded.wait()
-        except TimeoutError:
+        except BaseException as error:
             await self.stop()
-            raise ProjectsUnavailable("the projects topic could not be read in time") from None
+            if isinstance(error, TimeoutError):
+                raise ProjectsUnavailable("the projects topic could not be read in time") from None
+            raise
         return self
 
     async def __aexit__(
@@ -56,11 +57,13 @@ class ProjectStore:
         self._task = asyncio.create_task(self._follower.run(), name="follow projects")
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            # It is not cancelled once more with whoever waits for it, and whoever waits is.
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.result()
 
     @property
     def loaded(self) -> bool:

@@ -4,6 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Set
 from contextlib import AsyncExitStack, suppress
+from functools import partial
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -12,7 +13,8 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.errors import GroupLoadInProgressError, KafkaError
 from msgspec import Struct
 
-from broker.client import client_options, pause_metadata_retries
+from broker.client import client_options, patch_client
+from broker.closing import stop_consumer
 from schemas.settings import KafkaSettings
 
 POLL_SECONDS = 0.3
@@ -86,12 +88,12 @@ class Groups:
     async def _poll(self, cleanup: AsyncExitStack) -> None:
         admin = AIOKafkaAdminClient(**client_options(self._settings))
         ends = AIOKafkaConsumer(**client_options(self._settings))
-        for close in (admin.close, ends.stop):
+        for close in (admin.close, partial(stop_consumer, ends)):
             cleanup.push_async_callback(_bounded, close)
         # The state is unknown from then on, even if closing a client fails.
         cleanup.callback(self._forget)
         for client in (admin, ends):
-            pause_metadata_retries(client._client)
+            patch_client(client._client)
             async with asyncio.timeout(ANSWER_SECONDS):
                 await client.start()
         while True:

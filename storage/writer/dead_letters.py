@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Final, Literal
 
 from broker.client import name_of, new_producer
+from broker.closing import abandon_producer
 from broker.dead_events import DeadEvent, dead_letter_messages
 from broker.errors import KafkaError
 from broker.types import Producer
@@ -69,7 +70,11 @@ class DeadLetterWriter:
     async def _started(self) -> Producer:
         if self._producer is None:
             producer = new_producer(self._settings)
-            await producer.start()
+            try:
+                await producer.start()
+            except BaseException:
+                await abandon_producer(producer)
+                raise
             self._producer = producer
         return self._producer
 

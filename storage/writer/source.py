@@ -83,8 +83,8 @@ class GroupedSource:
         commit_once(consumer)
         try:
             await consumer.start()
-        except KafkaError:
-            await consumer.stop()
+        except BaseException:
+            await leave(consumer)
             raise
         self.name.begin()
         consumer.subscribe([self.topic], listener=listener)

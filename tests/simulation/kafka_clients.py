@@ -152,6 +152,9 @@ class Unused:
     async def force_metadata_update(self) -> bool:
         return True
 
+    async def bootstrap(self) -> None:
+        return None
+
     async def close(self) -> None:
         return None
 

@@ -56,6 +56,7 @@ class Consumer(Client):
         self._idle_polls = 0
         self._client = _Connection(self)
         self._coordinator = self
+        self._fetcher = None
         self.member_id = self._instance
         self._error: BaseException | None = None
 

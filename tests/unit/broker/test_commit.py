@@ -16,6 +16,7 @@ class Stuck:
 
     def __init__(self) -> None:
         self._client = self
+        self._fetcher = self._coordinator = None
         self.closed = False
 
     async def stop(self) -> None:
