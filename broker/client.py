@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aiokafka.errors import GroupLoadInProgressError, KafkaError, TopicAuthorizationFailedError
 
-from broker.closing import abandon_producer, close_interrupted_start, stop_consumer
+from broker.closing import abandon_producer, close_interrupted_start, stay_closed, stop_consumer
 from broker.diagnosis import security_options, why_unreachable
 from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Admin, Consumer, OffsetAndMetadata, Producer, Record, TopicPartition
@@ -164,6 +164,7 @@ def patch_client(client: Any) -> None:
     """Patch an AIOKafkaClient, as every one of ours."""
     pause_metadata_retries(client)
     close_interrupted_start(client)
+    stay_closed(client)
 
 
 def pause_metadata_retries(client: Any) -> None:

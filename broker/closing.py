@@ -4,6 +4,7 @@
 - A consumer's `stop` that fails, or is cancelled, closes nothing, and its tasks go on. It is cancelled by its own tasks: by a fetch
   that pauses after an error, as while no broker responds, and by one that has not begun. Whoever stopped the consumer then seems to
   be cancelled, and ends without a word.
+- A client that is closed connects again for whatever is requested of it, or still waits for an answer and requests it once more.
 
 Tests detect when that is fixed upstream.
 """
@@ -15,6 +16,7 @@ from traceback import walk_tb
 from typing import Any, Final
 
 from aiokafka.conn import AIOKafkaConnection
+from aiokafka.errors import KafkaError
 
 from broker.types import Consumer, Producer
 
@@ -42,6 +44,28 @@ def close_interrupted_start(client: Any) -> None:
             raise
 
     client.bootstrap = closing
+
+
+def stay_closed(client: Any) -> None:
+    """Make an AIOKafkaClient open no connection once it is closed: what is requested of it raises KafkaError."""
+    close, connect = client.close, client._get_conn
+    closed = asyncio.Event()
+
+    async def closing() -> None:
+        closed.set()
+        await close()
+
+    async def connection(*args: Any, **options: Any) -> AIOKafkaConnection | None:
+        if closed.is_set():
+            raise KafkaError("the client is closed")
+        connected: AIOKafkaConnection | None = await connect(*args, **options)
+        if closed.is_set() and connected is not None:
+            # It was on its way.
+            connected.close()
+            raise KafkaError("the client is closed")
+        return connected
+
+    client.close, client._get_conn = closing, connection
 
 
 async def stop_consumer(consumer: Consumer) -> None:

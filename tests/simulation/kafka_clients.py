@@ -155,6 +155,9 @@ class Unused:
     async def bootstrap(self) -> None:
         return None
 
+    async def _get_conn(self, *_: Any, **__: Any) -> None:
+        return None
+
     async def close(self) -> None:
         return None
 

@@ -18,13 +18,14 @@ NO_LINGER = struct.pack("ii", 1, 0)
 class Broker:
     """Answers what a client asks before it reads or writes, and resets its connections.
 
-    What is in `unanswered` it keeps to itself, and sets `requested`. It hangs up when a record is asked for.
+    What is in `unanswered` it keeps to itself until `answer`, and sets `requested`. It hangs up when a record is asked for.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, topic: str = "") -> None:
         self._tls, self._topic = tls, topic
         self.unanswered: set[int] = set()
         self.requested = asyncio.Event()
+        self._withheld: list[tuple[asyncio.StreamWriter, bytes]] = []
         self._writers: list[asyncio.StreamWriter] = []
 
     async def start(self) -> str:
@@ -53,14 +54,22 @@ class Broker:
                 writer.close()
                 return
             kind, _, correlation = struct.unpack(">hhi", request[:8])
-            if kind in self.unanswered:
-                self.requested.set()
-                continue
             if kind == FETCH:
                 writer.close()
                 return
             answer = struct.pack(">i", correlation) + {API_VERSIONS: versions, METADATA: self._metadata}[kind]
-            writer.write(struct.pack(">i", len(answer)) + answer)
+            answer = struct.pack(">i", len(answer)) + answer
+            if kind in self.unanswered:
+                self._withheld.append((writer, answer))
+                self.requested.set()
+            else:
+                writer.write(answer)
+
+    def answer(self) -> None:
+        """Answer what was requested, and everything from now on."""
+        self.unanswered.clear()
+        for writer, answer in self._withheld:
+            writer.write(answer)
 
     def reset(self) -> None:
         for writer in self._writers:

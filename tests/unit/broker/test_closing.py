@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.client import AIOKafkaClient
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
 
 from broker.client import administering, new_consumer, reading, writing
 from broker.closing import stop_consumer
@@ -15,7 +17,7 @@ from broker.commit import leave
 from control.project_store import ProjectStore
 from schemas.settings import KafkaSettings
 from tests.eventually import eventually
-from tests.unit.broker.answering_broker import METADATA, Broker
+from tests.unit.broker.answering_broker import API_VERSIONS, METADATA, Broker
 
 TOPIC = "svc.events"
 LONG_SECONDS = 600.0
@@ -143,4 +145,27 @@ async def test_a_stop_that_is_cancelled_closes_all(settings: KafkaSettings, brok
     stopping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stopping
+    await _nothing_left(broker)
+
+
+async def test_a_client_that_is_closed_does_not_connect_again(
+    settings: KafkaSettings, broker: Broker
+) -> None:
+    async with administering(settings) as admin:
+        assert (await admin._client.send(0, MetadataRequest([]))).brokers
+    with pytest.raises(KafkaError):
+        await admin._client.send(0, MetadataRequest([]))
+    await _nothing_left(broker)
+
+
+async def test_a_connection_on_its_way_is_closed_with_its_client(
+    settings: KafkaSettings, broker: Broker
+) -> None:
+    async with administering(settings) as admin:
+        broker.unanswered.add(API_VERSIONS)
+        sending = asyncio.create_task(admin._client.send(0, MetadataRequest([])))
+        await broker.requested.wait()
+    broker.answer()
+    with pytest.raises(KafkaError):
+        await sending
     await _nothing_left(broker)
