@@ -26,7 +26,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from bench.chaos.__main__ import prepare
-from broker.client import name_of, new_consumer
+from broker.client import name_of, reading
 from broker.rights import Process, needs
 from broker.topics import ensure_topics
 from broker.types import Consumer, TopicPartition
@@ -36,6 +36,7 @@ from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from local.stack import Stack
 from local.supervisor import Supervisor
+from schemas.errors import ProjectsUnavailable
 from schemas.notifications import NotificationRule
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
@@ -62,6 +63,14 @@ FIGURES: Final[Mapping[str, tuple[str, ...]]] = {
     "notify": ("learns new rules", "sends messages"),
 }
 """What each process does: figures that grow as long as it does it."""
+WORKS: Final[Mapping[str, tuple[str, ...]]] = {
+    "edge": ("send", "create", "count"),
+    "processors": ("send", "count"),
+    "writer": ("send", "count"),
+    "dashboard": ("read", "change", "create"),
+    "notify": ("send", "rename", "count"),
+}
+"""What the rig does again and again that makes these figures grow, and looks at them."""
 TOGETHER: Final[Mapping[str, Sequence[str]]] = {
     "processors": [r"Read on topic svc.(grouped|issues|seen|projects)$|Write on topic svc.dead-letters"],
     "writer": [r"Read on topic svc.projects|Write|Describe", r"ALTER DELETE|SELECT ON system"],
@@ -95,17 +104,11 @@ _NAMED_SECONDS: Final = 30.0
 """On a busy machine; the promise is 10 s."""
 _BACK_SECONDS: Final = 90.0
 _LOOK_SECONDS: Final = 1.0
+_TURN_SECONDS: Final = 60.0
 _GROWTHS: Final = 3
 """So often has a figure grown that goes on: what was under way when the right was named makes it grow once or twice more."""
-_STILL_LOOKS: Final[Mapping[str, int]] = {
-    "edge": 8,
-    "processors": 8,
-    "writer": 8,
-    "dashboard": 20,
-    "notify": 8,
-}
-"""So long has a figure not grown that has stopped: the edge's counts grow every five seconds, and on a busy machine few changes are
-confirmed within the two seconds that the dashboard waits."""
+_STILL_LOOKS: Final = 8
+"""For so many looks has a figure not grown that has stopped: the edge's counts grow every five seconds."""
 _MOST_LOOKS: Final = 60
 
 
@@ -255,6 +258,27 @@ class Seen(Struct, frozen=True):
         return [*others[self.ended :], *(line for line in lines if "exception" in line)]
 
 
+class Figure(Struct):
+    """How often a figure has grown, and for how many looks it has not."""
+
+    grown: int = 0
+    still: int = 0
+
+    def look(self, *, grows: bool) -> None:
+        """Note one look."""
+        self.grown, self.still = self.grown + grows, 0 if grows else self.still + 1
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it has not grown for long; it may have done before, with what was under way."""
+        return self.still >= _STILL_LOOKS
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether it has grown often enough, and still does."""
+        return self.grown >= _GROWTHS and not self.stopped
+
+
 class Rig:
     """The running service. `accepted` has the ids of all events that were answered with 202."""
 
@@ -275,6 +299,8 @@ class Rig:
         self._issues: list[str] = []
         self.accepted: set[str] = set()
         self.figures: Counter[str] = Counter()
+        self._done: Counter[str] = Counter()
+        self._ending = False
         health = ("processors", "writer", "notify")
         ports = {name: stack.environ[f"SVC_{name.upper()}_HEALTH_PORT"] for name in health}
         self._urls = {name: f"http://127.0.0.1:{port}" for name, port in ports.items()} | {
@@ -286,28 +312,40 @@ class Rig:
     async def flowing(self) -> AsyncIterator[None]:
         """Send events, read and change issues, and keep `figures` current."""
         sign_in = {"Authorization": aiohttp.encode_basic_auth("admin", self._stack.dashboard.admin_password)}
-        ends = new_consumer(self._settings)
         async with AsyncExitStack() as stack:
             new_session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5))
             self._session = await stack.enter_async_context(new_session)
             self._signed_in = await stack.enter_async_context(
                 aiohttp.ClientSession(headers=sign_in, timeout=aiohttp.ClientTimeout(5))
             )
-            await ends.start()
-            stack.push_async_callback(ends.stop)
+            ends = await stack.enter_async_context(reading(self._settings))
             ends.assign(self._partitions(Topic.OUTCOMES))
-            work = (self._send, self._read, *3 * (self._change,), self._create, self._rename)
-            tasks = [asyncio.create_task(_forever(one)) for one in (*work, lambda: self._count(ends))]
+            work: dict[str, Callable[[], Awaitable[None]]] = {
+                "send": self._send,
+                "read": self._read,
+                "change": self._change,
+                "create": self._create,
+                "rename": self._rename,
+                "count": partial(self._count, ends),
+            }
+            # Three changes at the same time: each waits until it is confirmed.
+            names = (*work, "change", "change")
+            self._tasks = [asyncio.create_task(self._repeat(name, work[name])) for name in names]
             try:
                 yield
             finally:
-                # On Python 3.11 `wait_for`, which Kafka's client uses, swallows a cancellation that comes with the result.
-                while pending := [task for task in tasks if not task.done()]:
-                    for task in pending:
-                        task.cancel()
-                    await asyncio.wait(pending, timeout=1)
-                ended = await asyncio.gather(*tasks, return_exceptions=True)
-                assert all(isinstance(one, asyncio.CancelledError) for one in ended), ended
+                # Each ends after its turn: a client of Kafka that is cancelled as it starts leaves its connection open.
+                self._ending = True
+                await asyncio.wait(self._tasks)
+                for task in self._tasks:
+                    task.result()
+
+    async def _repeat(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        while not self._ending:
+            with suppress(aiohttp.ClientError, TimeoutError, ProjectsUnavailable):
+                await work()
+            self._done[name] += 1
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _send(self) -> None:
         headers = {"Authorization": f"Bearer {self._project.token}", "Svc-Sdk": "rights/1"}
@@ -331,12 +369,12 @@ class Rig:
                 self._issues = [issue["id"] for issue in (await answer.json())["issues"]]
 
     async def _change(self) -> None:
-        for issue in random.sample(self._issues, len(self._issues)):
-            url = f"{self._stack.dashboard_url}/api/v1/issues/{issue}"
-            status = random.choice(["resolved", "open"])
-            async with self._signed_in.patch(url, json={"status": status}) as answer:
-                if answer.status == 200:
-                    self.figures["changes issues"] += 1
+        if not self._issues:
+            return
+        url = f"{self._stack.dashboard_url}/api/v1/issues/{random.choice(self._issues)}"
+        async with self._signed_in.patch(url, json={"status": random.choice(["resolved", "open"])}) as answer:
+            if answer.status == 200:
+                self.figures["changes issues"] += 1
 
     async def _create(self) -> None:
         url, body = f"{self._stack.dashboard_url}/api/v1/projects", {"name": "rights"}
@@ -420,15 +458,20 @@ class Rig:
         if stored:
             self._ways[process].take(stored)
 
+        ready = Ready()
+
         async def named() -> bool:
-            return (await self.ready(process)).names(names)
+            nonlocal ready
+            ready = await self.ready(process)
+            return ready.names(names)
 
         await eventually(named, _NAMED_SECONDS)
         named_after = time.monotonic() - took
-        stops = await self._stopped(process)
+        expected = by_right(documented()).get((process, _written(names[0])))
+        stops = await self._stopped(process, expected.stops if expected else None)
         # One that has ended is there again.
         await eventually(named, _NAMED_SECONDS)
-        status = (await self.ready(process)).status
+        status = ready.status
         gave, figures = time.monotonic(), self.figures.copy()
         await self._kafka.allow(*acls)
         if stored:
@@ -452,31 +495,44 @@ class Rig:
 
         return [right for right in rights if await asyncio.to_thread(refused, right)]
 
-    async def _stopped(self, process: Process) -> tuple[str, ...]:
-        """The figures of the process that no longer grow."""
-        grown: Counter[str] = Counter()
-        still: Counter[str] = Counter()
-        last = self.figures.copy()
+    async def _stopped(self, process: Process, expected: Collection[str] | None) -> tuple[str, ...]:
+        """The figures of the process that no longer grow.
+
+        Each is looked at until it has stopped, or goes on, whichever is expected: on a busy machine one that goes on may be still for
+        long, and one that stops may grow by what was under way. One that never does is seen as it is after the last look.
+        """
+        figures = {figure: Figure() for figure in FIGURES[process]}
+
+        def settled(figure: str) -> bool:
+            seen = figures[figure]
+            if expected is None:
+                return seen.stopped or seen.goes_on
+            return seen.stopped if figure in expected else seen.goes_on
+
         for _ in range(_MOST_LOOKS):
-            await asyncio.sleep(_LOOK_SECONDS)
-            for figure in FIGURES[process]:
-                grows = self.figures[figure] > last[figure]
-                grown[figure] += grows
-                still[figure] = 0 if grows else still[figure] + 1
             last = self.figures.copy()
-            if all(grown[f] >= _GROWTHS or still[f] >= _STILL_LOOKS[process] for f in FIGURES[process]):
+            await self._turned(WORKS[process])
+            for figure, seen in figures.items():
+                seen.look(grows=self.figures[figure] > last[figure])
+            if all(map(settled, figures)):
                 break
-        return tuple(figure for figure in FIGURES[process] if grown[figure] < _GROWTHS)
+        return tuple(figure for figure, seen in figures.items() if not seen.goes_on)
+
+    async def _turned(self, works: Sequence[str]) -> None:
+        """Wait until each of these works is done once more: a figure that nothing makes grow, or nobody counts, shows nothing."""
+        before = self._done.copy()
+        await asyncio.sleep(_LOOK_SECONDS)
+
+        def turned() -> bool:
+            for task in self._tasks:
+                if task.done():
+                    task.result()
+            return all(self._done[work] > before[work] for work in works)
+
+        await eventually(turned, _TURN_SECONDS)
 
     def _restarts(self, process: str) -> int:
         return self._supervisors[process].statuses[process].restarts
-
-
-async def _forever(work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        with suppress(aiohttp.ClientError, TimeoutError):
-            await work()
-        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 _FIGURES: Final = """
@@ -597,11 +653,15 @@ def table(all_seen: Sequence[Seen]) -> str:
 def _short(group: Sequence[Seen]) -> str:
     by_kind: dict[str, list[str]] = {}
     for right in (right for one in group for right in one.rights):
-        kind, _, name = right.replace(" ON ", " on ").rpartition(" ")
-        by_kind.setdefault(kind.removesuffix(" topic").removesuffix(" on"), []).append(
-            f"`{name.removeprefix('svc.')}`"
-        )
+        kind, _, name = _written(right).rpartition(" ")
+        by_kind.setdefault(kind, []).append(name)
     return "; ".join(f"{kind} {', '.join(names)}" for kind, names in by_kind.items())
+
+
+def _written(right: str) -> str:
+    """A right as the document writes it."""
+    kind, _, name = right.replace(" ON ", " on ").rpartition(" ")
+    return f"{kind.removesuffix(' topic').removesuffix(' on')} `{name.removeprefix('svc.')}`"
 
 
 def _rounded(group: Sequence[Seen]) -> str:
@@ -612,6 +672,32 @@ def documented() -> list[str]:
     """The rows of the document."""
     text = PAGE.read_text(encoding="utf-8")
     return text.partition(BEGIN)[2].partition(END)[0].splitlines()[2:]
+
+
+class Documented(Struct, frozen=True):
+    """What rows say of a process without a right."""
+
+    status: str
+    goes_on: tuple[str, ...]
+    stops: tuple[str, ...]
+
+
+def by_right(rows: Sequence[str]) -> dict[tuple[str, str], Documented]:
+    """What rows say, by process and right; nothing of those for which what stops depends on the moment."""
+    rows_of = {}
+    for row in rows:
+        process, rights, status, goes_on, stops, _ = row.removeprefix("| ").removesuffix(" |").split(" | ")
+        if rights.endswith(" *"):
+            continue
+        for part in rights.split("; "):
+            kind, _, names = part.partition(" `")
+            for name in f"`{names}".split(", "):
+                rows_of[process, f"{kind} {name}"] = Documented(status, _listed(goes_on), _listed(stops))
+    return rows_of
+
+
+def _listed(figures: str) -> tuple[str, ...]:
+    return tuple(filter(None, figures.strip().split(", ")))
 
 
 async def write() -> None:

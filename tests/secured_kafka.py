@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.client import administering
 from broker.rights import RequiredRights, rights_of
 from local.kafka.command_line import format_data
 from local.kafka.config import properties
@@ -218,11 +218,7 @@ class SecuredKafka(LocalKafka):
         assert all(len(result[2]) == 1 for result in matching), matching
 
     async def _administer(self, request: CreateAcls | DeleteAcls) -> list[Any]:
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await admin.start()
-        try:
+        async with administering(KafkaSettings(kafka_bootstrap=self.bootstrap)) as admin:
             results: list[Any] = (await admin._send_to_controller(request)).results
-        finally:
-            await admin.close()
         assert [result for result in results if result[0]] == []
         return results

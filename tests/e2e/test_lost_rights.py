@@ -1,11 +1,10 @@
 """Every documented right is taken from its process and given back while events flow, on real servers that refuse what is not granted."""
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from tests.rights_rig import RUNNING, documented, one_of_each, plan, seen, table
+from tests.rights_rig import RUNNING, by_right, documented, one_of_each, plan, seen, table
 
 
 async def test_without_a_right_a_process_names_it_and_all_is_as_before_once_it_is_back(
@@ -26,10 +25,5 @@ async def test_what_is_seen_without_each_right_is_documented_and_all_is_as_befor
     found = await seen(tmp_path, plan()[part])
     assert [(one.rights, one.loud) for one in found if one.loud] == []
     processes = {one.process for one in found}
-    rows = [row for row in documented() if row.split(" ")[1] in processes]
-    assert _certain(table(found).splitlines()) == _certain(rows)
-
-
-def _certain(rows: Sequence[str]) -> list[str]:
-    """The rows without their time, and without those for which what stops depends on the moment."""
-    return [row.rpartition(" | ")[0] for row in rows if " * | " not in row]
+    expected = {key: row for key, row in by_right(documented()).items() if key[0] in processes}
+    assert by_right(table(found).splitlines()) == expected
