@@ -1,8 +1,9 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
 Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each platform, of errors that were found
-in the open and of those that were made; of boundary pairs (`bench.grouping_boundary`); and of pairs from documentation
-(`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding the few fields that grouping reads.
+in the open and of those that were made; of projects without what was learnt from them alone (`bench.grouping_held_out`); of boundary pairs
+(`bench.grouping_boundary`); and of pairs from documentation (`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding
+the few fields that grouping reads.
 """
 
 import gzip
@@ -17,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.grouping_boundary import BoundaryScore, score_boundary
+from bench.grouping_held_out import hold_out
 from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS, Fingerprint, GroupingEvent, fingerprint
@@ -43,11 +45,21 @@ class SliceScore(Struct, frozen=True, rename="camel"):
     pair_f1: float
     bcubed_f1: float
     boundary: BoundaryScore
+    held_out: "HeldOutScore"
+
+
+class HeldOutScore(Struct, frozen=True, rename="camel"):
+    """Scores of projects without what was learnt from them; `gap` is what F1 loses."""
+
+    pair_precision: float
+    pair_f1: float
+    gap: float
 
 
 class Evaluation(Scores, frozen=True, rename="camel"):
     """All scores: `slices` by platform, and by whether errors were found or made; `pairs` by kind."""
 
+    held_out: HeldOutScore
     slices: dict[str, SliceScore]
     pairs: dict[str, PairScore]
 
@@ -76,6 +88,7 @@ def main() -> None:
 @click.option("--write", type=click.Path(path_type=Path), help="Write the scores as a baseline.")
 @click.option("--version", type=click.Choice(list(VERSIONS)), default=CURRENT_VERSION, show_default=True)
 @click.option("--wrong", is_flag=True, help="Name the pairs that are not as documented.")
+@click.option("--learnt", is_flag=True, help="Name the entries that one project alone needs.")
 def command(
     data: Sequence[Path],
     labels: Sequence[Path],
@@ -83,6 +96,7 @@ def command(
     write: Path | None,
     version: str,
     wrong: bool,
+    learnt: bool,
 ) -> None:
     """Score the grouping of labelled events."""
     data = data or sorted(SAMPLES.glob("*.events.jsonl*"))
@@ -91,13 +105,20 @@ def command(
     events = {event.id: event for event in map(msgspec.json.Decoder(Identified).decode, lines)}
     fingerprints, cost = measure(lines, version)
     decode_label = msgspec.json.Decoder(Label).decode
+    known = [decode_label(line) for path in labels for line in read_lines(path)]
+    known = [label for label in known if label.id in events]
+    held_out = hold_out(known, events, lambda event: fingerprint(event, version=version).hex)
     scores = evaluate(
-        [decode_label(line) for path in labels for line in read_lines(path)],
+        known,
         events,
         {event_id: print_.hex for event_id, print_ in fingerprints.items()},
+        held_out.issues,
         version,
     )
     _show(scores, cost)
+    if learnt:
+        for project, entries in sorted(held_out.learnt.items()):
+            print(project, *entries, sep="\n    ")
     if wrong:
         for pair in wrong_pairs(read_pairs(), lambda event: fingerprint(event, version=version).hash):
             print(f"{'join' if pair.same else 'part'} ({pair.kind}): {pair.about}")
@@ -135,22 +156,34 @@ def measure(lines: Sequence[bytes], version: str) -> tuple[dict[str, Fingerprint
 
 
 def evaluate(
-    labels: Sequence[Label], events: Mapping[str, GroupingEvent], grouping: Mapping[str, str], version: str
+    labels: Sequence[Label],
+    events: Mapping[str, GroupingEvent],
+    grouping: Mapping[str, str],
+    held_out: Mapping[str, str],
+    version: str,
 ) -> Evaluation:
-    """All scores of a grouping, a map from event id to fingerprint."""
-    labels = [label for label in labels if label.id in events]
+    """All scores of a grouping and of the held-out one, maps from event id to fingerprint."""
+
+    def without(members: Sequence[Label], plain: Scores) -> HeldOutScore:
+        scores = score(members, held_out)
+        return HeldOutScore(scores.pair_precision, scores.pair_f1, plain.pair_f1 - scores.pair_f1)
 
     def part(members: Sequence[Label]) -> SliceScore:
         scores = score(members, grouping)
         boundary = score_boundary(members, events, grouping)
-        return SliceScore(scores.events, scores.pair_precision, scores.pair_f1, scores.bcubed_f1, boundary)
+        return SliceScore(
+            *(scores.events, scores.pair_precision, scores.pair_f1, scores.bcubed_f1),
+            *(boundary, without(members, scores)),
+        )
 
     slices: dict[str, list[Label]] = {}
     for label in labels:
         for name in (events[label.id].platform or "", "found" if label.how == "natural" else "made"):
             slices.setdefault(name, []).append(label)
+    scores = score(labels, grouping)
     return Evaluation(
-        **msgspec.structs.asdict(score(labels, grouping)),
+        **msgspec.structs.asdict(scores),
+        held_out=without(labels, scores),
         slices={name: part(members) for name, members in sorted(slices.items())},
         pairs=score_pairs(read_pairs(), lambda event: fingerprint(event, version=version).hash),
     )
@@ -163,6 +196,7 @@ def compare(scores: Evaluation, baseline: Evaluation) -> list[str]:
         for name in _HEADLINES
         if getattr(scores, name) < getattr(baseline, name) - TOLERANCE
     ]
+    falls += _grown_gap("all events", scores.held_out, baseline.held_out)
     for name, kind in baseline.pairs.items():
         right = scores.pairs.get(name, PairScore(0, 0, 0, 0))
         if right.joined < kind.joined or right.apart < kind.apart:
@@ -195,7 +229,14 @@ def _falls_of_slice(name: str, now: SliceScore | None, before: SliceScore) -> li
         f"{figure} of {name}: {found:.4f}, baseline {kept:.4f}"
         for figure, (found, kept) in figures.items()
         if found < kept - TOLERANCE
-    ]
+    ] + _grown_gap(name, now.held_out, before.held_out)
+
+
+def _grown_gap(name: str, now: HeldOutScore, before: HeldOutScore) -> list[str]:
+    """More rules of one project alone: they may say nothing of others."""
+    if now.gap <= before.gap + TOLERANCE:
+        return []
+    return [f"gap between plain and held-out F1 of {name}: {now.gap:.4f}, baseline {before.gap:.4f}"]
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -212,13 +253,19 @@ def _show(scores: Evaluation, cost: Cost) -> None:
     print(
         f"B-cubed  precision {scores.bcubed_precision:.3f}  recall {scores.bcubed_recall:.3f}  F1 {scores.bcubed_f1:.3f}"
     )
+    held_out = scores.held_out
     print(
-        f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}{'boundary pairs':>16s}{'precision':>11s}{'recall':>8s}"
+        f"held out precision {held_out.pair_precision:.3f}  F1 {held_out.pair_f1:.3f}  gap {held_out.gap:.3f}"
+    )
+    print(
+        f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}{'held out: precision':>21s}{'F1':>7s}{'gap':>7s}"
+        f"{'boundary pairs':>16s}{'precision':>11s}{'recall':>8s}"
     )
     for name, part in scores.slices.items():
-        edge = part.boundary
+        edge, held_out = part.boundary, part.held_out
         print(
             f"{name:26s}{part.events:7d}{part.pair_precision:11.3f}{part.pair_f1:7.3f}{part.bcubed_f1:9.3f}"
+            f"{held_out.pair_precision:21.3f}{held_out.pair_f1:7.3f}{held_out.gap:7.3f}"
             f"{edge.pairs:16d}{edge.precision:11.3f}{edge.recall:8.3f}"
         )
     print(f"{'documented pairs':26s}{'joined':>14s}{'apart':>14s}")
