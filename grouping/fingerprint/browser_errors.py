@@ -7,9 +7,14 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from grouping.fingerprint.javascript_errors import engine_error, is_weak
+from grouping.fingerprint.javascript_errors import engine_error, is_weak, property_key
 
 _CHARACTERS: Final = 400
+# All engines say "property", its name in quotes, and what has none; an app's own sentence has the plain class.
+_NULL_PROPERTY: Final = re.compile(
+    r"""(?=.*(?<!['"])\b(?:undefined|null)\b).*?\bpropert(?:y|ies)\b[^'"]*(?P<quote>['"])(?P<name>.*?)(?P=quote)""",
+    re.DOTALL,
+)
 _SENTENCES: Final = {
     "BigInt mixed": r"Cannot convert a BigInt value to a number|Conversion from 'BigInt' to 'number' is not allowed\.?",
     "bad BigInt": r"Cannot convert .+ to a BigInt|invalid BigInt syntax|Failed to parse String to BigInt",
@@ -28,7 +33,7 @@ _DOM_SENTENCES: Final = {
     (
         "AbortError",
         "aborted",
-    ): r"The play\(\) request was interrupted .*|The fetching process for the media resource was aborted .*|The operation was aborted\.? ?",
+    ): r"The play\(\) request was interrupted .*|The fetching process for the media resource was aborted .*",
 }
 _SENTENCE: Final = re.compile(
     "|".join(rf"(?P<s{number}>(?:{text})\Z)" for number, text in enumerate(_SENTENCES.values())), re.DOTALL
@@ -59,10 +64,11 @@ _BUILT_IN: Final = frozenset(_MEMBERS.split())
 @lru_cache(maxsize=2048)
 def fault(kind: str, message: str) -> str | None:
     """The engine-neutral key of an error, by its type and message; None for an app's own."""
-    known = engine_error(message)
+    text = message[:_CHARACTERS]
+    found = _NULL_PROPERTY.match(text) if "propert" in text and kind != "Error" else None
+    known = engine_error(message) if found is None else f"null.{property_key(found['name'])}"
     if known is not None:
         return known
-    text = message[:_CHARACTERS]
     found = _SENTENCE.match(text)
     if found is not None and found.lastgroup is not None:
         return tuple(_SENTENCES)[int(found.lastgroup[1:])]
@@ -74,6 +80,11 @@ def fault(kind: str, message: str) -> str | None:
         if operation is not None:
             return f"dom.{operation['chromium'] or operation['gecko']}"
     return None
+
+
+def fault_type(known: str, kind: str) -> str:
+    """The class that counts: an engine's fault implies one, whatever a reporter calls it; an operation of the browser has several."""
+    return kind if known.startswith("dom.") else "engine error"
 
 
 def is_weak_in_build(known: str) -> bool:

@@ -7,11 +7,9 @@ from grouping.fingerprint import javascript
 
 # A segment that stands for a value: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
-# Where a project keeps its sources or builds, and where a workspace keeps its projects: what is above is the machine's.
-_ROOTS: Final = frozenset(
-    {"src", "source", "lib", "app", "dist", "build", "out", "server", "client", "www", "public", "task"}
-)
-_WORKSPACES: Final = frozenset({"packages", "apps", "libs", "modules", "services"})
+# Where a project keeps its sources or builds (npm, TypeScript), and a workspace its projects (npm, Nx, Turborepo): what is above is the machine's.
+_ROOTS: Final = frozenset({"src", "lib", "dist"})
+_WORKSPACES: Final = frozenset({"packages", "apps", "libs"})
 _FOLDERS: Final = 4
 
 

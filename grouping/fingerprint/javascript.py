@@ -8,7 +8,7 @@ _DECORATION = re.compile(
     r"\A(?:async\*|async |new |get |set |static |bound |Promise\*|setTimeout handler\*)+"
 )
 _ALIAS = re.compile(r" \[as ([^\]]+)\]\Z")
-_ANONYMOUS = frozenset(
+ANONYMOUS = frozenset(
     {
         "",
         "?",
@@ -131,12 +131,12 @@ def _is_built(path: str) -> bool:
 
 def function_name(function: str) -> str:
     """A function's name in the source; empty if the engine generated it."""
-    if function in _ANONYMOUS:
+    if function in ANONYMOUS:
         return ""
     alias = _ALIAS.search(function) if function.endswith("]") else None
     if alias is not None:
         function = function[: alias.start()]
-        if alias.group(1) in _ANONYMOUS:
+        if alias.group(1) in ANONYMOUS:
             return ""
     function = _DECORATION.sub("", function).strip()
     # SpiderMonkey: `outer/inner<` and `outer/<` are what it infers for functions without a name.
@@ -146,7 +146,7 @@ def function_name(function: str) -> str:
         return ""
     if "." in function:
         function = _DECORATION.sub("", _method(function))
-    if function in _ANONYMOUS:
+    if function in ANONYMOUS:
         return ""
     return _GENERATED_SUFFIX.sub("", function) if function[-1:].isdigit() else function
 

@@ -100,7 +100,8 @@ _WHOLE = frozenset(
     {"stack overflow", "chunk not loaded", "fetch failed", "aborted", "script error", "resize observer"}
 )
 
-ENGINE_ERROR_TYPES = {
+# The class of an error, by its key up to the dot.
+_TYPES = {
     "null": "TypeError",
     "call": "TypeError",
     "new": "TypeError",
@@ -110,10 +111,10 @@ ENGINE_ERROR_TYPES = {
     "stack overflow": "RangeError",
     "out of memory": "RangeError",
 }
-"""The class of an error, by its key up to the dot."""
-
-ONE_TYPE = frozenset({"stack overflow", "out of memory"})
-"""Errors whose class differs between engines."""
+# Errors whose class differs between engines.
+_ONE_TYPE = frozenset({"stack overflow", "out of memory"})
+# Names of engine errors that a reporter replaced.
+_ERROR_CLASS = ("Error", "Exception")
 
 _LAST_NAME = re.compile(r"([A-Za-z_$][\w$]*)\s*\Z")
 _ASSIGNMENT = re.compile(r"(?<![=!<>])=(?![=>])")
@@ -142,7 +143,7 @@ def engine_error(message: str) -> str | None:
         return "null.[]"
     if name in {"call", "new"}:
         return f"{name}.{text if detail else _callee(text)}"
-    return "new." if name == "newhermes" else f"{name}.{_property(text)}"
+    return "new." if name == "newhermes" else f"{name}.{property_key(text)}"
 
 
 def is_weak(known: str) -> bool:
@@ -150,12 +151,20 @@ def is_weak(known: str) -> bool:
     return known.endswith((".", ".[]")) or "." not in known
 
 
+def usual_type(known: str, kind: str) -> str:
+    """The class of an error that a reporter may have replaced."""
+    usual = _TYPES.get(known.partition(".")[0])
+    if usual is None or (kind.endswith(_ERROR_CLASS) and known not in _ONE_TYPE):
+        return kind
+    return usual
+
+
 def says_it_all(known: str) -> bool:
     """Whether the messages of an error differ only by engine and version, so that its key loses nothing."""
     return known in _WHOLE
 
 
-def _property(name: str) -> str:
+def property_key(name: str) -> str:
     """An index is one whichever it is: other engines only show the expression that computed it."""
     return "[]" if _INDEX.match(name) or name in {"undefined", "null"} else name[:_NAME_CHARACTERS]
 

@@ -9,16 +9,13 @@ from typing import NamedTuple
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
-from grouping.fingerprint.javascript_errors import ENGINE_ERROR_TYPES, ONE_TYPE, says_it_all
+from grouping.fingerprint.javascript_errors import says_it_all
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite, ReadFrame, error_sites_of
 
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
 _TYPE_CHARACTERS = 200
 _MESSAGE_CHARACTERS = 600
-
-# Names of engine errors that a reporter replaced.
-_ERROR_CLASS = ("Error", "Exception")
 
 
 class Reading(NamedTuple):
@@ -27,6 +24,8 @@ class Reading(NamedTuple):
     frame: ReadFrame
     fault: Callable[[str, str], str | None]
     """The engine-neutral key of a JavaScript error, by its type and message; None for an app's own."""
+    fault_type: Callable[[str, str], str]
+    """The class that counts beside a fault, by its key and the error's class."""
     is_weak: Callable[[str], bool]
     """Whether many places of a program raise a fault."""
     is_weak_in_build: Callable[[str], bool]
@@ -101,7 +100,7 @@ class Mechanism(NamedTuple):
         if known is None:
             first_part = f"message {self.reading.headline(message)}"
         else:
-            kind = _engine_error_type(known, kind)
+            kind = self.reading.fault_type(known, kind)
             first_part = f"fault {known}"
         if error_site.minified:
             return [
@@ -138,13 +137,6 @@ def _outer_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     if error_site.role is Role.APP and not error_site.minified and not error_site.sites[0].vague:
         parts.append(f"frame {error_site.sites[0].text}")
     return parts
-
-
-def _engine_error_type(known: str, kind: str) -> str:
-    usual = ENGINE_ERROR_TYPES.get(known.partition(".")[0])
-    if usual is None or (kind.endswith(_ERROR_CLASS) and known not in ONE_TYPE):
-        return kind
-    return usual
 
 
 def _frame_parts(sites: tuple[Site, ...]) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 from typing import Final
 
+from grouping.fingerprint import javascript
 from grouping.fingerprint.frames import Family
 from grouping.fingerprint.mangling import demangled
 
@@ -10,6 +11,8 @@ from grouping.fingerprint.mangling import demangled
 _BABEL: Final = re.compile(r"_callee\d*\$?\Z")
 # Hermes names what it makes of a function after it.
 _HERMES: Final = re.compile(r"\A\?anon_\d+_")
+# What engines write before a name: words such as `async`, or what called it with an asterisk.
+_BEFORE: Final = re.compile(r"\A[\w ]+\*|(?<![(<])\b[a-z]+ (?=[\w$<])")
 # A class field that is compiled into the constructor.
 _FIELD: Final = re.compile(r"\A(?:[\w$]+\.)?_?(?:this|self)\d*\.(?=[\w$]+\Z)")
 # SpiderMonkey and V8 name evaluated code by the line that evaluates it.
@@ -23,6 +26,8 @@ _GROOVY: Final = re.compile(
 _ARITY: Final = re.compile(r"`\d{1,3}(?:\[[^\]]*\])?")
 # Type arguments of Go; Objective-C's methods begin with a bracket.
 _GO_ARGUMENTS: Final = re.compile(r"\[[\w./,*\[\] ]*\](?=\.|\Z)")
+# Swift describes what the compiler made of a function, and then names it.
+_SWIFT_MADE: Final = re.compile(r"\A(?:[a-z]+ (?:[^<]|<[^>]*>)*? (?:in|of|for) )+")
 _SWIFT_RESULT: Final = re.compile(r"\)(?: async)?(?: throws)? -> .*\Z")
 _ABI_TAG: Final = re.compile(r"\[abi:\w+\]")
 _LAMBDA: Final = re.compile(
@@ -49,9 +54,18 @@ def source_file(file: str) -> str:
 def _of_javascript(function: str) -> str:
     if "_callee" in function and _BABEL.match(function):
         return ""
+    if " " in function or "*" in function:
+        return _of_description(function)
     if function[:1] == "?":
         return _HERMES.sub("", function)
     return _FIELD.sub("", function) if "this" in function or "self" in function else function
+
+
+def _of_description(text: str) -> str:
+    """A name has no space, so what is left with one describes a function without a name, in the words of an engine."""
+    name, alias, other = text.partition(" [as ")
+    name = "" if text in javascript.ANONYMOUS else _BEFORE.sub("", name)
+    return "" if " " in name else name + alias + other
 
 
 def _of_jvm(function: str) -> str:
@@ -80,6 +94,8 @@ def _of_native(symbol: str) -> str:
         name = _GO_ARGUMENTS.sub("", _ABI_TAG.sub("", name))
     if name.startswith("<"):
         name = _RUST_TYPE.sub(r"\g<type>", name)
+    if " in " in name or " for " in name or " of " in name:
+        name = _SWIFT_MADE.sub("", name)
     if " -> " in name:
         name = _SWIFT_RESULT.sub(")", name)
     return _LAMBDA.sub("", name) if "::" in name else name

@@ -26,6 +26,7 @@ def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
     vague = (
         site.vague
         or (family is Family.JVM and site.name.rpartition(".")[0].endswith("*"))
+        or (family is Family.JVM and is_helper(site.name.rpartition(".")[0], awaited=True))
         or (family is not Family.NATIVE and is_helper(site.name, awaited=family is Family.JAVASCRIPT))
     )
     if family is Family.JAVASCRIPT and "/" not in site.module:

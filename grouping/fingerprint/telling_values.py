@@ -12,15 +12,15 @@ _MARK: Final = "\ue000"
 _CHARACTERS: Final = 600
 _VALUE: Final = re.compile(
     # A short number, and a signal, after a word that announces a code.
-    r"(?P<code>\b(?:[sS]tatus [cC]ode|(?:[eE]xit |[rR]eturn )?[cC]ode|[eE]rrno|[eE]rror [cC]ode|HTTP|[sS]ignal)[ :=#]{0,2}-?\d{1,4}(?![\w.:/-]))"
+    r"(?P<code>\b(?:[cC]ode|[eE]rrno|HTTP|[sS]ignal)[ :=#]{0,2}-?\d{1,4}(?![\w.:/-]))"
     # Codes of SQL's standard and of Oracle.
     r"|(?P<sql>\bSQLSTATE\[?[ :=]?\[?[0-9A-Z]{5}\]?|\bORA-\d{5}\b)"
     # OpenSSL's reasons: the numbers and functions before differ by release.
     r"|(?P<ssl>\berror:[0-9A-F]{8}:[^:]{1,60}:[^:]{0,60}:(?P<reason>[^:\n]{1,80}))"
     # A word for a reason.
-    r"|(?P<word>\b(?:reason|cause|kind|type|error|code)=[A-Za-z][A-Za-z_]{2,40}(?![\w.:/@-]))"
+    r"|(?P<word>\b(?:reason|cause|error)=[A-Za-z][A-Za-z_]{2,40}(?![\w.:/@-]))"
     # A method of the platform in quotes, and a snake-case name as schemas have.
-    r"|(?P<method>'(?:[\w.\[\]]{1,60} )?(?:java|javax|kotlin|android|androidx)\.[\w.$]{1,80}\([^()']{0,120}\)')"
+    r"|(?P<method>'(?:[\w.\[\]]{1,60} )?(?:javax?|kotlin|androidx?)\.[\w.$]{1,80}\([^()']{0,120}\)')"
     r"|(?P<schema>[\"'`][a-z][a-z]*(?:_[a-z]+)+[\"'`])"
 )
 _HINT: Final = re.compile(r"""[cC]ode|rrno|HTTP|[sS]ignal|SQLSTATE|ORA-|error:|=[A-Za-z]|["'`]""")

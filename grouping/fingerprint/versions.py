@@ -4,7 +4,7 @@ from typing import Final
 
 from grouping.fingerprint import browser_errors, native, telling_values
 from grouping.fingerprint.frames import site_of
-from grouping.fingerprint.javascript_errors import engine_error, is_weak
+from grouping.fingerprint.javascript_errors import engine_error, is_weak, usual_type
 from grouping.fingerprint.mechanism import Mechanism, Reading
 from grouping.fingerprint.messages import headline, template
 from grouping.fingerprint.source_sites import source_site_of
@@ -15,6 +15,7 @@ VERSIONS: Final[dict[str, Mechanism]] = {
         Reading(
             site_of,
             lambda _, message: engine_error(message),
+            usual_type,
             is_weak,
             is_weak,
             template,
@@ -27,6 +28,7 @@ VERSIONS: Final[dict[str, Mechanism]] = {
         Reading(
             source_site_of,
             browser_errors.fault,
+            browser_errors.fault_type,
             is_weak,
             browser_errors.is_weak_in_build,
             telling_values.template,

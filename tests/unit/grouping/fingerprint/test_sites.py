@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grouping.fingerprint import culprit
+from grouping.fingerprint import culprit, fingerprint
 from tests.unit.grouping.fingerprint.events import decode, event, frame, grouped
 from tests.unit.grouping.fingerprint.test_precedence import msg
 
@@ -129,7 +129,7 @@ def test_the_innermost_cause_that_shows_the_app_decides() -> None:
 def test_in_a_build_the_file_and_the_error_decide() -> None:
     stack = [frame("t", "https://a.example/main.5f3a2b1c.js", 1, 4000)]
     found = grouped(event("TypeError", "Cannot read properties of null (reading 'id')", stack))
-    assert found.parts == ("type TypeError", "fault null.id", "file main.js")
+    assert found.parts == ("type engine error", "fault null.id", "file main.js")
 
 
 def test_in_a_build_an_error_without_a_name_takes_the_nearest_name_that_survived() -> None:
@@ -137,15 +137,22 @@ def test_in_a_build_an_error_without_a_name_takes_the_nearest_name_that_survived
     assert grouped(event("TypeError", "undefined is not a function", stack)).parts[-1] == "near checkout"
 
 
-def test_a_class_that_is_none_becomes_the_engines() -> None:
+def test_an_engines_fault_implies_its_class() -> None:
     stack = [frame("add", "src/cart.js")]
     message = "Cannot read properties of null (reading 'id')"
-    assert (
-        grouped(event("unhandled", message, stack)).hash == grouped(event("TypeError", message, stack)).hash
-    )
-    assert (
-        grouped(event("RangeError", message, stack)).hash != grouped(event("TypeError", message, stack)).hash
-    )
+    kinds = ("TypeError", "unhandled", "CartError")
+    assert len({grouped(event(kind, message, stack)).hash for kind in kinds}) == 1
+    assert len({grouped(event(kind, "no cart", stack)).hash for kind in kinds}) == 3
+    # Version 1 replaces only what is no class.
+    of_v1 = {fingerprint(decode(msg(event(kind, message, stack))), version="v1").hash for kind in kinds}
+    assert len(of_v1) == 2
+
+
+def test_an_operation_of_the_browser_has_errors_of_several_classes() -> None:
+    stack = [frame("keep", "src/cart.js")]
+    message = "Failed to execute 'setItem' on 'Storage': Access is denied."
+    kinds = ("SecurityError", "QuotaExceededError")
+    assert len({grouped(event(kind, message, stack)).hash for kind in kinds}) == 2
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,13 @@ def test_no_symbol_is_an_error(start: str, rest: str) -> None:
         ("?anon_0_load", Family.JAVASCRIPT, "a.js", "load"),
         ("Form._this.handleClick", Family.JAVASCRIPT, "a.js", "handleClick"),
         ("thisIsFine", Family.JAVASCRIPT, "a.js", "thisIsFine"),
+        ("async load", Family.JAVASCRIPT, "a.js", "load"),
+        ("async*load", Family.JAVASCRIPT, "a.js", "load"),
+        ("setTimeout handler*load", Family.JAVASCRIPT, "a.js", "load"),
+        ("Cart.get total [as total]", Family.JAVASCRIPT, "a.js", "Cart.total [as total]"),
+        ("Anonymous function", Family.JAVASCRIPT, "a.js", ""),
+        ("global code", Family.JAVASCRIPT, "a.js", ""),
+        ("Line 42 of linked script ", Family.JAVASCRIPT, "a.js", ""),
         ("a.Model$load$1.invokeSuspend", Family.JVM, "Model.kt", "a.Model.load"),
         ("a.Model$load$1$2.invoke", Family.JVM, "Model.kt", "a.Model.load"),
         ("a.Model.load$lambda$0", Family.JVM, "Model.kt", "a.Model.load"),
@@ -71,6 +78,11 @@ def test_no_symbol_is_an_error(start: str, rest: str) -> None:
         ("-[Cart lines[]]", Family.NATIVE, "", "-[Cart lines[]]"),
         ("<a::Cart as core::fmt::Display>::fmt", Family.NATIVE, "", "a::Cart::fmt"),
         ("a::total()::{lambda(int)#1}::operator()(int) const", Family.NATIVE, "", "a::total()"),
+        ("closure #1 (Swift.Int) -> () in Shop.Cart.add() -> ()", Family.NATIVE, "", "Shop.Cart.add()"),
+        ("partial apply for closure #2 () in Shop.Cart.add()", Family.NATIVE, "", "Shop.Cart.add()"),
+        ("outlined copy of Shop.Cart", Family.NATIVE, "", "Shop.Cart"),
+        ("shop::<impl Sum for Cart>::of", Family.NATIVE, "", "shop::<impl Sum for Cart>::of"),
+        ("void shop::total<int>(int)", Family.NATIVE, "", "void shop::total<int>(int)"),
         (
             "Shop.Cart.add(item: Shop.Item) throws -> Swift.Int",
             Family.NATIVE,
@@ -135,8 +147,8 @@ def test_other_functions_say_what_they_do(name: str) -> None:
 
 
 def test_what_waits_may_lose_its_caller() -> None:
-    assert is_helper("request", awaited=False)
-    assert not is_helper("request", awaited=True)
+    assert is_helper("save", awaited=False)
+    assert not is_helper("save", awaited=True)
 
 
 @pytest.mark.parametrize(
@@ -159,6 +171,10 @@ def test_what_waits_may_lose_its_caller() -> None:
         ("SyntaxError", "JSON.parse: unexpected character at line 1 column 1 of the JSON data", "bad JSON"),
         ("TypeError", "Cannot redefine property: rate", "redefined"),
         ("TypeError", "Cannot read properties of undefined (reading 'id')", "null.id"),
+        ("TypeError", 'Unable to fetch the property "id": the value is null', "null.id"),
+        ("TypeError", "Cannot read property '0' of null", "null.[]"),
+        ("Error", "The property 'id' of the order is null", None),
+        ("TypeError", "Cannot delete property 'null' of #<Object>", "read-only"),
         ("Error", "Order has no lines", None),
     ],
 )
