@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.grouping_boundary import BoundaryScore, score_boundary
-from bench.grouping_held_out import hold_out
+from bench.grouping_held_out import HoldOut
 from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS, Fingerprint, GroupingEvent, fingerprint
@@ -37,6 +37,14 @@ class Identified(GroupingEvent, gc=False):
     id: str = ""
 
 
+class HeldOutScore(Struct, frozen=True, rename="camel"):
+    """Scores of projects without what was learnt from them; `gap` is what F1 loses."""
+
+    pair_precision: float
+    pair_f1: float
+    gap: float
+
+
 class SliceScore(Struct, frozen=True, rename="camel"):
     """The scores of a part of the events, and of its boundary pairs."""
 
@@ -45,15 +53,7 @@ class SliceScore(Struct, frozen=True, rename="camel"):
     pair_f1: float
     bcubed_f1: float
     boundary: BoundaryScore
-    held_out: "HeldOutScore"
-
-
-class HeldOutScore(Struct, frozen=True, rename="camel"):
-    """Scores of projects without what was learnt from them; `gap` is what F1 loses."""
-
-    pair_precision: float
-    pair_f1: float
-    gap: float
+    held_out: HeldOutScore
 
 
 class Evaluation(Scores, frozen=True, rename="camel"):
@@ -85,6 +85,7 @@ def main() -> None:
     "--labels", multiple=True, type=click.Path(path_type=Path), help="Their labels, JSON lines; .gz too."
 )
 @click.option("--check", type=click.Path(path_type=Path), help="Fail if a score is below this baseline.")
+@click.option("--most-gap", type=float, help="Fail if held-out F1 is lower than the plain one by more.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the scores as a baseline.")
 @click.option("--version", type=click.Choice(list(VERSIONS)), default=CURRENT_VERSION, show_default=True)
 @click.option("--wrong", is_flag=True, help="Name the pairs that are not as documented.")
@@ -93,6 +94,7 @@ def command(
     data: Sequence[Path],
     labels: Sequence[Path],
     check: Path | None,
+    most_gap: float | None,
     write: Path | None,
     version: str,
     wrong: bool,
@@ -107,7 +109,11 @@ def command(
     decode_label = msgspec.json.Decoder(Label).decode
     known = [decode_label(line) for path in labels for line in read_lines(path)]
     known = [label for label in known if label.id in events]
-    held_out = hold_out(known, events, lambda event: fingerprint(event, version=version).hex)
+    hold_out = HoldOut(
+        {label.id: events[label.id] for label in known},
+        lambda event: fingerprint(event, version=version).hex,
+    )
+    held_out = hold_out.by({label.id: label.project for label in known})
     scores = evaluate(
         known,
         events,
@@ -116,6 +122,12 @@ def command(
         version,
     )
     _show(scores, cost)
+    if all(label.dataset for label in known):
+        by_dataset = score(known, hold_out.by({label.id: label.dataset for label in known}).issues)
+        print(
+            f"held out by data set: precision {by_dataset.pair_precision:.3f}  F1 {by_dataset.pair_f1:.3f}"
+            f"  gap {scores.pair_f1 - by_dataset.pair_f1:.3f}"
+        )
     if learnt:
         for project, entries in sorted(held_out.learnt.items()):
             print(project, *entries, sep="\n    ")
@@ -124,11 +136,12 @@ def command(
             print(f"{'join' if pair.same else 'part'} ({pair.kind}): {pair.about}")
     if write is not None:
         write.write_bytes(msgspec.json.format(msgspec.json.encode(scores), indent=2) + b"\n")
-    if check is not None:
-        falls = compare(scores, msgspec.json.decode(check.read_bytes(), type=Evaluation))
-        for fall in falls:
-            click.echo(fall, err=True)
-        sys.exit(1 if falls else 0)
+    falls = [] if check is None else compare(scores, msgspec.json.decode(check.read_bytes(), type=Evaluation))
+    if most_gap is not None and scores.held_out.gap > most_gap:
+        falls.append(f"gap between plain and held-out F1: {scores.held_out.gap:.4f}, at most {most_gap}")
+    for fall in falls:
+        click.echo(fall, err=True)
+    sys.exit(1 if falls else 0)
 
 
 def read_lines(path: Path) -> list[bytes]:

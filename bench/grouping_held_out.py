@@ -3,7 +3,8 @@
 The rules are written by hand, so a project can't be left out of their training. Instead each *entry* of their tables is switched off
 once: an element of a set, tuple or dictionary of texts, or an alternative of a pattern, however deep. An entry without which
 fingerprints of one project change, and of no other, counts as learnt from it, be it documented or not. So the figures are pessimistic
-for tables; rules that are statements are not looked at.
+for tables. They don't see rules that are statements, nor two entries of which either suffices. Of entries that hide each
+other in one half of a list, some are counted for fewer events than they change: 5 of 528 that were also tried one by one.
 """
 
 import importlib
@@ -15,7 +16,6 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Final, NamedTuple
 
-from bench.grouping_scores import Label
 from grouping import fingerprint
 from grouping.fingerprint.event_view import GroupingEvent
 
@@ -111,39 +111,48 @@ class HeldOut(NamedTuple):
     learnt: dict[str, list[Entry]]
 
 
-def hold_out(
-    labels: Sequence[Label],
-    events: Mapping[str, GroupingEvent],
-    group: Callable[[GroupingEvent], str],
-    rules: Rules | None = None,
-) -> HeldOut:
-    """Group the labelled events of each project without what was learnt from it; `group` gives the issue of an event."""
-    rules = rules or Rules()
-    plain = {label.id: group(events[label.id]) for label in labels}
-    project = {label.id: label.project for label in labels}
+class HoldOut:
+    """Groups events without entries; `group` gives the issue of an event, by all rules that are on."""
 
-    def changed(entries: Sequence[Entry], ids: Iterable[str]) -> Iterator[tuple[Entry, list[str]]]:
-        """Entries and the events that need them. Where none is needed all are off at once, which saves nine tenths of the time."""
-        with rules.without(entries):
-            ids = [each for each in ids if group(events[each]) != plain[each]]
-        if ids and len(entries) > 1:
-            middle = len(entries) // 2
-            yield from changed(entries[:middle], ids)
-            yield from changed(entries[middle:], ids)
-        elif ids:
-            yield entries[0], ids
+    def __init__(
+        self,
+        events: Mapping[str, GroupingEvent],
+        group: Callable[[GroupingEvent], str],
+        rules: Rules | None = None,
+    ) -> None:
+        self._events = events
+        self._group = group
+        self._rules = rules or Rules()
+        self._plain = {each: group(event) for each, event in events.items()}
+        self._needed = [
+            need for table in self._rules.tables for need in self._changed(table.entries, self._plain)
+        ]
 
-    learnt = defaultdict[str, list[Entry]](list)
-    for table in rules.tables:
-        for entry, ids in changed(table.entries, plain):
+    def by(self, project: Mapping[str, str]) -> HeldOut:
+        """Each project held out once; `project` is that of each event."""
+        learnt = defaultdict[str, list[Entry]](list)
+        for entry, ids in self._needed:
             first, *others = {project[each] for each in ids}
             if not others:
                 learnt[first].append(entry)
-    issues = dict(plain)
-    for name, entries in learnt.items():
-        with rules.without(entries):
-            issues |= {each: group(events[each]) for each in plain if project[each] == name}
-    return HeldOut(issues, dict(learnt))
+        issues = dict(self._plain)
+        for name, entries in learnt.items():
+            with self._rules.without(entries):
+                issues |= {
+                    each: self._group(event) for each, event in self._events.items() if project[each] == name
+                }
+        return HeldOut(issues, dict(learnt))
+
+    def _changed(self, entries: Sequence[Entry], ids: Iterable[str]) -> Iterator[tuple[Entry, list[str]]]:
+        """Entries with the events that need them. Where none is needed all are off at once, which saves nine tenths of the time."""
+        with self._rules.without(entries):
+            ids = [each for each in ids if self._group(self._events[each]) != self._plain[each]]
+        if ids and len(entries) > 1:
+            middle = len(entries) // 2
+            yield from self._changed(entries[:middle], ids)
+            yield from self._changed(entries[middle:], ids)
+        elif ids:
+            yield entries[0], ids
 
 
 def _keys(value: object) -> Iterator[_Key]:

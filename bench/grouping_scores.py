@@ -11,7 +11,7 @@ from msgspec import Struct
 
 
 class Label(Struct, frozen=True, gc=False):
-    """The label of an event; `classes` are the pitfalls it represents, `how` whether it was found or made. A null group is unlabelled."""
+    """The label of an event; `classes` are the pitfalls it represents, `how` whether it was found or made, `dataset` where. A null group is unlabelled."""
 
     id: str
     project: str
@@ -19,6 +19,7 @@ class Label(Struct, frozen=True, gc=False):
     classes: list[str] | None = None
     klass: list[str] | None = None
     how: str = "made"
+    dataset: str = ""
 
     @property
     def pitfalls(self) -> frozenset[str]:

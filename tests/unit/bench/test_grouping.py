@@ -123,9 +123,12 @@ def test_a_fall_below_the_baseline_fails() -> None:
         *("--data", str(grouping.SAMPLES / "written.events.jsonl")),
         *("--labels", str(grouping.SAMPLES / "written.labels.jsonl")),
     ]
-    result = CliRunner().invoke(grouping.command, [*few, "--learnt", "--check", str(BASELINE)])
+    result = CliRunner().invoke(
+        grouping.command, [*few, "--learnt", "--check", str(BASELINE), "--most-gap", "0.1"]
+    )
     assert result.exit_code == 1
     assert "held-out F1 of all events" in result.output
+    assert ", at most 0.1" in result.output
     # Nothing else has this file, so what reads its name is learnt.
     assert "depot-worker" in result.output
 

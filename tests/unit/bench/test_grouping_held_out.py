@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from bench.grouping_held_out import HeldOut, Rules, hold_out
+from bench.grouping_held_out import HeldOut, HoldOut, Rules
 from bench.grouping_scores import Label, score
 from grouping.fingerprint import fingerprint
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
@@ -48,7 +48,7 @@ def held_out(table: object) -> tuple[HeldOut, float, float]:
         return str(module.issue(event.error.message))
 
     plain = score(labels, {each: group(event) for each, event in events.items()})
-    found = hold_out(labels, events, group, Rules([module]))
+    found = HoldOut(events, group, Rules([module])).by({label.id: label.project for label in labels})
     assert vars(module)["TABLE"] is table
     return found, plain.pair_f1, score(labels, found.issues).pair_f1
 
