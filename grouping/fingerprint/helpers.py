@@ -6,12 +6,12 @@ from typing import Final
 
 # What assertions and failures are called in JavaScript, the JVM's languages, .NET, Python, Go and Rust; then what makes and passes on.
 _TEXT: Final = """
-    assert check require verify validate ensure expect invariant never unreachable fail throw raise panic abort error not null text
-    create build decorate wrapper execute dispatch sync
+    assert check require verify validate ensure expect invariant unreachable fail throw raise panic abort error create execute wrapper
 """
-_WAITING_TEXT: Final = "query send save insert update"
+# What is asserted, never first.
+_OBJECTS: Final = frozenset({"never", "not", "null", "text"})
 _WORDS: Final = frozenset(_TEXT.split())
-_WAITING: Final = frozenset(_WAITING_TEXT.split())
+_WAITING: Final = frozenset({"query", "save", "insert", "update"})
 _PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
@@ -19,4 +19,8 @@ _PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 def is_helper(name: str, *, awaited: bool) -> bool:
     """Whether each word of a function's own name is one of these; `awaited` where an engine may lose the caller of what waits."""
     words = [word.lower() for word in _PART.findall(name[max(map(name.rfind, ".:#>")) + 1 :])]
-    return bool(words) and all(word in _WORDS or (word in _WAITING and not awaited) for word in words)
+    return (
+        bool(words)
+        and words[0] not in _OBJECTS
+        and all(word in _WORDS or word in _OBJECTS or (word in _WAITING and not awaited) for word in words)
+    )

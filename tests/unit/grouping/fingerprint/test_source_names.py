@@ -141,7 +141,7 @@ def test_helpers_check_raise_or_pass_on(name: str) -> None:
     assert is_helper(name, awaited=False)
 
 
-@pytest.mark.parametrize("name", ["", "total", "saveOrder", "Orders.load", "checkout", "*"])
+@pytest.mark.parametrize("name", ["", "total", "saveOrder", "Orders.load", "checkout", "*", "Text", "null"])
 def test_other_functions_say_what_they_do(name: str) -> None:
     assert not is_helper(name, awaited=False)
 
