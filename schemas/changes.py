@@ -25,6 +25,7 @@ Release = Annotated[str, Meta(min_length=1, max_length=MAX_RELEASE, description=
 Assignee = Annotated[str, Meta(min_length=1, max_length=MAX_ASSIGNEE)]
 Hex = Annotated[str, Meta(pattern="^[0-9a-f]{16}$")]
 Hexes = Annotated[tuple[Hex, ...], Meta(min_length=1, max_length=MAX_ISSUES)]
+FewHexes = Annotated[tuple[Hex, ...], Meta(max_length=MAX_ISSUES)]
 
 
 class IgnoreUntil(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -66,10 +67,17 @@ class CommentData(Struct, frozen=True, forbid_unknown_fields=True):
     text: Annotated[str, Meta(min_length=1, max_length=MAX_COMMENT)]
 
 
-class MergeData(Struct, frozen=True, forbid_unknown_fields=True):
-    """The data of `merge`: issues that are merged into the command's issue."""
+class Merge(Struct, frozen=True, forbid_unknown_fields=True):
+    """Issues to merge into another."""
 
     issues: Hexes
+
+
+class MergeData(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The data of `merge`: issues that are merged into the command's issue, and fingerprints that need not have events yet."""
+
+    issues: FewHexes = ()
+    fingerprints: FewHexes = ()
 
 
 class UnmergeData(Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from control.issue_changes import set_discarded
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.dependencies import changes_of
-from schemas.changes import CommentData, Hexes, MergeData, UnmergeData, Update
+from schemas.changes import CommentData, Hexes, Merge, UnmergeData, Update
 from schemas.errors import WireError
 from storage.answers import Issue, SimilarIssues
 from storage.reader.similar import ListSimilarIssues
@@ -55,7 +55,7 @@ async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
     return ChangedIssues(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
 
 
-async def _merge(call: Call[NoInput, MergeData]) -> Issue:
+async def _merge(call: Call[NoInput, Merge]) -> Issue:
     return await changes_of(call.state).merge(call.issue(), call.body.issues, by=call.by, key=call.key)
 
 
@@ -102,7 +102,7 @@ OPERATIONS = (
         path="/issues/{issue}/merge",
         summary="Merge other issues into this one",
         handler=_merge,
-        body=MergeData,
+        body=Merge,
         answer=Issue,
         errors=(WireError.CONFLICT,),
     ),

@@ -9,7 +9,15 @@ from msgspec.structs import replace
 from processors.aggregator.findings import created_activity, findings, with_subject
 from processors.aggregator.fold import Fold
 from processors.aggregator.lifecycle import by_command, judge, update
-from processors.aggregator.merges import Exchanged, RefusedChange, merge, receive, refusal, unmerge
+from processors.aggregator.merges import (
+    Exchanged,
+    RefusedChange,
+    merge,
+    receive,
+    refusal,
+    unmerge,
+    without_events,
+)
 from schemas.changes import (
     CommentData,
     MergeData,
@@ -108,11 +116,18 @@ class BatchChanges:
             # The issue that it is merged into may be described by the removed text.
             self._news.setdefault(fold.id, [])
 
-    def signal(self, offset: int, signal: Signal, find: Find) -> None:
-        """Apply a signal at this offset of `issue-deltas`. Raises BadCommand and RefusedChange."""
+    def signal(self, offset: int, signal: Signal, find: Find, keep: Callable[[Fold], None]) -> None:
+        """Apply a signal at this offset of `issue-deltas`; `keep` takes the fold of an issue that it opens.
+
+        Raises BadCommand and RefusedChange.
+        """
         if not (is_issue(signal.issue) and is_issue(signal.sender)):
             raise BadCommand("a signal whose issues have bad ids")
         fold = find(signal.issue)
+        if fold is None and signal.kind == "join":
+            fold = _opened(signal)
+            if fold is not None:
+                keep(fold)
         if fold is None or fold.state.project_id != signal.project_id:
             if signal.kind == "join":
                 self._send(refusal(signal, "no such issue"))
@@ -169,6 +184,14 @@ class BatchChanges:
 
     def _send(self, signal: Signal) -> None:
         self.deltas.append((signal.issue, DeltaRecord(signal=signal)))
+
+
+def _opened(signal: Signal) -> Fold | None:
+    try:
+        record = without_events(signal)
+    except ValueError as error:
+        raise BadCommand(f"a signal with a bad project, fingerprint or time: {error}") from None
+    return None if record is None else Fold.of(record)
 
 
 def _check(command: Command) -> None:

@@ -64,6 +64,11 @@ class Fold:
         return Fold(record if record.life.home is None else own(record))
 
     @staticmethod
+    def of(record: IssueRecord) -> "Fold":
+        """The fold of a record that no table has yet."""
+        return Fold(_decode(encode_json(record)))
+
+    @staticmethod
     def new(increment: Increment) -> "Fold":
         """The fold of an issue before its first increment is in."""
         description = decode_description(increment.description)
@@ -97,6 +102,12 @@ class Fold:
         """As `state`, with the counts and users of its own fingerprint up to date."""
         self._sketch()
         return self.state
+
+    @property
+    def has_events(self) -> bool:
+        """Whether an increment is in: a merge may name a fingerprint before its first event."""
+        record: IssueRecord = self._record
+        return record.events > 0
 
     @property
     def is_open(self) -> bool:
@@ -170,23 +181,26 @@ class Fold:
             return False
         record.positions[partition] = offset
         record.version += 1
+        is_first = not record.events
         record.events += increment.events
         record.received_ms = max(record.received_ms, increment.received_ms)
         first = increment.first_ms
-        if first < record.first_seen_ms or (
-            first == record.first_seen_ms and increment.first_release < record.first_release
+        if (
+            is_first
+            or first < record.first_seen_ms
+            or (first == record.first_seen_ms and increment.first_release < record.first_release)
         ):
             record.first_seen_ms, record.first_release = first, increment.first_release
         last = increment.last_ms
         if (
-            record.version == 1
+            is_first
             or last > record.last_seen_ms
             or (last == record.last_seen_ms and self._has_newer_id(increment))
         ):
             record.last_seen_ms = last
             self._latest = increment
         users_reached = bool(increment.users) and self._add_users(increment.users)
-        self.stands_out = self._add_rows(increment) or users_reached or bool(record.life.members)
+        self.stands_out = self._add_rows(increment, is_first) or users_reached or bool(record.life.members)
         return True
 
     def record(self) -> IssueRecord:
@@ -220,7 +234,7 @@ class Fold:
         self._sketched = False
         return self._users.reaches(self._next_milestone)
 
-    def _add_rows(self, increment: Increment) -> bool:
+    def _add_rows(self, increment: Increment, is_first: bool) -> bool:
         """Count rows; returns whether a name is new or an hour's count worth judging."""
         record = self._record
         judged, grown = increment.received_ms // HOUR_MS, 0
@@ -244,10 +258,10 @@ class Fold:
         if len(hours) > HOURS:
             record.hours = recent(hours)
         if self._releases or self._environments:
-            return self._add_names() or is_worth_judging
+            return self._add_names(is_first) or is_worth_judging
         return is_worth_judging
 
-    def _add_names(self) -> bool:
+    def _add_names(self, is_first: bool) -> bool:
         """Bound the names that have grown; returns whether they are findings: those of the first increment are in the activity `created`."""
         record = self._record
         if len(record.releases) > MAX_NAMES:
@@ -255,10 +269,9 @@ class Fold:
             _bound(record.releases, (record.first_release, last))
         if len(record.environments) > MAX_NAMES:
             _bound(record.environments, ())
-        if record.version == 1:
+        if is_first:
             self._releases, self._environments = [], []
-        is_later: bool = record.version > 1
-        return is_later
+        return not is_first
 
     def _describe(self, newest: Increment) -> None:
         record, description = self._record, decode_description(newest.description)

@@ -26,8 +26,10 @@ from processors.aggregator.findings import Shown, findings, names_of, new_names,
 from processors.aggregator.lifecycle import by_command, judge
 from processors.aggregator.totals import figures, own, united
 from schemas.changes import MergeData, UnmergeData
+from schemas.ids import hex64, issue_id
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
 from schemas.merges import Member, Pending, Signal, SignalKind
+from schemas.times import parse_iso
 
 MAX_MEMBERS: Final = 100
 """Issues merged into one: bounds its record to about a megabyte."""
@@ -48,18 +50,24 @@ class Exchanged(NamedTuple):
 def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
     """Request issues to join; no request while an earlier merge or unmerge is pending. Raises RefusedChange."""
     life = record.life
-    wanted = [i for i in dict.fromkeys(data.issues) if i not in {record.id, *life.members}]
+    known = {record.id, *life.members}
+    named = {_issue_of(record, fingerprint): fingerprint for fingerprint in data.fingerprints}
+    wanted = {issue: "" for issue in data.issues if issue not in known}
+    wanted |= {issue: fingerprint for issue, fingerprint in named.items() if issue not in known}
     room = MAX_MEMBERS - len(life.members)
     if len(wanted) > room:
         raise RefusedChange(f"at most {MAX_MEMBERS} issues can be merged into one")
     if life.pending:
         return Exchanged(record)
     pending = {issue: Pending("join", command.id, command.by, command.at) for issue in wanted}
-    signals = [replace(_request(record, "join", issue, command.id, command), room=room) for issue in wanted]
+    signals = [
+        replace(_request(record, "join", issue, command.id, command), room=room, fingerprint=fingerprint)
+        for issue, fingerprint in wanted.items()
+    ]
     # A rebuild forgets requests: answers to this one may have come before, and were told to leave.
-    known = tuple(name for name in life.signals if not name.endswith(f"-{command.id}"))
+    remembered = tuple(name for name in life.signals if not name.endswith(f"-{command.id}"))
     return Exchanged(
-        replace(record, life=replace(life, pending=pending, signals=known)), signals=tuple(signals)
+        replace(record, life=replace(life, pending=pending, signals=remembered)), signals=tuple(signals)
     )
 
 
@@ -76,6 +84,25 @@ def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchang
         replace(record, life=replace(life, pending=life.pending | pending, members=members)),
         (by_command(record, command, "unmerged", details),),
         tuple(_request(record, "leave", issue, member.join, command) for issue, member in leaving.items()),
+    )
+
+
+def without_events(signal: Signal) -> IssueRecord | None:
+    """The record of the fingerprint that a `join` names, before its first event; None where the signal names none of this issue."""
+    if not signal.fingerprint or issue_id(int(signal.project_id), int(signal.fingerprint, 16)) != int(
+        signal.issue, 16
+    ):
+        return None
+    at = parse_iso(signal.at)
+    return IssueRecord(
+        id=signal.issue,
+        project_id=signal.project_id,
+        fingerprints=(signal.fingerprint,),
+        error_type="",
+        message="",
+        culprit="",
+        first_seen_ms=at,
+        last_seen_ms=at,
     )
 
 
@@ -205,6 +232,10 @@ _RECEIVERS: Final[dict[SignalKind, Callable[[IssueRecord, Signal], Exchanged]]] 
     "leave": _leave,
     "left": _left,
 }
+
+
+def _issue_of(record: IssueRecord, fingerprint: str) -> str:
+    return hex64(issue_id(int(record.project_id), int(fingerprint, 16)))
 
 
 def _request(record: IssueRecord, kind: SignalKind, issue: str, join: str, command: Command) -> Signal:

@@ -173,11 +173,14 @@ class AggregatorStage(PartitionStage[DeltasState]):
             number = parse_hex64(issue)
             return None if number is None else self._find(state, number)
 
+        def keep(fold: Fold) -> None:
+            state.folds[int(fold.id, 16)] = fold
+
         delta = decode_delta(record.value)
         if delta.command is not None:
             changes.command(record.offset, delta.command, find)
         elif delta.signal is not None:
-            changes.signal(record.offset, delta.signal, find)
+            changes.signal(record.offset, delta.signal, find, keep)
         else:
             raise BadCommand("neither increments nor a command nor a signal")
 
@@ -188,9 +191,9 @@ class AggregatorStage(PartitionStage[DeltasState]):
             partition, offset = source.partition, source.offset
             for increment in source.increments:
                 fold = folds.get(increment.issue) or self._find(state, increment.issue)
-                is_first = fold is None
                 if fold is None:
                     fold = folds[increment.issue] = Fold.new(increment)
+                is_first = not fold.has_events
                 if not fold.add(partition, offset, increment):
                     repeated += 1
                     continue

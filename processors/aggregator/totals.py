@@ -70,8 +70,9 @@ def figures(record: IssueRecord) -> Figures:
 
 
 def added(parts: Iterable[Figures]) -> Figures:
-    """The sum of several figures; users in more than one count once, within the sketch's error."""
-    all_parts = list(parts)
+    """The sum of several figures; users in more than one count once, within the sketch's error. Parts without events say nothing."""
+    given = list(parts)
+    all_parts = [part for part in given if part.events] or given
     oldest = min(all_parts, key=lambda part: (part.first_seen_ms, part.first_release))
     newest = max(all_parts, key=lambda part: (part.last_seen_ms, part.last_event))
     return Figures(

@@ -16,6 +16,7 @@ from broker.consumer_lag import readers
 from broker.dead_letters import put_back
 from control.erasure import EraseTools, erase_user, find
 from control.issue_commands import Commands, is_made
+from grouping.fingerprint.key import hash_parts
 from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
 from schemas.changes import CommandKind
@@ -23,7 +24,7 @@ from schemas.chunks import decode_chunk
 from schemas.environment import load
 from schemas.errors import ChangesUnavailable, EraseRefused, RebuildRefused
 from schemas.issues import Command, IssueRecord, decode_issue
-from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.projects import FIRST_GROUPING, GroupingRule, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.repair import repair as repairing
@@ -41,6 +42,8 @@ PROJECT: Final = 7
 OTHER: Final = 8
 """A project in which nobody changes or erases anything."""
 RELEASES: Final = ("app@1.0.0", "app@1.1.0", "app@1.10.0", "web@7")
+TOGETHER: Final = f"{hash_parts(FIRST_GROUPING, ('given one',)):016x}"
+"""The fingerprint of the rule that puts all events together."""
 USERS: Final = ("", "ann", "bob")
 """Whose events are sent; nobody's are among them."""
 SPOILT: Final = b"no frame"
@@ -233,7 +236,9 @@ class Changes:
                 )
                 data = {"status": "ignored", "ignoreUntil": until}
             case "merge" if others:
-                return "merge", {"issues": random.sample(others, random.randint(1, min(2, len(others))))}
+                data = {"issues": random.sample(others, random.randint(1, min(2, len(others))))}
+                # Each third names a fingerprint too that may have no event yet.
+                return "merge", data | ({"fingerprints": [TOGETHER]} if len(self.sent) % 3 == 0 else {})
             case "unmerge" if members:
                 return "unmerge", {"fingerprints": members[:1]}
             case _:

@@ -183,6 +183,9 @@ class AppliedCommands(Commands):
                 folds[issue] = Fold.restore(encode_json(known))
             return folds.get(issue)
 
+        def keep(fold: Fold) -> None:
+            folds[fold.id] = fold
+
         changes, waiting = BatchChanges(), deque([delta])
         while waiting:
             one = waiting.popleft()
@@ -190,7 +193,7 @@ class AppliedCommands(Commands):
                 if one.command is not None:
                     changes.command(next(self._offsets), one.command, find)
                 elif one.signal is not None:
-                    changes.signal(next(self._offsets), one.signal, find)
+                    changes.signal(next(self._offsets), one.signal, find, keep)
             waiting += [following for _, following in changes.deltas]
             changes.deltas.clear()
         self._store.put([fold.record() for fold in changes.dirty.values()])

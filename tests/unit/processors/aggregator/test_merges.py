@@ -1,9 +1,12 @@
 """Merging and unmerging: right counts at every step, each change told once, in whatever portions the work is done."""
 
+from msgspec.structs import replace
+
 from processors.aggregator.totals import figures
 from schemas.ids import hex64
 from schemas.issues import DeltaRecord, IssueRecord
 from schemas.merges import Signal
+from schemas.times import iso
 from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, START, World, id_of, increment
 
 RELEASE = "app@1.0.0+1"
@@ -190,3 +193,69 @@ async def test_an_issue_takes_no_more_than_its_record_can_hold() -> None:
     assert len(issue.life.members) == 40
     assert world.issue(2).merged_into is None
     assert world.issue(2).events == 62
+
+
+async def aliased(world: World, into: int, *fingerprints: int) -> IssueRecord:
+    world.ask(id_of(into), "merge", {"fingerprints": [hex64(f) for f in fingerprints]})
+    await world.settle()
+    return world.issue(into)
+
+
+async def test_a_fingerprint_can_be_merged_before_its_first_event() -> None:
+    world = await with_issues(1)
+    before = world.issue(1)
+    issue = await aliased(world, 1, 9)
+    assert issue.fingerprints == (hex64(1), hex64(9))
+    for field in (
+        "events", "users", "first_seen_ms", "last_seen_ms", "error_type", "message", "culprit", "releases", "last_event"
+    ):  # fmt: skip
+        assert getattr(issue, field) == getattr(before, field), field
+    await events(world, 9, 2)
+    assert sums(world.issue(1)) == (3, 3, {RELEASE: 3})
+    assert world.issue(1).last_seen_ms == START + 9
+    assert (world.issue(9).merged_into, world.issue(9).first_seen_ms) == (id_of(1), START + 9)
+    assert [one.issue for one in world.activities("created")] == [id_of(1)]
+
+
+async def test_a_fingerprint_that_leaves_before_its_first_event_is_created_by_it() -> None:
+    world = await with_issues(1)
+    await aliased(world, 1, 9)
+    await unmerged(world, 1, 9)
+    assert [one.issue for one in world.activities("created")] == [id_of(1)]
+    await events(world, 9, 2)
+    issue = world.issue(9)
+    assert (sums(issue), issue.merged_into, issue.first_seen_ms) == ((2, 2, {RELEASE: 2}), None, START + 9)
+    assert (issue.error_type, issue.last_seen_ms) == ("E", START + 9)
+    assert sums(world.issue(1)) == (1, 1, {RELEASE: 1})
+    assert {one.issue for one in world.activities("created")} == {id_of(1), id_of(9)}
+    assert not world.activities("seenInRelease", "seenInEnvironment")
+
+
+async def test_a_named_fingerprint_that_has_events_is_merged_with_them() -> None:
+    world = await with_issues(1, 2)
+    assert sums(await aliased(world, 1, 2)) == (3, 3, {RELEASE: 3})
+
+
+async def test_a_named_fingerprint_counts_among_the_issues_that_can_be_merged() -> None:
+    world = await with_issues(1)
+    await aliased(world, 1, *range(100, 200))
+    assert len(world.issue(1).fingerprints) == 101
+    await aliased(world, 1, 300)
+    assert len(world.issue(1).fingerprints) == 101
+    assert world.dead_letter_messages() == ["at most 100 issues can be merged into one"]
+
+
+async def test_a_request_that_names_the_fingerprint_of_another_issue_opens_nothing() -> None:
+    world = await with_issues(1)
+    join = Signal(
+        "join", id_of(9), id_of(1), str(PROJECT), "j" * 36, "ann", iso(START), fingerprint=hex64(8), room=100
+    )
+    world.put(int(id_of(9), 16) % PARTITIONS, DeltaRecord(signal=join))
+    await world.settle()
+    await events(world, 9, 1)
+    assert world.issue(9).merged_into is None
+    unknown = replace(join, issue=id_of(7), fingerprint=hex64(7))
+    for bad in ({"project_id": "x"}, {"at": "now"}, {"fingerprint": "?"}):
+        world.put(int(id_of(7), 16) % PARTITIONS, DeltaRecord(signal=replace(unknown, **bad)))
+    await world.settle()
+    assert len(world.dead_letter_messages()) == 3

@@ -214,12 +214,19 @@ class World:
 
     def issue(self, fingerprint: int) -> IssueRecord:
         """The last published record of a fingerprint's own issue."""
-        key = id_of(fingerprint).encode()
-        partition = issue_of(PROJECT, fingerprint) % PARTITIONS
-        found = [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
+        found = self._published(fingerprint)
         assert found
         assert found[-1] is not None
         return decode_issue(found[-1])
+
+    def knows(self, fingerprint: int) -> bool:
+        """Whether the fingerprint's own issue has a record."""
+        return bool(self._published(fingerprint))
+
+    def _published(self, fingerprint: int) -> list[bytes | None]:
+        key = id_of(fingerprint).encode()
+        partition = issue_of(PROJECT, fingerprint) % PARTITIONS
+        return [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
 
     def activities(self, *kinds: str) -> list[Activity]:
         """What was told, repeats (which are equal) left out; in order by partition."""
