@@ -24,6 +24,7 @@ from cli.console import (
 )
 from cli.groups import NearestGroup
 from cli.issue_text import lines
+from cli.projects import find_project
 from cli.topics import end_iso
 from cli.workspace import Workspace
 from control.issue_changes import IssueChanges, set_discarded
@@ -370,9 +371,4 @@ def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: b
 
 async def _project(settings: MigrateSettings, wanted: str) -> int:
     async with ProjectStore(settings) as store:
-        named = [project.number for project in store.all() if wanted in {project.id, project.name}]
-    if not named:
-        raise click.ClickException(f"there is no project {wanted}")
-    if len(named) > 1:
-        raise click.ClickException(f"{len(named)} projects are called {wanted}: name one by its id")
-    return named[0]
+        return find_project(store, wanted).number

@@ -60,7 +60,7 @@ def _run(workspace: Workspace, work: Callable[[KafkaSettings], Coroutine[Any, An
 def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project]) -> Project:
     async def work(settings: KafkaSettings) -> Project | None:
         async with ProjectStore(settings) as store:
-            return await store.edit(_number(store, wanted), change)
+            return await store.edit(find_project(store, wanted).number, change)
 
     project = _run(workspace, work)
     if project is None:
@@ -68,14 +68,15 @@ def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project
     return project
 
 
-def _number(store: ProjectStore, wanted: str) -> int:
-    """A project by its id or its unique name."""
-    if wanted.isdecimal():
-        return int(wanted)
-    named = [p.number for p in store.all() if p.name == wanted]
-    if len(named) > 1:
+def find_project(store: ProjectStore, wanted: str) -> Project:
+    """A project by its id or its name. Raises click.ClickException."""
+    named = [project for project in store.all() if wanted in {project.id, project.name}]
+    by_id = [project for project in named if project.id == wanted]
+    if not named:
+        raise click.ClickException(f"there is no project {wanted}")
+    if len(named) > 1 and not by_id:
         raise click.ClickException(f"{len(named)} projects are called {wanted}: name one by its id")
-    return named[0] if named else 0
+    return (by_id or named)[0]
 
 
 @click.group(cls=NearestGroup)

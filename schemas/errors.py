@@ -149,7 +149,11 @@ class EraseRefused(Exception):
 
 
 class NotSettled(Exception):
-    """Earlier events are still in the pipeline; the erasure can be resumed."""
+    """Earlier events are still in the pipeline; what waits for them can be resumed."""
+
+
+class RegroupRefused(Exception):
+    """The project can't be grouped otherwise now; the text says why. What is begun is finished by the next run."""
 
 
 class RebuildRefused(Exception):
