@@ -42,7 +42,7 @@ class Gathering(NamedTuple):
     fingerprints: tuple[int, ...]
 
 
-class Move(NamedTuple):
+class SplitOff(NamedTuple):
     """Events whose like go from an issue to another from now on; `is_new` for one that doesn't exist yet."""
 
     issue: int
@@ -51,7 +51,7 @@ class Move(NamedTuple):
     is_new: bool
 
 
-class Plan(NamedTuple):
+class RegroupPlan(NamedTuple):
     """What is merged, and what follows for events like the counted ones."""
 
     gatherings: list[Gathering]
@@ -59,11 +59,11 @@ class Plan(NamedTuple):
     """The issue of each new fingerprint afterwards."""
     joined: dict[int, int]
     """Issues that join another, and which."""
-    splits: list[Move]
+    splits: list[SplitOff]
     """What splits off, by issue."""
 
 
-def plan(project: int, counts: Counts, known: Known) -> Plan:
+def plan(project: int, counts: Counts, known: Known) -> RegroupPlan:
     """What is to be merged for these events. Of new fingerprints that no issue has, the plan after a part was done is the rest of it."""
     events = Counter[int]()
     of_issue: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
@@ -100,7 +100,7 @@ def plan(project: int, counts: Counts, known: Known) -> Plan:
         if fingerprint not in issue_of:
             owner = known.issue_of.get(fingerprint, issue_id(project, fingerprint))
             issue_of[fingerprint] = joined.get(owner, owner)
-    return Plan(list(gatherings.values()), issue_of, joined, _splits(counts, issue_of, joined, known))
+    return RegroupPlan(list(gatherings.values()), issue_of, joined, _splits(counts, issue_of, joined, known))
 
 
 def _size(gathering: Gathering, known: Known) -> int:
@@ -109,13 +109,13 @@ def _size(gathering: Gathering, known: Known) -> int:
 
 def _splits(
     counts: Counts, issue_of: Mapping[int, int], joined: Mapping[int, int], known: Known
-) -> list[Move]:
-    away = Counter[tuple[int, int]]()
+) -> list[SplitOff]:
+    parts = Counter[tuple[int, int]]()
     for (issue, fingerprint), count in counts.items():
         into = issue_of[fingerprint]
         if into != joined.get(issue, issue):
-            away[issue, into] += count
+            parts[issue, into] += count
     return [
-        Move(issue, into, count, into not in known.sizes)
-        for (issue, into), count in sorted(away.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+        SplitOff(issue, into, count, into not in known.sizes)
+        for (issue, into), count in sorted(parts.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
     ]

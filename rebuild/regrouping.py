@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from broker.consumer_lag import passed
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
-from grouping.regrouping import Gathering, Known, Move, Plan, plan
+from grouping.regrouping import Gathering, Known, RegroupPlan, plan
 from processors.grouper.fingerprinter import Fingerprinter
 from schemas.changes import CommandKind, MergeData, UnmergeData
 from schemas.chunks import ChunkEvent
@@ -203,7 +203,7 @@ def _take_apart(tools: RegroupTools, project: Project, run: Regrouping) -> None:
     _merge(tools, project, run, together)
 
 
-def _planned(project: Project, sums: _Sums, issues: Sequence[PresentIssue]) -> Plan:
+def _planned(project: Project, sums: _Sums, issues: Sequence[PresentIssue]) -> RegroupPlan:
     return plan(project.number, sums.counts, _known(issues))
 
 
@@ -231,7 +231,7 @@ def _sums(
     sums = _Sums(Counter(), defaultdict(Counter))
     tools.say("reading the stored events")
     for server in tools.servers:
-        for past in queries.past_events(server.own, project.number, after_ms, until_ms):
+        for past in queries.sent_events(server.own, project.number, after_ms, until_ms):
             event = ChunkEvent(project.number, past.id, past.received_ms, past.sdk, past.json)
             try:
                 _, found = fingerprinter.group(event)
@@ -248,7 +248,7 @@ def _sums(
     return sums
 
 
-def _apply(tools: RegroupTools, project: Project, run: Regrouping, planned: Plan) -> None:
+def _apply(tools: RegroupTools, project: Project, run: Regrouping, planned: RegroupPlan) -> None:
     if planned.gatherings:
         tools.say(f"merging what belongs together into {len(planned.gatherings):,} issues")
         _merge(tools, project, run, planned.gatherings)
@@ -370,23 +370,22 @@ def _report(
     run: Regrouping,
     issues: Sequence[PresentIssue],
     sums: _Sums,
-    planned: Plan,
+    planned: RegroupPlan,
     *,
     is_dry: bool = False,
 ) -> RegroupReport:
     by_issue = {one.issue: one for one in issues}
 
-    def change(move: Move) -> IssueChange:
-        one = by_issue.get(move.issue)
+    def change(issue: int, into: int, events: int, *, is_new: bool = False) -> IssueChange:
+        one = by_issue.get(issue)
         title = f"{one.error_type}: {one.message}" if one else ""
-        return IssueChange(
-            hex64(move.issue), title.partition("\n")[0][:200], move.events, hex64(move.into), move.is_new
-        )
+        return IssueChange(hex64(issue), title.partition("\n")[0][:200], events, hex64(into), is_new)
 
     joins = [
-        Move(issue, into, by_issue[issue].events if issue in by_issue else 0, is_new=False)
+        change(issue, into, by_issue[issue].events if issue in by_issue else 0)
         for issue, into in planned.joined.items()
     ]
+    splits = [change(one.issue, one.into, one.events, is_new=one.is_new) for one in planned.splits]
     return RegroupReport(
         project_id=project.id,
         before=run.before,
@@ -395,8 +394,8 @@ def _report(
         unreadable=sums.unreadable,
         dropped=sums.dropped,
         issues=len({issue for issue, _ in sums.counts}),
-        joins=[change(move) for move in sorted(joins, key=lambda move: (-move.events, move.issue))],
-        splits=[change(move) for move in sorted(planned.splits, key=lambda move: (-move.events, move.issue))],
+        joins=sorted(joins, key=lambda one: (-one.events, one.issue)),
+        splits=sorted(splits, key=lambda one: (-one.events, one.issue)),
         is_dry=is_dry,
     )
 

@@ -22,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processors": {"schemas", "broker", "grouping", "query"},
     "storage": {"schemas", "broker", "query"},
     "control": {"schemas", "broker", "query", "storage"},
-    "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage"},
+    "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage", "control"},
     "notify": {"schemas", "broker", "query", "processors", "storage"},
     "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control", "notify"},
     "local": {"schemas", "broker", "storage"},

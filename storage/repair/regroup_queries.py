@@ -41,8 +41,8 @@ class PresentIssue(Struct, frozen=True):
     events: int
 
 
-class PastEvent(NamedTuple):
-    """A stored event: its JSON, its present fingerprint, and `received_ms` in Unix ms."""
+class SentEvent(NamedTuple):
+    """A stored event as it was sent: its JSON, its present fingerprint, and `received_ms` in Unix ms."""
 
     id: bytes
     json: bytes
@@ -64,7 +64,7 @@ def issues(client: Client, project: int) -> list[PresentIssue]:
     return [PresentIssue(*row) for row in rows]
 
 
-def past_events(client: Client, project: int, after_ms: int, until_ms: int) -> Iterator[PastEvent]:
+def sent_events(client: Client, project: int, after_ms: int, until_ms: int) -> Iterator[SentEvent]:
     """The events of one server that have a readable payload and were received in this time, in any order. Raises ClickHouseError."""
     last = 0
     while holders := client.query(
@@ -88,7 +88,7 @@ def past_events(client: Client, project: int, after_ms: int, until_ms: int) -> I
         for number, fingerprint, sdk, received in client.query(
             EVENTS, parameters=parameters, external_data=wanted
         ).result_rows:
-            yield PastEvent(int(number).to_bytes(16, "big"), content[int(number)], fingerprint, sdk, received)
+            yield SentEvent(int(number).to_bytes(16, "big"), content[int(number)], fingerprint, sdk, received)
 
 
 def earlier_fingerprints(client: Client, project: int, until_ms: int) -> set[int]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.regrouping import MAX_FINGERPRINTS, Gathering, Known, Move, Plan, plan
+from grouping.regrouping import MAX_FINGERPRINTS, Gathering, Known, RegroupPlan, SplitOff, plan
 from schemas.ids import issue_id
 
 PROJECT = 7
@@ -14,7 +14,9 @@ A, B, C = (issue_id(PROJECT, number) for number in (1, 2, 3))
 PRESENT = {A: (1,), B: (2,), C: (3,)}
 
 
-def planned(counts: dict[tuple[int, int], int], present: Mapping[int, tuple[int, ...]] = PRESENT) -> Plan:
+def planned(
+    counts: dict[tuple[int, int], int], present: Mapping[int, tuple[int, ...]] = PRESENT
+) -> RegroupPlan:
     return plan(PROJECT, counts, Known.of(present.items()))
 
 
@@ -35,15 +37,15 @@ def test_what_most_of_an_issue_is_not_splits_off() -> None:
     found = planned({(A, 11): 5, (A, 12): 3, (A, 13): 1})
     assert found.gatherings == [Gathering(A, (), (11,))]
     assert found.splits == [
-        Move(A, issue_id(PROJECT, 12), 3, is_new=True),
-        Move(A, issue_id(PROJECT, 13), 1, is_new=True),
+        SplitOff(A, issue_id(PROJECT, 12), 3, is_new=True),
+        SplitOff(A, issue_id(PROJECT, 13), 1, is_new=True),
     ]
 
 
 def test_an_issue_of_many_problems_joins_only_the_one_that_it_mostly_is() -> None:
     found = planned({(A, 11): 5, (A, 12): 4, (A, 13): 4, (B, 12): 2, (C, 13): 9})
     assert found.joined == {}
-    assert found.splits == [Move(A, other, 4, is_new=False) for other in sorted((B, C))]
+    assert found.splits == [SplitOff(A, other, 4, is_new=False) for other in sorted((B, C))]
 
 
 def test_a_fingerprint_that_an_issue_has_already_gathers_there() -> None:
