@@ -255,12 +255,13 @@ class UnknownFieldCount(Struct, frozen=True):
 
 
 class IssuePart(Struct, frozen=True):
-    """A fingerprint of a merged issue, with the texts of the issue that it was."""
+    """A fingerprint of a merged issue, with the texts of the issue that it was; `events` is None where nothing is stored of it."""
 
     fingerprint: str
     error_type: str
     message: str
     culprit: str
+    events: int | None = None
 
 
 class RevokedTokenCount(Struct, frozen=True):

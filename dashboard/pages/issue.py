@@ -23,6 +23,7 @@ from dashboard.view.charts import events_chart
 from dashboard.view.copies import as_markdown, as_sql
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
+from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
 from schemas.times import parse_iso
 from storage.answers import EventDetail, Issue, IssuePart, Release, Series, TagValues
@@ -88,7 +89,8 @@ async def show(request: web.Request) -> web.Response:
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
         similar=similar.similar,
-        merged=merged,
+        merged=[part for part in merged if part.events != 0],
+        merge_rule=_merge_rule(issue, merged),
         can_change=state.dependencies.changes is not None,
         ignored=ignored(issue.ignore_until),
         releases=suggested(releases),
@@ -136,6 +138,16 @@ def _like(issue: Issue, event: EventSections | None) -> str:
     file = next((frame.file for frame in frames if frame.in_app and frame.file), "")
     terms = [field_query("type", issue.error_type), field_query("file", file) if file else ""]
     return " ".join(filter(None, terms))
+
+
+def _merge_rule(issue: Issue, parts: Sequence[IssuePart]) -> str:
+    """The address at which the rule that would have merged the parts is tested; empty without one."""
+    own = IssuePart(issue.fingerprints[0], issue.error_type, issue.message, issue.culprit)
+    rule = offered_rule([own, *parts])
+    if rule is None:
+        return ""
+    given = {"name": rule.name, "match": rule.match, "fingerprint": "\n".join(rule.fingerprint or ())}
+    return f"/projects/{issue.project_id}/rules?{urlencode(given)}#test"
 
 
 def _narrowed(issue: str, query: str, term: str) -> str:

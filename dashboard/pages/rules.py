@@ -1,6 +1,7 @@
 """A project's grouping rules: a form to edit, test and save them."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from aiohttp import web
 from msgspec import Struct
@@ -34,11 +35,21 @@ class RulesPage(Struct, frozen=True, kw_only=True):
 async def show(request: web.Request) -> web.Response:
     """The saved rules with their errors."""
     project = project_of(request)
+    state, given = state_of(request), request.query
     errors = rule_checks.violations(project.grouping_rules)
-    skipped = await skip_counts(state_of(request).dependencies.reader, project.number)
-    content = RulesPage(errors=errors, saved="saved" in request.query, skipped=skipped)
-    # From an issue: a new rule for what is like its events.
-    new = RuleFields(match=request.query.get("match", "")[:MAX_QUERY])
+    skipped = await skip_counts(state.dependencies.reader, project.number)
+    # From an issue: a new rule for what is like its events, or for what was merged into it.
+    new = RuleFields(
+        name=given.get("name", "")[: rule_checks.MAX_NAME],
+        match=given.get("match", "")[:MAX_QUERY],
+        fingerprint=given.get("fingerprint", "")[: rule_checks.MAX_ELEMENT],
+    )
+    tested = None
+    if new.name and new.match and not errors:
+        with suppress(HttpError):
+            rules = read_rules([_rule(fields) for fields in (*fields_of(project.grouping_rules), new)])
+            tested = await try_rules(state, project, rules, TrialRequest())
+    content = RulesPage(errors=errors, saved="saved" in given, skipped=skipped, tested=tested)
     return _page(request, project, fields_of(project.grouping_rules), content, new=new)
 
 

@@ -1,6 +1,7 @@
 """Queries for links: a tag or field with a value, written as people would type it."""
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from query.parse import parse
@@ -25,6 +26,18 @@ def tag_query(key: str, value: str) -> str:
 def field_query(field: str, value: str) -> str:
     """The query for a value of a field of the query language."""
     return f"{field}:{_value(value)}"
+
+
+def listed_query(field: str, values: Sequence[str]) -> str:
+    """The query for a field with one of some values."""
+    if len(values) == 1:
+        return field_query(field, values[0])
+    return f"{field}:[{', '.join(map(_value, values))}]"
+
+
+def pattern_query(field: str, parts: Iterable[str]) -> str:
+    """The query for a field whose value has these parts in order, with any text between them."""
+    return f'{field}:"{"*".join(map(write_literal, parts))}"'
 
 
 def rename_key(query: str, key: str, replacement: str) -> str:

@@ -155,9 +155,9 @@ def _changes(
 
 
 def _texts(question: Question, issues: Iterable[int]) -> Sql:
-    """Issue, type, message and culprit, also of issues that are merged into another."""
+    """Issue, type, message, culprit and events, also of issues that are merged into another."""
     statement = question.statement()
     return statement.ready(
-        f"SELECT issue_id, error_type, message, culprit FROM issues FINAL WHERE {statement.project} AND deleted = 0"
+        f"SELECT issue_id, error_type, message, culprit, events FROM issues FINAL WHERE {statement.project} AND deleted = 0"
         f" AND issue_id IN {statement.numbers(list(issues))}"
     )

@@ -1,6 +1,7 @@
 """Changes of issues over the API and by the controls of their page."""
 
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -285,3 +286,26 @@ async def test_a_form_without_its_secret_changes_nothing(site: StoredSite) -> No
     answer = await site.client.post(f"/issues/{issue}/change", data={"change": "resolve"})
     assert answer.status == 403
     assert site.commands.made == []
+
+
+async def test_after_a_merge_the_page_offers_the_rule_that_would_have_made_it_and_tests_it(
+    site: StoredSite,
+) -> None:
+    _, body = await site.api("GET", f"/projects/{site.project.id}/issues?query=type:HttpError")
+    into, other = [one["id"] for one in body["issues"] if "failed with status code" in one["message"]][:2]
+    assert (await site.api("POST", f"/issues/{into}/merge", json={"issues": [other]}))[0] == 200
+    await site.sign_in()
+    html = await (await site.client.get(f"/issues/{issue_of(SHOWCASE)}")).text()
+    assert "Group by a rule what was merged here" not in html
+    html = await (await site.client.get(f"/issues/{into}?done=merge&was={other}")).text()
+    offer = re.search(r'<a href="([^"]+)">Test a rule that groups such events together</a>', html)
+    assert offer is not None
+    assert "Group by a rule what was merged here" in html
+    rules = await (await site.client.get(unescape(offer[1]))).text()
+    assert "What these rules would do" in rules
+    matched = re.search(r"Matched by a rule</dt><dd>([\d,]+)", rules)
+    assert matched is not None
+    assert int(matched[1].replace(",", "")) > 0
+    assert "status code" in rules
+    # Nothing is saved before somebody does it.
+    assert site.projects.all()[0].grouping_rules == ()

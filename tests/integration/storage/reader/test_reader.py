@@ -33,7 +33,7 @@ async def test_the_parts_of_a_merged_issue_have_the_texts_of_the_issues_that_the
 ) -> None:
     unknown = hex64(999_999)
     parts = await reader.read(ListParts(world.project, [hex64(MERGED[1]), unknown]))
-    assert parts == [IssuePart(hex64(MERGED[1]), *PART), IssuePart(unknown, "", "", "")]
+    assert parts == [IssuePart(hex64(MERGED[1]), *PART, events=0), IssuePart(unknown, "", "", "")]
 
 
 @pytest.mark.parametrize("query", QUERIES)
