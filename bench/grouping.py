@@ -19,6 +19,7 @@ from msgspec import Struct
 
 from bench.grouping_boundary import BoundaryScore, score_boundary
 from bench.grouping_held_out import HoldOut
+from bench.grouping_joins import Joins, JoinScore, joins_of
 from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS, Fingerprint, GroupingEvent, fingerprint
@@ -26,6 +27,8 @@ from grouping.fingerprint import CURRENT_VERSION, VERSIONS, Fingerprint, Groupin
 SAMPLES = Path(__file__).parent.parent / "tests" / "samples" / "grouping"
 TOLERANCE = 0.005
 """Tolerated decrease of a score below the baseline."""
+MOST_WRONG = 0.01
+"""Tolerated wrong joins, as a share of the right ones."""
 _ROUNDS = 3
 _HEADLINES = ("pair_precision", "pair_recall", "pair_f1", "bcubed_precision", "bcubed_recall", "bcubed_f1")
 _NEAR_MISS = "near-miss"
@@ -62,6 +65,7 @@ class Evaluation(Scores, frozen=True, rename="camel"):
     held_out: HeldOutScore
     slices: dict[str, SliceScore]
     pairs: dict[str, PairScore]
+    joins: JoinScore = JoinScore()
 
 
 class Cost(NamedTuple):
@@ -114,14 +118,15 @@ def command(
         lambda event: fingerprint(event, version=version).hex,
     )
     held_out = hold_out.by({label.id: label.project for label in known})
-    scores = evaluate(
-        known,
-        events,
-        {event_id: print_.hex for event_id, print_ in fingerprints.items()},
-        held_out.issues,
-        version,
+    grouping = {event_id: found.hex for event_id, found in fingerprints.items()}
+    joins = joins_of(known, events, fingerprints, version)
+    scores = msgspec.structs.replace(
+        evaluate(known, events, grouping, held_out.issues, version), joins=joins.score
     )
     _show(scores, cost)
+    _show_joins(
+        joins, score(known, {event: joins.joined.get(name, name) for event, name in grouping.items()})
+    )
     if all(label.dataset for label in known):
         by_dataset = score(known, hold_out.by({label.id: label.dataset for label in known}).issues)
         print(
@@ -210,6 +215,10 @@ def compare(scores: Evaluation, baseline: Evaluation) -> list[str]:
         if getattr(scores, name) < getattr(baseline, name) - TOLERANCE
     ]
     falls += _grown_gap("all events", scores.held_out, baseline.held_out)
+    if scores.joins.wrong > scores.joins.right * MOST_WRONG or scores.joins.right < baseline.joins.right:
+        falls.append(
+            f"joins: {scores.joins.right} right, {scores.joins.wrong} wrong, baseline {baseline.joins.right} right"
+        )
     for name, kind in baseline.pairs.items():
         right = scores.pairs.get(name, PairScore(0, 0, 0, 0))
         if right.joined < kind.joined or right.apart < kind.apart:
@@ -291,6 +300,15 @@ def _show(scores: Evaluation, cost: Cost) -> None:
     print(
         f"cost per event: {cost.first:.1f} µs the first time, {cost.again:.1f} µs again; "
         f"floor (decoding alone) {cost.floor:.1f} µs"
+    )
+
+
+def _show_joins(joins: Joins, after: Scores) -> None:
+    found = joins.score
+    print(
+        f"joined by likeness {found.right} right, {found.wrong} wrong; suggested {found.suggested_right} right,"
+        f" {found.suggested_wrong} wrong; F1 with them {after.pair_f1:.3f}, precision {after.pair_precision:.3f};"
+        f" {joins.micros:.0f} µs a new fingerprint"
     )
 
 

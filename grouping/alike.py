@@ -71,7 +71,8 @@ def trace_of(event: GroupingEvent, version: str = CURRENT_VERSION) -> Trace | No
         stacks.append(tuple(frames))
     if not stacks[-1] or (minified and known is not None and reading.is_weak_in_build(known)):
         return None
-    fault = f"fault {known}" if known is not None else f"message {reading.message(message)}"
+    template = reading.headline if event.platform == "javascript" else reading.message
+    fault = f"fault {known}" if known is not None else f"message {template(message)}"
     return Trace((event.platform or "", *[error.type or "" for error in chain], fault), tuple(stacks))
 
 
