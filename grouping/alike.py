@@ -7,7 +7,7 @@ stands for any of its file. Only named frames that both have are evidence, weigh
 
 import math
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, KeysView
 from typing import Final, NamedTuple
 
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS, GroupingEvent
@@ -80,20 +80,26 @@ class Neighbours:
     """The issues of a project by what must be equal; the oldest are forgotten."""
 
     def __init__(self) -> None:
-        self._traces: OrderedDict[int, Trace] = OrderedDict()
-        self._by_kind: defaultdict[tuple[str, ...], set[int]] = defaultdict(set)
+        self._traces: OrderedDict[int, Trace | None] = OrderedDict()
+        self._by_kind: defaultdict[tuple[str, ...], dict[int, Trace]] = defaultdict(dict)
         self._having: Counter[NamedFrame] = Counter()
+
+    @property
+    def issues(self) -> KeysView[int]:
+        """The known issues."""
+        return self._traces.keys()
 
     def __contains__(self, issue: int) -> bool:
         return issue in self._traces
 
-    def add(self, issue: int, trace: Trace) -> None:
-        """Keep an issue's trace."""
+    def add(self, issue: int, trace: Trace | None) -> None:
+        """Keep an issue's trace, or that it has none."""
         if issue in self._traces:
             return
         self._traces[issue] = trace
-        self._by_kind[trace.kind].add(issue)
-        self._having.update(set(trace.frames))
+        if trace is not None:
+            self._by_kind[trace.kind][issue] = trace
+            self._having.update(set(trace.frames))
         if len(self._traces) > MAX_ISSUES:
             self._forget(*self._traces.popitem(last=False))
 
@@ -101,13 +107,15 @@ class Neighbours:
         """The issue that is most like a trace; None without one that can be the same."""
         matches = [
             Match(issue, likeness)
-            for issue in sorted(self._by_kind.get(trace.kind, ()))
-            if (likeness := self._likeness(trace, self._traces[issue])) > 0
+            for issue, its_trace in sorted(self._by_kind.get(trace.kind, {}).items())
+            if (likeness := self._likeness(trace, its_trace)) > 0
         ]
         return max(matches, key=lambda match: match.likeness, default=None)
 
-    def _forget(self, issue: int, trace: Trace) -> None:
-        self._by_kind[trace.kind].discard(issue)
+    def _forget(self, issue: int, trace: Trace | None) -> None:
+        if trace is None:
+            return
+        del self._by_kind[trace.kind][issue]
         if not self._by_kind[trace.kind]:
             del self._by_kind[trace.kind]
         self._having.subtract(set(trace.frames))
