@@ -23,6 +23,7 @@ from grouping.fingerprint import CURRENT_VERSION, GroupingEvent
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import CompiledRules, compile_rules, outcome_of
 from query.event_view import from_json
+from schemas.changes import GROUPING
 from schemas.errors import ChangesUnavailable
 from schemas.ids import hex64
 from schemas.issues import Command, decode_activity
@@ -36,8 +37,6 @@ from storage.reader.reader import Reader
 
 log = logging.getLogger(__name__)
 
-GROUPING: Final = "grouping"
-"""Who joins issues by likeness, in their activity."""
 BACK_MS: Final = 10 * 60_000
 """How far back a process begins that starts."""
 _WAITING: Final = 10_000
@@ -166,7 +165,7 @@ def _traces(events: Iterable[tuple[int, Raw | None]], rules: CompiledRules) -> d
     return {issue: None if sent is None else read_trace(bytes(sent), rules) for issue, sent in events}
 
 
-def read_trace(sent: bytes, rules: CompiledRules) -> Trace | None:
+def read_trace(sent: bytes, rules: CompiledRules, version: str = CURRENT_VERSION) -> Trace | None:
     """The trace of a stored event, with the frames that its project's rules mark; None for what can't be compared."""
     try:
         event = _decode(sent)
@@ -175,4 +174,4 @@ def read_trace(sent: bytes, rules: CompiledRules) -> Trace | None:
     if rules:
         answers = rules.ask(view := from_json(sent, "", 0), event)
         event = apply_in_app_rules(event, outcome_of(answers.fitting, lambda: view).in_app_rules)
-    return trace_of(event)
+    return trace_of(event, version)

@@ -7,8 +7,9 @@ from grouping.fingerprint import javascript
 
 # A segment that stands for a value: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
-# Where a project keeps its sources or builds (npm, TypeScript), and a workspace its projects (npm, Nx, Turborepo): what is above is the machine's.
-_ROOTS: Final = frozenset({"src", "lib", "dist"})
+# Where a project keeps its sources or builds (npm, TypeScript; `app` in Next.js and in Node's images), and a workspace its projects (npm,
+# Nx, Turborepo): what is above is the machine's.
+_ROOTS: Final = frozenset({"src", "lib", "dist", "app"})
 _WORKSPACES: Final = frozenset({"packages", "apps", "libs"})
 _FOLDERS: Final = 4
 

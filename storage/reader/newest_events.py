@@ -29,7 +29,8 @@ class ListNewestEvents(ReadCall[list[IssueEvent]], frozen=True):
     project: int
     version: str
     wanted: Sequence[int]
-    known: Collection[int]
+    known: Collection[int] = ()
+    limit: int = MAX_ISSUES
 
     async def answer(self, session: Session) -> list[IssueEvent]:
         question = session.question_ever(self.project)
@@ -39,7 +40,7 @@ class ListNewestEvents(ReadCall[list[IssueEvent]], frozen=True):
             statement.ready(
                 f"SELECT issue_id, last_event FROM issues FINAL WHERE {statement.project} AND deleted = 0"
                 f" AND grouping_rule = 'stack' AND grouping_version = {version}"
-                f" ORDER BY issue_id IN {statement.numbers(list(self.wanted))} DESC, last_seen DESC LIMIT {MAX_ISSUES}"
+                f" ORDER BY issue_id IN {statement.numbers(list(self.wanted))} DESC, last_seen DESC LIMIT {self.limit:d}"
             )
         )
         events = {int(issue): int(event) for issue, event in rows if issue not in self.known}

@@ -11,7 +11,8 @@ from prometheus_client import CollectorRegistry
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard import alike_issues
-from dashboard.alike_issues import GROUPING, AlikeIssues
+from dashboard.alike_issues import AlikeIssues
+from schemas.changes import GROUPING
 from schemas.errors import ChangePending
 from schemas.ids import hex64
 from schemas.issues import Command, IssueRecord
