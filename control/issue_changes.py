@@ -103,6 +103,13 @@ class IssueChanges:
         (changed,) = await self._answers([record], dict.fromkeys(others, record.id), until)
         return changed
 
+    async def merge_fingerprints(self, issue: str, fingerprints: Sequence[str], *, by: str) -> None:
+        """Have an issue count events of these fingerprints, also of such as have none yet."""
+        projects = await self._projects([issue])
+        await self._apply(
+            projects, "merge", {"fingerprints": list(fingerprints)}, by, ("", issue), sorted(fingerprints)
+        )
+
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
         """Split merged fingerprints off into issues of their own."""
         until, wanted = self._until(), sorted(fingerprints)

@@ -1,6 +1,6 @@
 """Trials of grouping rules on a sample of a project's past events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Final
 
 from msgspec import Meta, Struct
@@ -99,9 +99,13 @@ class RuleTest(Struct, frozen=True, rename="camel"):
 
 
 async def try_rules(
-    state: State, project: Project, rules: list[GroupingRule], sample: TrialRequest
+    state: State,
+    project: Project,
+    rules: list[GroupingRule],
+    sample: TrialRequest,
+    planned: Mapping[int, int] | None = None,
 ) -> RuleTest:
-    """Try rules that parse. Raises HttpError if too many trials are waiting, and what the reader raises."""
+    """Try rules that parse; `planned` are issues of fingerprints that will be merged with the rules. Raises HttpError if too many trials are waiting, and what the reader raises."""
     reader = state.dependencies.reader
     samples = await reader.read(
         SampleEvents(project.number, sample.query, start=sample.start, end=sample.end, limit=sample.limit)
@@ -116,9 +120,8 @@ async def try_rules(
     trial = await state.trials.run(rules, events, discarded, known_version(project.grouping_version))
     new = sorted({event.found.hex for event in trial.events if event.found.hash != event.past.fingerprint})
     known = await reader.read(FindIssues(project.number, new))
-    return describe(
-        project.number, rules, trial, {int(name, 16): int(issue, 16) for name, issue in known.items()}
-    )
+    issues = {int(name, 16): int(issue, 16) for name, issue in known.items()}
+    return describe(project.number, rules, trial, issues | dict(planned or {}))
 
 
 def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[int, int]) -> RuleTest:

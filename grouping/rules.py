@@ -23,9 +23,10 @@ from grouping.cost import (
     steps,
     total,
 )
-from grouping.fingerprint.custom import Element, given
+from grouping.fingerprint.custom import Element, given, is_default, splice
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.in_app_rules import InAppRule, InAppRules, frame_names
+from grouping.fingerprint.key import hash_parts
 from grouping.variables import Compiled, compiled, filled
 from query.evaluate import predicate
 from query.event_view import EventView
@@ -122,6 +123,15 @@ class CompiledRules:
         affordable, dear, spent = _affordable(self._rules, left, lambda rule: steps(rule.cost, sizes))
         answers = ask(affordable, view)
         return answers._replace(skipped=(*answers.skipped, *dear)), spent
+
+
+def fixed_fingerprint(rule: GroupingRule, version: str) -> int | None:
+    """The fingerprint of all events that a rule groups; None where it depends on the event, or the rule sets none."""
+    elements = tuple(map(compiled, given(rule.fingerprint)))
+    texts = [element for element in elements if isinstance(element, str) and not is_default(element)]
+    if rule.discard or not elements or len(texts) < len(elements):
+        return None
+    return hash_parts(version, splice(tuple(texts), ())) or 1
 
 
 def marked_within(left: int, answers: Answers, names: tuple[int, int]) -> tuple[Answers, int]:

@@ -171,7 +171,8 @@ def _merge_rule(issue: Issue, parts: Sequence[IssuePart]) -> str:
     rule = offered_rule([own, *parts])
     if rule is None:
         return ""
-    given = {"name": rule.name, "match": rule.match, "fingerprint": "\n".join(rule.fingerprint or ())}
+    fingerprint = "\n".join(rule.fingerprint or ())
+    given = {"name": rule.name, "match": rule.match, "fingerprint": fingerprint, "into": issue.id}
     return f"/projects/{issue.project_id}/rules?{urlencode(given)}#test"
 
 

@@ -1,6 +1,6 @@
 """A project's grouping rules: a form to edit, test and save them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from aiohttp import web
@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from control.project_edits import set_rules
 from dashboard.api.rules import RuleView, Skipped, read_rules, skip_counts
-from dashboard.auth.auth import read_form
-from dashboard.dependencies import state_of
+from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import MAX_QUERY
 from dashboard.http.responses import redirect
@@ -18,9 +18,13 @@ from dashboard.pages.rule_form import RuleFields, fields_of, read_fields
 from dashboard.projects import edit_project, project_of
 from dashboard.rule_trial import RuleTest, TrialRequest, try_rules
 from grouping import rule_checks
+from grouping.fingerprint import known_version
+from grouping.rules import fixed_fingerprint
 from grouping.variables import KNOWN
+from schemas.changes import is_issue
 from schemas.errors import Detail
-from schemas.projects import Project
+from schemas.ids import hex64
+from schemas.projects import GroupingRule, Project
 
 
 class RulesPage(Struct, frozen=True, kw_only=True):
@@ -30,6 +34,7 @@ class RulesPage(Struct, frozen=True, kw_only=True):
     tested: RuleTest | None = None
     saved: bool = False
     skipped: Mapping[str, Skipped] | None = {}
+    into: str = ""
 
 
 async def show(request: web.Request) -> web.Response:
@@ -44,30 +49,50 @@ async def show(request: web.Request) -> web.Response:
         match=given.get("match", "")[:MAX_QUERY],
         fingerprint=given.get("fingerprint", "")[: rule_checks.MAX_ELEMENT],
     )
-    tested = None
+    into, tested = _issue(given.get("into", "")), None
     if new.name and new.match and not errors:
         with suppress(HttpError):
             rules = read_rules([_rule(fields) for fields in (*fields_of(project.grouping_rules), new)])
-            tested = await try_rules(state, project, rules, TrialRequest())
-    content = RulesPage(errors=errors, saved="saved" in given, skipped=skipped, tested=tested)
+            tested = await try_rules(state, project, rules, TrialRequest(), _merged(project, rules, into))
+    content = RulesPage(errors=errors, saved="saved" in given, skipped=skipped, tested=tested, into=into)
     return _page(request, project, fields_of(project.grouping_rules), content, new=new)
 
 
 async def change(request: web.Request) -> web.Response:
     """Test or save the entered rules, or show errors beside them and change nothing."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
-    entered = read_fields(await request.post())
+    entered, into = read_fields(await request.post()), _issue(form.get("into", ""))
     try:
         rules = read_rules([_rule(fields) for fields in entered])
+        merged = _merged(project, rules, into)
         if form.get("do") == "save":
+            if merged:
+                # First, so that the first event by the rule is in the issue already.
+                names = [hex64(fingerprint) for fingerprint in merged]
+                await changes_of(state).merge_fingerprints(into, names, by=request[IDENTITY].name)
             await edit_project(state, project, lambda old: set_rules(old, rules))
             return redirect(f"/projects/{project.id}/rules?saved=1")
-        tested = await try_rules(state, project, rules, TrialRequest())
+        tested = await try_rules(state, project, rules, TrialRequest(), merged)
     except HttpError as error:
         if not error.details:
             raise
-        return _page(request, project, entered, RulesPage(errors=error.details), status=400)
-    return _page(request, project, entered, RulesPage(tested=tested))
+        return _page(request, project, entered, RulesPage(errors=error.details, into=into), status=400)
+    return _page(request, project, entered, RulesPage(tested=tested, into=into))
+
+
+def _issue(text: str) -> str:
+    """The issue from which the page was opened; empty for none."""
+    return text if is_issue(text) else ""
+
+
+def _merged(project: Project, rules: Sequence[GroupingRule], into: str) -> dict[int, int]:
+    """The fingerprints of new rules that are merged into an issue when they are saved, with the issue."""
+    if not into:
+        return {}
+    known = {rule.name for rule in project.grouping_rules}
+    version = known_version(project.grouping_version)
+    found = [fixed_fingerprint(rule, version) for rule in rules if rule.name not in known]
+    return {fingerprint: int(into, 16) for fingerprint in found if fingerprint is not None}
 
 
 def _rule(fields: RuleFields) -> RuleView:
@@ -101,6 +126,7 @@ def _page(
         errors=_by_index(content.errors),
         tested=content.tested,
         saved=content.saved,
+        into=content.into,
         skipped=content.skipped,
         variables=KNOWN[1:],
         limits=rule_checks,

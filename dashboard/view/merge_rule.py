@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Final
 
 from dashboard.view.filters import listed_query, pattern_query
-from grouping.fingerprint.messages import template
+from grouping.fingerprint.telling_values import headline
 from schemas.projects import GroupingRule
 from storage.answers import IssuePart
 
@@ -29,7 +29,7 @@ def offered_rule(parts: Sequence[IssuePart]) -> GroupingRule | None:
     if len(known) < 2:
         return None
     types = sorted({part.error_type for part in known})
-    message = _common_message([template(part.message) for part in known])
+    message = _common_message([part.message for part in known])
     function = _common_function(part.culprit for part in known)
     if not (message or function) or len(types) > _MAX_TYPES:
         return None
@@ -44,11 +44,11 @@ def offered_rule(parts: Sequence[IssuePart]) -> GroupingRule | None:
     return GroupingRule(name=name, match=match, fingerprint=(name.replace("{{", "{ {"),))
 
 
-def _common_message(templates: Sequence[str]) -> list[str]:
-    """What all templates have in order, as the parts between wildcards; empty if that says nothing."""
-    common: list[str] = reduce(_in_both, [_TOKEN.findall(text.partition("\n")[0]) for text in templates])
+def _common_message(messages: Sequence[str]) -> list[str]:
+    """What the templates of all have in order, as the parts between wildcards; empty if that says nothing."""
+    common: list[str] = reduce(_in_both, [_TOKEN.findall(headline(message)) for message in messages])
     # Further lines, if there are any, are detail.
-    whole = "".join(common) + _VARIES * any("\n" in text for text in templates)
+    whole = "".join(common) + _VARIES * any("\n" in message for message in messages)
     pieces = whole.split(_VARIES)
     letters = sum(character.isalpha() for character in whole)
     return pieces if letters >= _ENOUGH and len(pieces) <= _MAX_WILDCARDS + 1 else []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from grouping.rules import fixed_fingerprint
 from schemas.errors import ChangePending, ChangeRefused, ChangesUnavailable
 from schemas.ids import hex64
 from storage.errors import StorageUnavailable
@@ -307,5 +308,31 @@ async def test_after_a_merge_the_page_offers_the_rule_that_would_have_made_it_an
     assert matched is not None
     assert int(matched[1].replace(",", "")) > 0
     assert "status code" in rules
+    assert "When you save it, its events belong to the issue" in rules
     # Nothing is saved before somebody does it.
     assert site.projects.all()[0].grouping_rules == ()
+    site.commands.made.clear()
+    fields = dict(re.findall(r'<input[^>]*name="(csrf|into|name|match)"[^>]*value="([^"]*)"', rules))
+    fields = {name: unescape(value) for name, value in fields.items()}
+    more = {
+        "fingerprint": fields["name"],
+        "inApp": "",
+        "notInApp": "",
+        "discard": "",
+        "enabled": "",
+        "position": "1",
+    }
+    saved = await site.client.post(
+        f"/projects/{site.project.id}/rules", data=fields | more | {"do": "save"}, allow_redirects=False
+    )
+    assert saved.status == 303
+    (rule,) = site.projects.all()[0].grouping_rules
+    (command,) = site.commands.made
+    fingerprint = fixed_fingerprint(rule, site.projects.all()[0].grouping_version)
+    assert fingerprint is not None
+    assert (command.issue, command.kind, command.data) == (
+        into,
+        "merge",
+        {"fingerprints": [hex64(fingerprint)]},
+    )
+    assert hex64(fingerprint) in (await site.api("GET", f"/issues/{into}"))[1]["fingerprints"]
