@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from processors.aggregator.totals import figures
-from schemas.ids import hex64, issue_id
+from schemas.ids import hex64, issue_id, parse_hex64
 from schemas.issues import Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, Life
 from schemas.merges import Member, Pending, Signal, SignalKind
@@ -163,12 +163,16 @@ class Merges:
     def _is_requested_again(self, record: IssueRecord, join: str) -> bool:
         """Whether a merge is still to be read and some of its requests were not sent."""
         command = self._again.get((record.id, join))
-        wanted = (
-            set(command.data.get("issues", ())) - {record.id, *record.life.members}
-            if command is not None
-            else set()
-        )
-        return not wanted <= self._requests[record.id, join]
+        if command is None:
+            return False
+        project, named = int(record.project_id), map(parse_hex64, command.data.get("fingerprints", ()))
+        parts = {
+            *command.data.get("issues", ()),
+            *(hex64(issue_id(project, one)) for one in named if one is not None),
+        }
+        # One that has joined by it may have left since.
+        wanted = {part for part in parts if f"{record.id}-{join}-merged-{part}" not in self._activities}
+        return not wanted - {record.id, *record.life.members} <= self._requests[record.id, join]
 
 
 def news(records: Iterable[IssueRecord]) -> Iterator[Signal]:

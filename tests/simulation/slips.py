@@ -223,7 +223,7 @@ SLIPS: Final = {
         f"{_AGGREGATOR}._find", "fold = state.folds[issue] = Fold.restore(value)", "fold = Fold.restore(value)"
     ),
     "aggregator: users of an increment are forgotten": Slip(f"{_FOLD}.add", "bool(increment.users)", "len(increment.users) > 1"),
-    "aggregator: first seen is not moved back": Slip(f"{_FOLD}.add", "if first < record.first_seen_ms or", "if first > record.first_seen_ms or"),
+    "aggregator: first seen is not moved back": Slip(f"{_FOLD}.add", "or first < record.first_seen_ms", "or first > record.first_seen_ms"),
     "aggregator: an older event describes the issue": Slip(f"{_FOLD}.add", "or last > record.last_seen_ms", "or last < record.last_seen_ms"),
     "aggregator: environments count events once": Slip(
         f"{_FOLD}._add_rows", "environments[row.environment] = environments.get(row.environment, 0) + events", "environments[row.environment] = events"

@@ -37,6 +37,8 @@ _COMPACT: Final = {
 }
 _BROKER: Final = "1"
 
+_SEND: Final = AIOKafkaClient.send
+
 
 class Cluster(Protocol):
     """A broker with the topics `grouped` and `seen`, both empty, of two partitions."""
@@ -73,7 +75,7 @@ class RealCluster:
         self._requests = 0
         self._loses_leader = False
         self._leaderless = False
-        self._writes: list[Callable[[], Coroutine[Any, Any, Any]]] = []
+        self._writes: list[tuple[Any, Any, dict[str, Any]]] = []
 
     async def prepare(self) -> None:
         """Create the topics."""
@@ -117,23 +119,29 @@ class RealCluster:
         self._loses_leader, self._leaderless = lost, False
 
     async def repeat(self) -> None:
-        for write in self._writes:
-            await write()
+        # The clients that wrote may be closed by now: the broker doesn't mind who writes.
+        client = AIOKafkaClient(bootstrap_servers=self.settings.kafka_bootstrap)
+        await client.bootstrap()
+        try:
+            for node, request, options in self._writes:
+                await _SEND(client, node, request, **options)
+        finally:
+            await client.close()
 
     @contextmanager
     def intercepted(self) -> Iterator[None]:
         """While writes can be lost and repeated."""
-        send, leader = AIOKafkaClient.send, ClusterMetadata.leader_for_partition
+        leader = ClusterMetadata.leader_for_partition
 
         async def intercept(client: Any, node: Any, request: Any, **options: Any) -> Any:
             if not type(request).__name__.startswith("ProduceRequest"):
-                return await send(client, node, request, **options)
+                return await _SEND(client, node, request, **options)
             if self._requests or self._loses_leader:
                 self._requests = max(0, self._requests - 1)
                 self._leaderless = self._loses_leader
                 raise KafkaConnectionError
-            self._writes.append(lambda: send(client, node, request, **options))
-            answer = await send(client, node, request, **options)
+            self._writes.append((node, request, options))
+            answer = await _SEND(client, node, request, **options)
             if self._answers:
                 self._answers -= 1
                 raise KafkaConnectionError
