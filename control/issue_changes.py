@@ -120,6 +120,10 @@ class IssueChanges:
         is_known = request_id(key, whole.id, "unmerge", wanted) in whole.life.commands
         if unknown and not is_known:
             raise BadChange([Detail("fingerprints", f"{unknown[0]} is not merged into this issue")])
+        members = whole.life.members.values()
+        empty = [one.fingerprint for one in members if one.fingerprint in wanted and not one.figures.events]
+        if empty:
+            raise BadChange([Detail("fingerprints", f"{empty[0]} has no events yet")])
         (record,) = await self._apply(
             {whole.id: whole.project_id}, "unmerge", {"fingerprints": wanted}, by, (key, whole.id), wanted
         )

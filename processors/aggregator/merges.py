@@ -72,11 +72,15 @@ def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
 
 
 def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchanged:
-    """Release members with their counts. Raises RefusedChange where none of the fingerprints is merged."""
+    """Release members with their counts. Raises RefusedChange where none of the fingerprints is merged, or has events yet."""
     life = record.life
-    leaving = {issue: m for issue, m in life.members.items() if m.fingerprint in data.fingerprints}
+    leaving = {
+        issue: member
+        for issue, member in life.members.items()
+        if member.fingerprint in data.fingerprints and member.figures.events
+    }
     if not leaving:
-        raise RefusedChange("none of these fingerprints is merged into the issue")
+        raise RefusedChange("none of these fingerprints is merged into the issue and has events")
     pending = {issue: Pending("leave", command.id, command.by, command.at) for issue in leaving}
     members = {issue: member for issue, member in life.members.items() if issue not in leaving}
     details = {"issues": list(leaving), "fingerprints": [member.fingerprint for member in leaving.values()]}

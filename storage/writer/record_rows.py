@@ -73,8 +73,7 @@ def issue_row(issue: IssueRecord) -> Row:
         list(issue.grouping_parts),
         int(issue.merged_into, 16) if issue.merged_into else 0,
         issue.version,
-        # A fingerprint that was merged before its first event, and left again, is nothing to show yet.
-        int(not issue.events and issue.merged_into is None),
+        0,
         issue.escalated_ms,
     )
 

@@ -86,9 +86,7 @@ def rebuild(world: World) -> None:
         changes.setdefault(int(activity.issue, 16), []).append(change)
     counts = [stored_counts(fingerprint, increments) for fingerprint, increments in found.items()]
     covered = Covered(dict.fromkeys(range(PARTITIONS), -1) | {0: last}, deltas, unread, versions)
-    # An issue without events that is merged nowhere is deleted in ClickHouse.
-    shown = [stored_row(issue) for issue in newest.values() if issue.events or issue.merged_into]
-    records = rebuilt(counts, shown, changes, covered, SOURCES)
+    records = rebuilt(counts, map(stored_row, newest.values()), changes, covered, SOURCES)
     for log in [log for log in topics if log[0] in {"issues", "seen"}]:
         del topics[log]
     for issue in records:

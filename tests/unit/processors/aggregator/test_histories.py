@@ -60,6 +60,7 @@ class Model:
         self.description: list[str] = []
 
     def event(self, release: str, users: list[int], count: int, environment: str, hour: int) -> None:
+        before = len(self.description)
         if self.events:
             self.description += [] if release in self.known else ["seenInRelease"]
             self.description += [] if environment in self.environments else ["seenInEnvironment"]
@@ -68,7 +69,9 @@ class Model:
         self.events += count
         self.environments.add(environment)
         self.hours[hour] += count
-        escalates = self._escalates(hour, count)
+        # What shows anything, or comes to a closed issue, is judged in full.
+        stands_out = len(self.description) > before or self.status != "open"
+        escalates = self._escalates(hour, count, stands_out=stands_out)
         if escalates:
             self.escalated = hour
             self.description.append("escalated")
@@ -84,7 +87,7 @@ class Model:
                 self.description.append("reopened")
         self.known += [] if release in self.known else [release]
 
-    def _escalates(self, hour: int, count: int) -> bool:
+    def _escalates(self, hour: int, count: int, *, stands_out: bool) -> bool:
         hours = self.hours
         first = min(hours)
         day = [hours[hour - back] for back in range(1, 25) if hour - back >= first]
@@ -93,7 +96,7 @@ class Model:
         ]
         usual = max(sum(one) / len(one) for one in (day, days) if one) if day else 0
         calm = not 0 <= hour - self.escalated < ESCALATING_MS // HOUR_MS
-        grown = worth_judging(hours[hour] - count, hours[hour])
+        grown = stands_out or worth_judging(hours[hour] - count, hours[hour])
         return hour > first and calm and grown and hours[hour] >= max(20, 4 * usual)
 
     def update(self, data: dict[str, Any]) -> None:
@@ -167,6 +170,15 @@ async def worked(world: World, luck: random.Random) -> None:
         ("event", "app@2+1", [], 1, "prod", 0),
         ("update", {"resolvedIn": "app@blue+1"}, 0),
         ("event", "app@1.10.0+2", [], 1, "prod", 0),
+    ],
+    0,
+)
+@example(
+    [
+        *[("event", "app@1.9.0+9", [], 1, "prod", 0)] * 6,
+        ("event", "app@1.9.0+9", [], 30, "prod", 27),
+        ("event", "app@1.9.0+9", [], 30, "prod", 1),
+        ("event", "app@1.9.0+9", [], 1, "test", 27),
     ],
     0,
 )
@@ -253,7 +265,7 @@ async def test_counts_are_right_after_every_step_of_merging(
             home |= {f: root for f, of in home.items() if of in joining}
             known |= more
         else:
-            home |= {f: f for f, of in home.items() if of == root and f != root and f in more}
+            home |= {f: f for f, of in home.items() if of == root and f != root and f in more and counts[f]}
         for one in sorted(known) if at >= len(FINGERPRINTS) else ():
             issue = world.issue(one)
             if home[one] != one:
