@@ -62,8 +62,8 @@ def joins_of(
             continue
         other = first[label.project, nearest.issue]
         if nearest.likeness >= SURE:
-            target = f"{nearest.issue:016x}"
-            joined[found.hex] = joined.get(target, target)
+            joined[found.hex] = f"{nearest.issue:016x}"
+            of_project.wholes[found.hash] = nearest.issue
         if None not in (label.group, other.group):
             counts[nearest.likeness >= SURE, label.group == other.group] += 1
     score = JoinScore(counts[True, True], counts[True, False], counts[False, True], counts[False, False])

@@ -42,7 +42,7 @@ BACK_MS: Final = 10 * 60_000
 _WAITING: Final = 10_000
 """New issues that wait at most; the oldest are left alone."""
 _PROJECTS: Final = 50
-_LOOKS: Final = 20
+_LOOKS: Final = 120
 _PAUSE_SECONDS: Final = 0.5
 _AGAIN_SECONDS: Final = 5.0
 _TRIES: Final = 3
@@ -119,20 +119,27 @@ class AlikeIssues:
         waiting = [issue for issue in dict.fromkeys(issues) if issue not in neighbours]
         for _ in range(_LOOKS):
             call = ListNewestEvents(number, CURRENT_VERSION, list(waiting), neighbours.issues)
-            found = {one.issue: one.event for one in await self._reader.read(call)}
+            rows = await self._reader.read(call)
+            found = {one.issue: one.event for one in rows if one.issue not in neighbours}
             traces = await asyncio.to_thread(_traces, found.items(), rules)
+            neighbours.wholes.update((one.issue, one.whole) for one in rows)
             for issue in found.keys() - set(waiting):
                 neighbours.add(issue, traces[issue])
             for issue in [issue for issue in waiting if issue in found]:
                 trace = traces[issue]
                 match = None if trace is None else neighbours.nearest(trace)
-                if match is not None and match.likeness >= SURE:
+                if (
+                    match is not None
+                    and match.likeness >= SURE
+                    and match.issue != neighbours.wholes.get(issue)
+                ):
                     await self._merge(number, issue, match)
+                    neighbours.wholes[issue] = match.issue
                 neighbours.add(issue, trace)
                 waiting.remove(issue)
             if not waiting:
                 return
-            # What was accepted is stored within a second or two. What a rule or a client has decided never shows up.
+            # What was accepted is stored within a second or two, later where the writer is behind.
             await asyncio.sleep(_PAUSE_SECONDS)
 
     def _of_project(self, number: int) -> Neighbours:

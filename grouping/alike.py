@@ -77,9 +77,10 @@ def trace_of(event: GroupingEvent, version: str = CURRENT_VERSION) -> Trace | No
 
 
 class Neighbours:
-    """The issues of a project by what must be equal; the oldest are forgotten."""
+    """The issues of a project by what must be equal; the oldest are forgotten. `wholes` has the issue that each is merged into."""
 
     def __init__(self) -> None:
+        self.wholes: dict[int, int] = {}
         self._traces: OrderedDict[int, Trace | None] = OrderedDict()
         self._by_kind: defaultdict[tuple[str, ...], dict[int, Trace]] = defaultdict(dict)
         self._having: Counter[NamedFrame] = Counter()
@@ -104,15 +105,18 @@ class Neighbours:
             self._forget(*self._traces.popitem(last=False))
 
     def nearest(self, trace: Trace) -> Match | None:
-        """The issue that is most like a trace; None without one that can be the same."""
-        matches = [
-            Match(issue, likeness)
-            for issue, its_trace in sorted(self._by_kind.get(trace.kind, {}).items())
-            if (likeness := self._likeness(trace, its_trace)) > 0
-        ]
-        return max(matches, key=lambda match: match.likeness, default=None)
+        """The issue that a trace fits best; None if it fits none, or two that aren't merged: a frame without a name may fit many.
+
+        It must fit all that is merged into the issue, or unlike ones would be merged through what fits both.
+        """
+        wholes: defaultdict[int, list[float]] = defaultdict(list)
+        for issue, its_trace in sorted(self._by_kind.get(trace.kind, {}).items()):
+            wholes[self.wholes.get(issue, issue)].append(self._likeness(trace, its_trace))
+        matches = [Match(whole, max(found)) for whole, found in wholes.items() if min(found) > 0]
+        return matches[0] if len(matches) == 1 else None
 
     def _forget(self, issue: int, trace: Trace | None) -> None:
+        self.wholes.pop(issue, None)
         if trace is None:
             return
         del self._by_kind[trace.kind][issue]

@@ -14,16 +14,18 @@ _AT_ONCE: Final = 100
 
 
 class IssueEvent(NamedTuple):
-    """An issue's newest event as it was sent; None where it has none that can be read."""
+    """An issue's newest event as it was sent; None where it has none that can be read, or needs none."""
 
     issue: int
+    whole: int
+    """The issue that it is merged into, or itself."""
     event: Raw | None
 
 
 class ListNewestEvents(ReadCall[list[IssueEvent]], frozen=True):
     """The newest events of the issues that a stack has decided by a version, also of merged ones: of the `wanted`, and of the latest seen.
 
-    Issues that are `known` are left out.
+    Of `known` issues, and of wanted ones that something else has decided, the event is None.
     """
 
     project: int
@@ -36,20 +38,22 @@ class ListNewestEvents(ReadCall[list[IssueEvent]], frozen=True):
         question = session.question_ever(self.project)
         statement = question.statement()
         version = statement.parameters.add(self.version, "String")
+        decided = f"(grouping_rule = 'stack' AND grouping_version = {version})"
+        wanted = statement.numbers(list(self.wanted))
         rows = await session.rows(
             statement.ready(
-                f"SELECT issue_id, last_event FROM issues FINAL WHERE {statement.project} AND deleted = 0"
-                f" AND grouping_rule = 'stack' AND grouping_version = {version}"
-                f" ORDER BY issue_id IN {statement.numbers(list(self.wanted))} DESC, last_seen DESC LIMIT {self.limit:d}"
+                f"SELECT issue_id, merged_into, last_event, {decided} AS decided, issue_id IN {wanted} AS is_wanted"
+                f" FROM issues FINAL WHERE {statement.project} AND deleted = 0 AND (decided OR is_wanted)"
+                f" ORDER BY is_wanted DESC, last_seen DESC LIMIT {self.limit:d}"
             )
         )
-        events = {int(issue): int(event) for issue, event in rows if issue not in self.known}
-        found: list[IssueEvent] = []
+        events = {issue: event for issue, _, event, decided, _ in rows if decided and issue not in self.known}
+        sent: dict[int, Raw | None] = {}
         names = list(events)
         for first in range(0, len(names), _AT_ONCE):
             batch = names[first : first + _AT_ONCE]
             payloads = await stored_payloads(session, question, [events[issue] for issue in batch])
             for issue in batch:
-                sent = payloads.get(events[issue])
-                found.append(IssueEvent(issue, readable(events[issue], sent) if sent else None))
-        return found
+                payload = payloads.get(events[issue])
+                sent[issue] = readable(events[issue], payload) if payload else None
+        return [IssueEvent(issue, whole or issue, sent.get(issue)) for issue, whole, *_ in rows]

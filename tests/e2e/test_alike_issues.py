@@ -58,6 +58,8 @@ async def test_a_new_issue_that_is_surely_another_one_joins_it_for_good_or_until
         await post(stack, project, events(NAMED, 2, seed=1))
         (first,) = await until_counted(2)
         await post(stack, project, events(NAMELESS, 3, seed=2))
+        await until_counted(5)
+        # What the nameless one fits too, but not the named one, stays an issue of its own.
         await post(stack, project, events(OTHER, 1, seed=3))
         await until_counted(5, 1)
         async with session.get(f"/api/v1/issues/{first}/activity") as answer:

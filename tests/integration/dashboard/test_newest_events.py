@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from storage.reader.issue_list import ListIssues
-from storage.reader.newest_events import ListNewestEvents
+from storage.reader.newest_events import IssueEvent, ListNewestEvents
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
@@ -21,7 +21,11 @@ async def test_the_newest_event_of_each_issue_is_read_and_wanted_ones_come_first
     for one in found:
         assert one.event is not None
         assert msgspec.json.decode(one.event)["error"]["type"] == types[f"{one.issue:016x}"]
+    assert {one.whole for one in found} == {one.issue for one in found}
     known = [one.issue for one in found[1:]]
     rest = await site.reader.read(ListNewestEvents(project, "1", [wanted], known))
-    assert [one.issue for one in rest] == [wanted]
-    assert await site.reader.read(ListNewestEvents(project, "v2", [wanted], ())) == []
+    assert [one.issue for one in rest if one.event is not None] == [wanted]
+    # Of another version, only the wanted issue itself is told.
+    assert await site.reader.read(ListNewestEvents(project, "v2", [wanted])) == [
+        IssueEvent(wanted, wanted, None)
+    ]

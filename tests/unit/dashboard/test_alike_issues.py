@@ -35,6 +35,7 @@ class Stored:
 
     def __init__(self) -> None:
         self.events: dict[int, Raw | None] = {}
+        self.wholes: dict[int, int] = {}
         self.failures = 0
         self.calls: list[ListNewestEvents] = []
 
@@ -43,7 +44,10 @@ class Stored:
         if self.failures:
             self.failures -= 1
             raise StorageUnavailable("down")
-        return [IssueEvent(*one) for one in self.events.items() if one[0] not in call.known]
+        return [
+            IssueEvent(issue, self.wholes.get(issue, issue), None if issue in call.known else event)
+            for issue, event in self.events.items()
+        ]
 
 
 class Applied:
@@ -111,14 +115,38 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_a_new_issue_joins_the_one_that_it_surely_is() -> None:
     joining = Joining()
-    for issue, frames in ((1, BASE), (2, OTHER), (3, NAMELESS)):
+    for issue, frames in ((1, BASE), (3, NAMELESS)):
         joining.store(issue, *frames)
     await joining.alike.compare(PROJECT, [3])
-    assert joining.joined == [(hex64(1), [hex64(3)])] or joining.joined == [(hex64(2), [hex64(3)])]
+    assert joining.joined == [(hex64(1), [hex64(3)])]
     (command,) = joining.applied.made
     assert (command.by, command.kind, command.project_id) == (GROUPING, "merge", "7")
     await joining.alike.compare(PROJECT, [3])
     assert len(joining.applied.made) == 1
+
+
+async def test_an_issue_that_fits_two_others_joins_none_unless_they_are_one() -> None:
+    joining = Joining()
+    for issue, frames in ((1, BASE), (2, OTHER), (3, NAMELESS)):
+        joining.store(issue, *frames)
+    await joining.alike.compare(PROJECT, [3])
+    assert joining.joined == []
+    joining.store(4, *NAMELESS)
+    joining.stored.wholes = {2: 1, 3: 1}
+    await joining.alike.compare(PROJECT, [4])
+    assert joining.joined == [(hex64(1), [hex64(4)])]
+
+
+async def test_unlike_issues_are_not_merged_through_one_that_fits_both() -> None:
+    joining = Joining()
+    joining.store(1, *BASE)
+    joining.store(2, *NAMELESS)
+    await joining.alike.compare(PROJECT, [2])
+    assert joining.joined == [(hex64(1), [hex64(2)])]
+    joining.stored.wholes = {2: 1}
+    joining.store(3, *OTHER)
+    await joining.alike.compare(PROJECT, [3])
+    assert len(joining.joined) == 1
 
 
 async def test_new_issues_are_compared_with_each_other_in_the_order_of_their_creation() -> None:
@@ -187,7 +215,7 @@ async def test_frames_that_a_rule_takes_from_the_app_are_not_compared() -> None:
     rule = GroupingRule("vendored", "type:TypeError", not_in_app=("*/session.js",))
     joining = Joining(grouping_rules=(rule,))
     joining.store(1, *BASE)
-    joining.store(2, "onPresence session.js", *BASE[1:])
+    joining.store(2, *OTHER)
     await joining.alike.compare(PROJECT, [2])
     assert len(joining.joined) == 1
 
