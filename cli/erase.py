@@ -23,7 +23,6 @@ from cli.console import (
 )
 from cli.workspace import Workspace
 from control.erasure import (
-    EraseTools,
     Left,
     Report,
     erase_project,
@@ -31,6 +30,7 @@ from control.erasure import (
     find,
     left,
 )
+from control.operator_tools import OperatorTools
 from schemas.errors import ChangesUnavailable, EraseRefused, NotSettled, ProjectsUnavailable
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from storage.client import ClickHouseError
@@ -87,7 +87,7 @@ def erase(
     )
     try:
         with open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers:
-            tools = EraseTools(settings, groups, servers, wait, by, terminal.say)
+            tools = OperatorTools(settings, groups, servers, wait, by, terminal.say)
             number, record = find(tools, project)
             if user_id is None:
                 report: Report = erase_project(tools, number, record, terminal.agree)

@@ -23,9 +23,10 @@ from cli.console import (
 )
 from cli.projects import find_project
 from cli.workspace import Workspace
+from control.operator_tools import OperatorTools
 from control.project_store import ProjectStore
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS
-from rebuild.regrouping import IssueChange, RegroupReport, RegroupTools, preview, regroup, undo
+from rebuild.regrouping import IssueChange, RegroupReport, preview, regroup, undo
 from schemas.errors import ChangesUnavailable, NotSettled, ProjectsUnavailable, RegroupRefused
 from schemas.projects import Project
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
@@ -88,7 +89,7 @@ def command(
     try:
         record = asyncio.run(_find(settings, project))
         with open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers:
-            tools = RegroupTools(settings, groups, servers, wait, by, say)
+            tools = OperatorTools(settings, groups, servers, wait, by, say)
             if is_undo:
                 if not yes:
                     click.confirm(f"Undo the last change of {record.name}'s grouping?", abort=True, err=True)
@@ -119,7 +120,7 @@ async def _find(settings: MigrateSettings, wanted: str) -> Project:
 
 
 def _regroup(
-    tools: RegroupTools, project: Project, version: str, *, dry_run: bool, asks: bool, as_json: bool
+    tools: OperatorTools, project: Project, version: str, *, dry_run: bool, asks: bool, as_json: bool
 ) -> RegroupReport:
     run = project.regrouping
     is_begun = run is not None and not run.done

@@ -8,12 +8,12 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from broker.consumer_lag import passed
 from control.issue_commands import Commands
+from control.operator_tools import OperatorTools
 from control.project_edits import revoke_token
 from control.project_store import ProjectStore
 from schemas.changes import RedactData
-from schemas.errors import EraseRefused, NotSettled
+from schemas.errors import EraseRefused
 from schemas.issues import Command
 from schemas.projects import Project
 from schemas.settings import KafkaSettings
@@ -25,7 +25,6 @@ from storage.erase.issues import IssueDescription
 from storage.erase.project import ProjectReport
 from storage.erase.user import UserReport
 from storage.errors import UnknownUser
-from storage.shards import Servers
 
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]
@@ -42,18 +41,7 @@ class Left(Struct, frozen=True):
     until: str
 
 
-class EraseTools(Struct, frozen=True):
-    """The context of a run: the pipeline's consumer `groups`, the seconds to `wait` for them, and the actor `by`."""
-
-    settings: KafkaSettings
-    groups: dict[str, list[Topic]]
-    servers: Servers
-    wait: float
-    by: str
-    say: Callable[[str], None]
-
-
-def find(tools: EraseTools, wanted: str) -> tuple[int, Project | None]:
+def find(tools: OperatorTools, wanted: str) -> tuple[int, Project | None]:
     """A project by id or name, and its record if it still has one. Raises EraseRefused and ProjectsUnavailable."""
 
     async def look() -> list[Project]:
@@ -72,7 +60,7 @@ def find(tools: EraseTools, wanted: str) -> tuple[int, Project | None]:
     return int(wanted), None
 
 
-def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> UserReport:
+def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> UserReport:
     """Erase a user's events from the tables. Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
     if of_project.begun(tools.servers, project):
         raise EraseRefused(
@@ -85,14 +73,14 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
             question = f"Finish an interrupted erasure of this user in project {project}?"
         if not agree(report, question):
             return report
-        _settle(tools, _only(tools.groups, Topic.EVENTS, Topic.GROUPED))
+        tools.settle(_only(tools.groups, Topic.EVENTS, Topic.GROUPED))
         writer = _only(tools.groups, Topic.GROUPED)
         return of_user.erase_user(
             tools.servers,
             project,
             user,
             tools.by,
-            lambda: _settle(tools, writer),
+            lambda: tools.settle(writer),
             lambda erasure, issues: _redescribe(tools, project, erasure, issues),
             tools.say,
         )
@@ -100,7 +88,7 @@ def erase_user(tools: EraseTools, project: int, user: str, agree: Agree) -> User
         raise EraseRefused(f"project {project} has no event of this user, and none was erased") from None
 
 
-def erase_project(tools: EraseTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
+def erase_project(tools: OperatorTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
     """Erase a project from the tables and the topic `projects`. Raises as `erase_user`, and ProjectsUnavailable."""
     report = of_project.preview(tools.servers, project)
     if record is None and not report.rows and not of_project.begun(tools.servers, project):
@@ -111,13 +99,13 @@ def erase_project(tools: EraseTools, project: int, record: Project | None, agree
     if record is not None:
         tools.say("revoking its tokens")
         asyncio.run(_revoke(tools.settings, project))
-    _settle(tools, tools.groups)
+    tools.settle()
     issues = of_project.issues(tools.servers, project)
     if issues:
         tools.say("redacting its issues")
         redaction = RedactData(wholly=True)
         send_redactions(tools, project, f"erase-{project}", [(issue, redaction) for issue in issues])
-        _settle(tools, tools.groups)
+        tools.settle()
 
     def remove_record() -> None:
         if record is not None:
@@ -143,7 +131,7 @@ def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topi
     return {group: topics for group, topics in chosen.items() if topics}
 
 
-def _redescribe(tools: EraseTools, project: int, erasure: str, issues: list[IssueDescription]) -> None:
+def _redescribe(tools: OperatorTools, project: int, erasure: str, issues: list[IssueDescription]) -> None:
     changes = [
         (issue.issue, RedactData(event=issue.erased, newest=issue.newest, message=issue.message))
         for issue in issues
@@ -152,7 +140,7 @@ def _redescribe(tools: EraseTools, project: int, erasure: str, issues: list[Issu
 
 
 def send_redactions(
-    tools: EraseTools, project: int, name: str, changes: list[tuple[str, RedactData]]
+    tools: OperatorTools, project: int, name: str, changes: list[tuple[str, RedactData]]
 ) -> None:
     """Send redact commands to the processors; `name` makes a repetition idempotent."""
     at = iso(time.time_ns() // 1_000_000)
@@ -170,15 +158,6 @@ def send_redactions(
     ]
     if commands:
         asyncio.run(Commands(tools.settings, _SEND_SECONDS).send(commands))
-
-
-def _settle(tools: EraseTools, groups: dict[str, list[Topic]]) -> None:
-    tools.say("waiting until earlier events are stored")
-    behind = asyncio.run(passed(tools.settings, groups, tools.wait))
-    if behind is not None:
-        raise NotSettled(
-            f"{behind.group} is {behind.records:,} records behind on {behind.topic}: earlier events are not stored yet"
-        )
 
 
 async def _revoke(settings: KafkaSettings, project: int) -> None:

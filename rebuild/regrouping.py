@@ -15,40 +15,26 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.consumer_lag import passed
 from control.issue_commands import Commands
+from control.operator_tools import OperatorTools
 from control.project_store import ProjectStore
 from grouping.regrouping import Gathering, Known, RegroupPlan, plan
 from processors.grouper.fingerprinter import Fingerprinter
 from schemas.changes import CommandKind, MergeData, UnmergeData
 from schemas.chunks import ChunkEvent
-from schemas.errors import BadPayload, ChangePending, NotSettled, RegroupRefused, Unreadable
+from schemas.errors import BadPayload, ChangePending, RegroupRefused, Unreadable
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.projects import Project, ProjectRegistry, Regrouping, encode_project
-from schemas.settings import KafkaSettings
 from schemas.times import iso
-from schemas.topics import Topic
 from storage.repair import regroup_queries as queries
 from storage.repair.regroup_queries import PresentIssue
-from storage.shards import Servers
 
 _AT_ONCE: Final = 50
 """Issues that are changed by one connection."""
 _ANSWER_SECONDS: Final = 30.0
 _TRIES: Final = 3
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable, BadPayload)
-
-
-class RegroupTools(Struct, frozen=True):
-    """The context of a run: the pipeline's consumer `groups`, the seconds to `wait` for them, and the actor `by`."""
-
-    settings: KafkaSettings
-    groups: dict[str, list[Topic]]
-    servers: Servers
-    wait: float
-    by: str
-    say: Callable[[str], None]
 
 
 class IssueChange(Struct, frozen=True, rename="camel"):
@@ -93,16 +79,16 @@ class _Sums(Struct):
         return [hex64(found.most_common(1)[0][0]) for found in self.discarded.values()]
 
 
-def preview(tools: RegroupTools, project: Project, version: str) -> RegroupReport:
+def preview(tools: OperatorTools, project: Project, version: str) -> RegroupReport:
     """What `regroup` would change. Raises NotSettled, KafkaError and ClickHouseError."""
-    _settle(tools)
+    tools.settle()
     run = Regrouping("", project.grouping_version, version, _now())
     issues = _issues(tools, project)
     sums = _sums(tools, project, version, issues, run.until_ms)
     return _report(project, run, issues, sums, _planned(project, sums, issues), is_dry=True)
 
 
-def regroup(tools: RegroupTools, project: Project, version: str) -> RegroupReport:
+def regroup(tools: OperatorTools, project: Project, version: str) -> RegroupReport:
     """Group by a version from now on, or finish a change to it. Raises as `preview`, RegroupRefused, ChangesUnavailable and ProjectsUnavailable."""
     run = project.regrouping
     if run is None or run.done:
@@ -112,7 +98,7 @@ def regroup(tools: RegroupTools, project: Project, version: str) -> RegroupRepor
         raise RegroupRefused(
             f"a change to {run.after} is under way: finish it with --{'undo' if run.undoes else f'version {run.after}'}"
         )
-    _settle(tools)
+    tools.settle()
     issues = _issues(tools, project)
     sums = _sums(tools, project, version, issues, run.until_ms)
     planned = _planned(project, sums, issues)
@@ -126,7 +112,7 @@ def regroup(tools: RegroupTools, project: Project, version: str) -> RegroupRepor
     return report
 
 
-def undo(tools: RegroupTools, project: Project) -> RegroupReport:
+def undo(tools: OperatorTools, project: Project) -> RegroupReport:
     """Group by the version before the last change, and take apart what it joined; or finish that. Raises as `regroup`."""
     last = project.regrouping
     if last is None or (last.undoes and last.done):
@@ -139,9 +125,9 @@ def undo(tools: RegroupTools, project: Project) -> RegroupReport:
     else:
         run = last
     tools.say(f"new events are grouped by {run.after}")
-    _settle(tools)
+    tools.settle()
     _take_apart(tools, project, run)
-    _settle(tools)
+    tools.settle()
     issues = _issues(tools, project)
     sums = _sums(tools, project, run.after, issues, _now())
     planned = _planned(project, sums, issues)
@@ -151,12 +137,10 @@ def undo(tools: RegroupTools, project: Project) -> RegroupReport:
     return report
 
 
-def _join_later(tools: RegroupTools, project: Project, run: Regrouping) -> None:
+def _join_later(tools: OperatorTools, project: Project, run: Regrouping) -> None:
     """Join issues that opened while the change was made: by the old version until each worker knew of it, and by the new one."""
-    _settle(tools)
-    earlier = set[int]()
-    for server in tools.servers:
-        earlier |= queries.earlier_fingerprints(server.own, project.number, run.until_ms)
+    tools.settle()
+    earlier = _earlier(tools, project, run)
     issues = _issues(tools, project)
     new = {one.issue for one in issues if earlier.isdisjoint(one.fingerprints)}
     sums = _sums(tools, project, run.after, issues, _now(), after_ms=run.until_ms)
@@ -164,12 +148,10 @@ def _join_later(tools: RegroupTools, project: Project, run: Regrouping) -> None:
     _apply(tools, project, run, _planned(project, sums, issues))
 
 
-def _take_apart(tools: RegroupTools, project: Project, run: Regrouping) -> None:
+def _take_apart(tools: OperatorTools, project: Project, run: Regrouping) -> None:
     """Restore the issues that an earlier change joined, each with what was merged into it before."""
     server, number = tools.servers[0].whole, project.number
-    earlier = set[int]()
-    for one in tools.servers:
-        earlier |= queries.earlier_fingerprints(one.own, number, run.until_ms)
+    earlier = _earlier(tools, project, run)
     merges = [
         merge
         for merge in queries.merged_by(server, number, _command(run.undoes))
@@ -203,6 +185,14 @@ def _take_apart(tools: RegroupTools, project: Project, run: Regrouping) -> None:
     _merge(tools, project, run, together)
 
 
+def _earlier(tools: OperatorTools, project: Project, run: Regrouping) -> set[int]:
+    """The fingerprints that had events before a change."""
+    found = [
+        queries.earlier_fingerprints(server.own, project.number, run.until_ms) for server in tools.servers
+    ]
+    return set[int]().union(*found)
+
+
 def _planned(project: Project, sums: _Sums, issues: Sequence[PresentIssue]) -> RegroupPlan:
     return plan(project.number, sums.counts, _known(issues))
 
@@ -211,12 +201,12 @@ def _known(issues: Iterable[PresentIssue]) -> Known:
     return Known.of((one.issue, one.fingerprints) for one in issues)
 
 
-def _issues(tools: RegroupTools, project: Project) -> list[PresentIssue]:
+def _issues(tools: OperatorTools, project: Project) -> list[PresentIssue]:
     return queries.issues(tools.servers[0].whole, project.number)
 
 
 def _sums(
-    tools: RegroupTools,
+    tools: OperatorTools,
     project: Project,
     version: str,
     issues: Sequence[PresentIssue],
@@ -248,13 +238,13 @@ def _sums(
     return sums
 
 
-def _apply(tools: RegroupTools, project: Project, run: Regrouping, planned: RegroupPlan) -> None:
+def _apply(tools: OperatorTools, project: Project, run: Regrouping, planned: RegroupPlan) -> None:
     if planned.gatherings:
         tools.say(f"merging what belongs together into {len(planned.gatherings):,} issues")
         _merge(tools, project, run, planned.gatherings)
 
 
-def _merge(tools: RegroupTools, project: Project, run: Regrouping, gatherings: Iterable[Gathering]) -> None:
+def _merge(tools: OperatorTools, project: Project, run: Regrouping, gatherings: Iterable[Gathering]) -> None:
     number = project.number
 
     def is_done(record: IssueRecord, data: dict[str, list[str]]) -> bool:
@@ -280,7 +270,7 @@ def _merge(tools: RegroupTools, project: Project, run: Regrouping, gatherings: I
 
 
 def _send(
-    tools: RegroupTools,
+    tools: OperatorTools,
     project: Project,
     run: Regrouping,
     changes: Sequence[tuple[int, CommandKind, MergeData | UnmergeData]],
@@ -301,7 +291,7 @@ def _send(
 
 
 async def _unsettled(
-    tools: RegroupTools,
+    tools: OperatorTools,
     commands: Sequence[Command],
     is_done: Callable[[IssueRecord, dict[str, list[str]]], bool],
 ) -> list[Command]:
@@ -313,7 +303,7 @@ async def _unsettled(
 
 
 def _commands(
-    tools: RegroupTools,
+    tools: OperatorTools,
     project: Project,
     run: Regrouping,
     changes: Iterable[tuple[int, CommandKind, MergeData | UnmergeData]],
@@ -347,7 +337,7 @@ def _finished(project: Project) -> Project:
     return project if run is None else replace(project, regrouping=replace(run, done=True))
 
 
-def _edit(tools: RegroupTools, project: Project, change: Callable[[Project], Project]) -> Project:
+def _edit(tools: OperatorTools, project: Project, change: Callable[[Project], Project]) -> Project:
     async def edit() -> Project | None:
         async with ProjectStore(tools.settings) as store:
             return await store.edit(project.number, change)
@@ -356,13 +346,6 @@ def _edit(tools: RegroupTools, project: Project, change: Callable[[Project], Pro
     if changed is None:
         raise RegroupRefused("the project was erased")
     return changed
-
-
-def _settle(tools: RegroupTools) -> None:
-    tools.say("waiting until earlier events and changes are stored")
-    behind = asyncio.run(passed(tools.settings, tools.groups, tools.wait))
-    if behind is not None:
-        raise NotSettled(f"{behind.group} is {behind.records:,} records behind on {behind.topic}")
 
 
 def _report(

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from broker.consumer_lag import readers
 from broker.dead_letters import put_back
-from control.erasure import EraseTools, erase_user, find
+from control.erasure import erase_user, find
 from control.issue_commands import Commands, is_made
+from control.operator_tools import OperatorTools
 from grouping.fingerprint.key import hash_parts
 from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
@@ -305,7 +306,9 @@ class Erasures:
         wanted = self._accepted(user)
         with open_servers(self._settings) as servers:
             groups = readers(*GROUPS, len(servers))
-            tools = EraseTools(self._settings, groups, servers, _SETTLE_SECONDS, "operator", lambda _: None)
+            tools = OperatorTools(
+                self._settings, groups, servers, _SETTLE_SECONDS, "operator", lambda _: None
+            )
             number, _ = find(tools, self._project.name)
             report = erase_user(tools, number, user, lambda *_: True)
         self._world.note(f"{user} is erased with {report.events} events")

@@ -1,0 +1,32 @@
+"""What an operator's command works with: the servers, the pipeline that must have stored what came before, and who runs it."""
+
+import asyncio
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from broker.consumer_lag import passed
+from schemas.errors import NotSettled
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic
+from storage.shards import Servers
+
+
+class OperatorTools(Struct, frozen=True):
+    """The context of a run: the pipeline's consumer `groups`, the seconds to `wait` for them, and the actor `by`."""
+
+    settings: KafkaSettings
+    groups: dict[str, list[Topic]]
+    servers: Servers
+    wait: float
+    by: str
+    say: Callable[[str], None]
+
+    def settle(self, groups: dict[str, list[Topic]] | None = None) -> None:
+        """Wait until the groups, by default all, have read what is in their topics. Raises NotSettled and KafkaError."""
+        self.say("waiting until earlier events are stored")
+        behind = asyncio.run(passed(self.settings, self.groups if groups is None else groups, self.wait))
+        if behind is not None:
+            raise NotSettled(
+                f"{behind.group} is {behind.records:,} records behind on {behind.topic}: earlier events are not stored yet"
+            )
