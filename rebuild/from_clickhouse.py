@@ -16,7 +16,13 @@ from broker.client import administering, committed_offsets, name_of, reading, re
 from broker.consumer_lag import lags, readers
 from broker.types import Consumer, TopicPartition
 from grouping.fingerprint import culprit, fingerprint
-from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
+from processors.aggregator.position import (
+    DeltasPosition,
+    command_name,
+    decode_position,
+    deltas_key,
+    encode_position,
+)
 from processors.grouper.event_outline import decode_event, grouping_event
 from rebuild.dedup_log import IdKeys, entries
 from rebuild.issues import Covered, Sources, rebuilt
@@ -62,8 +68,7 @@ async def issues(need: Need) -> Issues:
     """The issues. Raises RebuildRefused if ClickHouse is incomplete, KafkaError and ClickHouseError."""
     covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
     covered = covered._replace(
-        unread=await _unread(need.processors, covered.deltas),
-        versions={p: position.versions for p, position in (await folded(need.processors)).items()},
+        unread=await _unread(need.processors, covered.deltas), positions=await folded(need.processors)
     )
     with open_servers(need.writer) as servers:
         client = servers[0].whole
@@ -87,13 +92,13 @@ async def issues(need: Need) -> Issues:
         (int(signal.issue, 16) % partitions, None, encode_json(DeltaRecord(signal=signal)))
         for signal in news(rebuilt_issues)
     ]
-    return Issues(records, delta_positions(covered.deltas, rebuilt_issues), signals)
+    return Issues(records, delta_positions(covered, rebuilt_issues), signals)
 
 
 async def no_issues(settings: ProcessorsSettings) -> Issues:
     """No issues, and positions from which the remaining `issue-deltas` are folded completely. Raises KafkaError."""
     tps = await _partitions(settings, name_of(settings, Topic.ISSUE_DELTAS))
-    return Issues([], delta_positions({tp.partition: -1 for tp in tps}, []), [])
+    return Issues([], delta_positions(Covered({}, {tp.partition: -1 for tp in tps}), []), [])
 
 
 async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
@@ -117,14 +122,27 @@ def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
     return [(p, deltas_key(p), encode_position(position)) for p, position in positions.items()]
 
 
-def delta_positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> list[Message]:
-    """Positions with the checksums of these issues; the old sums would not match the new table."""
+def delta_positions(covered: Covered, records: Iterable[IssueRecord]) -> list[Message]:
+    """Positions with the checksums of these issues; the old sums would not match the new table.
+
+    They name the commands that the old ones do, and those behind them that the records have applied.
+    """
+    deltas = covered.deltas
     sums = dict.fromkeys(deltas, (0, 0))
+    applied: dict[str, tuple[str, ...]] = {}
     for record in records:
         partition = int(record.id, 16) % len(deltas)
         issues, versions = sums[partition]
         sums[partition] = (issues + 1, versions + record.version)
-    return position_records({p: DeltasPosition(deltas[p], *sums[p]) for p in deltas})
+        applied[record.id] = record.life.commands
+    commands = {p: list(position.commands) for p, position in covered.positions.items()}
+    for delta in covered.unread:
+        command = delta.command
+        if command is not None and command.id in applied.get(command.issue, ()):
+            commands.setdefault(int(command.issue, 16) % len(deltas), []).append(command_name(command))
+    return position_records(
+        {p: DeltasPosition(deltas[p], *sums[p], tuple(commands.get(p, ()))) for p in deltas}
+    )
 
 
 async def seen(need: Need) -> list[Message]:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from processors.aggregator.findings import milestone
 from processors.aggregator.lifecycle import fix_in
+from processors.aggregator.position import DeltasPosition, command_name
 from processors.aggregator.totals import Users, recent, whole
 from rebuild.merges import Merges
 from schemas.ids import hex64, id_text, issue_id, parse_hex64, user_hash
@@ -40,13 +41,24 @@ class Sources(NamedTuple):
 class Covered(NamedTuple):
     """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`.
 
-    `unread` are the commands and signals behind it; `versions` sums up the issues' versions there by partition, where it is known.
+    `unread` are the commands and signals behind it. Where `positions` are known, they sum up the issues' versions there and name commands.
     """
 
     events: Mapping[int, int]
     deltas: Mapping[int, int]
     unread: Sequence[DeltaRecord] = ()
-    versions: Mapping[int, int] = {}
+    positions: Mapping[int, DeltasPosition] = {}
+
+    def without_repeats(self) -> "Covered":
+        """Without unread commands that were sent again after they had been read: what they did is recorded."""
+        read = {name for position in self.positions.values() for name in position.commands}
+        return self._replace(
+            unread=[
+                delta
+                for delta in self.unread
+                if delta.command is None or command_name(delta.command) not in read
+            ]
+        )
 
 
 class _IssueState(NamedTuple):
@@ -86,6 +98,7 @@ def rebuilt(
     sources: Sources,
 ) -> list[IssueRecord]:
     """The record of every fingerprint, including merged issues."""
+    covered = covered.without_repeats()
     stored_rows = {row.issue: row for row in rows}
     stored: dict[int, StoredCounts] = {}
     for count in counts:
@@ -146,16 +159,17 @@ def _record(
 
 
 def _unrecorded(rows: Mapping[int, StoredIssue], covered: Covered) -> dict[int, set[str]]:
-    """Unread commands by issue, where no row of its partition is newer than the position."""
+    """Unread commands by issue, where no row of its partition is newer than the position; `Merges` knows it of what is merged."""
     sums = Counter[int]()
     for row in rows.values():
         sums[row.issue % len(covered.deltas)] += row.version
     commands: dict[int, set[str]] = {}
     for delta in covered.unread:
         issue = None if delta.command is None else parse_hex64(delta.command.issue)
-        if delta.command is not None and issue is not None:
+        if delta.command is not None and issue is not None and delta.command.kind != "unmerge":
             partition = issue % len(covered.deltas)
-            if sums[partition] <= covered.versions.get(partition, -1):
+            position = covered.positions.get(partition)
+            if position is not None and sums[partition] <= position.versions:
                 commands.setdefault(issue, set()).add(delta.command.id)
     return commands
 

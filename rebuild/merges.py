@@ -94,8 +94,10 @@ class Merges:
                 self._remember(signal.sender, f"join-{signal.issue}-{signal.join}")
         # An older request was refused before the next one was sent.
         for signal, whole, part in sorted(self._requested(), key=lambda request: request[0].kind == "join"):
-            is_answered = f"{whole}-{signal.join}-merged-{part}" in self._activities
-            is_joined = part in self.records and self.records[part].merged_into == whole
+            # What is a fingerprint without events, and not recorded, answers again.
+            is_known = part in self.records
+            is_answered = is_known and f"{whole}-{signal.join}-merged-{part}" in self._activities
+            is_joined = is_known and self._is_merged(part, whole, signal.join)
             if self._is_alone(whole) and not (is_answered or is_joined or signal.kind == "joined"):
                 self._wait(signal, whole, part)
 
@@ -112,6 +114,9 @@ class Merges:
 
     def _is_alone(self, issue: str) -> bool:
         return issue in self.records and self.records[issue].merged_into is None
+
+    def _is_merged(self, part: str, whole: str, join: str) -> bool:
+        return (self.records[part].merged_into, self.records[part].life.join) == (whole, join)
 
     def _has_left(self, part: str, join: str) -> bool:
         return f"{part}-{join}-unmerged" in self._activities

@@ -5,13 +5,27 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from schemas.issues import Command
+
+LAST_COMMANDS: Final = 20
+"""Commands that a position names: an issue that forwards one sends it again only where its process was killed just before."""
+
 
 class DeltasPosition(Struct, array_like=True, frozen=True):
-    """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic."""
+    """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic.
+
+    `commands` are the last ones up to there (`command_name`): a rebuild knows by them what is only a repeat behind the position.
+    """
 
     offset: int
     issues: int
     versions: int
+    commands: tuple[str, ...] = ()
+
+
+def command_name(command: Command) -> str:
+    """A command to an issue: several issues may get one with the same id."""
+    return f"{command.issue}-{command.id}"
 
 
 def deltas_key(partition: int) -> bytes:

@@ -33,7 +33,13 @@ from broker.message import Message
 from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold
 from processors.aggregator.merges import RefusedChange
-from processors.aggregator.position import DeltasPosition, decode_position, deltas_key, encode_position
+from processors.aggregator.position import (
+    LAST_COMMANDS,
+    DeltasPosition,
+    decode_position,
+    deltas_key,
+    encode_position,
+)
 from processors.batch_table import BatchTable
 from processors.metrics import ProcessorsMetrics
 from processors.partition_stage import LIMIT, Output, PartitionStage, TopicNames
@@ -66,12 +72,13 @@ def supersedes(value: bytes, stored: bytes) -> bool:
 
 
 class DeltasState:
-    """The state of one partition of `issue-deltas`: next offset, sum of the issues' versions, cached folds by issue."""
+    """The state of one partition of `issue-deltas`: next offset, sum of the issues' versions, last commands, cached folds by issue."""
 
-    def __init__(self, partition: int, next_offset: int, versions: int) -> None:
+    def __init__(self, partition: int, next_offset: int, versions: int, commands: tuple[str, ...]) -> None:
         self.partition = partition
         self.next_offset = next_offset
         self.versions = versions
+        self.commands = commands
         self.folds: dict[int, Fold] = {}
 
 
@@ -118,7 +125,8 @@ class AggregatorStage(PartitionStage[DeltasState]):
             next_offset = max(log_start, position.offset + 1)
         if not whole:
             self._metrics.rebuilt.labels(self.name).inc()
-        self._states[partition] = DeltasState(partition, next_offset, versions)
+        commands = position.commands if position is not None and whole else ()
+        self._states[partition] = DeltasState(partition, next_offset, versions, commands)
         self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
@@ -140,7 +148,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
             await self._seen.check_owner(state.partition)
             await self._publish(self._outputs(state.partition, changes, dead))
         self._metrics.dead.labels(self.name).inc(len(dead))
-        await self._record(state, changes.dirty)
+        await self._record(state, changes)
         self._metrics.records.labels(self.name).inc(len(new))
         self._evict(state)
 
@@ -227,13 +235,14 @@ class AggregatorStage(PartitionStage[DeltasState]):
             by_target.setdefault(target, []).append(Message(None, encode_json(delta)))
         return by_target
 
-    async def _record(self, state: DeltasState, dirty: dict[str, Fold]) -> None:
-        partition = state.partition
+    async def _record(self, state: DeltasState, decided: BatchChanges) -> None:
+        partition, dirty = state.partition, decided.dirty
         changes = [(issue.encode(), fold.encoded()) for issue, fold in dirty.items()]
         state.versions += sum(fold.version_growth() for fold in dirty.values())
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
-        position = DeltasPosition(state.next_offset - 1, issues, state.versions)
+        state.commands = (*state.commands, *decided.commands)[-LAST_COMMANDS:]
+        position = DeltasPosition(state.next_offset - 1, issues, state.versions, state.commands)
         await self._seen.write(partition, [(deltas_key(partition), encode_position(position))])
         self._metrics.issues_written.inc(len(changes))
         self._metrics.table_entries.labels("issues", str(partition)).set(issues)
