@@ -174,6 +174,12 @@ def _traces(events: Iterable[tuple[int, Raw | None]], rules: CompiledRules) -> d
 
 def read_trace(sent: bytes, rules: CompiledRules, version: str = CURRENT_VERSION) -> Trace | None:
     """The trace of a stored event, with the frames that its project's rules mark; None for what can't be compared."""
+    event = read_event(sent, rules)
+    return None if event is None else trace_of(event, version)
+
+
+def read_event(sent: bytes, rules: CompiledRules) -> GroupingEvent | None:
+    """A stored event as grouping reads it, with the frames that its project's rules mark; None for what can't be read."""
     try:
         event = _decode(sent)
     except (msgspec.DecodeError, RecursionError):
@@ -181,4 +187,4 @@ def read_trace(sent: bytes, rules: CompiledRules, version: str = CURRENT_VERSION
     if rules:
         answers = rules.ask(view := from_json(sent, "", 0), event)
         event = apply_in_app_rules(event, outcome_of(answers.fitting, lambda: view).in_app_rules)
-    return trace_of(event, version)
+    return event

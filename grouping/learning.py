@@ -1,7 +1,7 @@
 """What a project's events show of it: helpers, words of messages that vary, and values that tell. Pure.
 
 Only what many events show is learnt. A *helper* is an own frame that many callers pass through with messages that have little in common:
-its caller and the message tell its problems apart. A word *varies* where many messages of one place are unlike in it alone. A value *tells*
+its caller and the message tell its problems apart. A word *varies* where many messages, with all else alike, differ in it alone. A value *tells*
 where messages of one template have a few names there, each of them often.
 """
 
@@ -50,7 +50,7 @@ class SeenFrame(NamedTuple):
 class SeenMessage(NamedTuple):
     """A message that counts: the other parts of its fingerprint, its template, and its text, if known."""
 
-    place: tuple[str, ...]
+    others: tuple[str, ...]
     template: str
     text: str = ""
 
@@ -60,8 +60,8 @@ def message_of(parts: Sequence[str], text: str = "") -> SeenMessage | None:
     templates = [part for part in parts if part.startswith(("message ", "cause message "))]
     if len(templates) != 1:
         return None
-    place = tuple(part for part in parts if part is not templates[0])
-    return SeenMessage(place, templates[0].partition("message ")[2], text)
+    others = tuple(part for part in parts if part is not templates[0])
+    return SeenMessage(others, templates[0].partition("message ")[2], text)
 
 
 def seen_in(event: GroupingEvent, mechanism: Mechanism) -> tuple[SeenFrame | None, SeenMessage | None]:
@@ -128,12 +128,12 @@ def _are_unlike(messages: Iterable[str]) -> bool:
 
 
 def varying(seen: Iterable[SeenMessage]) -> list[LearntFact]:
-    """The words that alone make many messages of one place unlike."""
-    by_place: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
+    """The words in which alone many messages differ, with all else alike."""
+    by_others: defaultdict[tuple[str, ...], set[str]] = defaultdict(set)
     for one in seen:
-        _add(by_place[one.place], one.template)
+        _add(by_others[one.others], one.template)
     found: dict[str, LearntFact] = {}
-    for templates in by_place.values():
+    for templates in by_others.values():
         if len(templates) < VARIOUS:
             continue
         values: defaultdict[tuple[int, tuple[str, ...]], set[str]] = defaultdict(set)

@@ -60,17 +60,21 @@ class Slots:
             return template
         return lambda message: self._with_facts(template(message), message)
 
+    def varied(self, template: str) -> str:
+        """A template without the words that vary."""
+        words = template.split(" ")
+        for (count, at), known in self._varying.items():
+            if count == len(words) and (found := known.get(without(words, at))):
+                return found
+        return template
+
     def _with_facts(self, template: str, message: str) -> str:
         for fact, pattern in self._telling.get(template, ()):
             values = slot_values(pattern, message)
             if fact.at < len(values) and values[fact.at] in fact.values:
                 before, after = _around(template, fact.at)
                 return f"{before}{values[fact.at]}{after}"
-        words = template.split(" ")
-        for (count, at), known in self._varying.items():
-            if count == len(words) and (found := known.get(without(words, at))):
-                return found
-        return template
+        return self.varied(template)
 
 
 def without(words: list[str], at: int) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ def without(words: list[str], at: int) -> tuple[str, ...]:
 
 def slots_pattern(template: str) -> re.Pattern[str]:
     """Finds the values of the template's slots in a message, at most MAX_SLOTS of them."""
-    pieces = [re.escape(piece) for piece in template.split(SLOT, MAX_SLOTS)[: MAX_SLOTS + 1]]
+    pieces = [re.escape(piece) for piece in template.split(SLOT)[: MAX_SLOTS + 1]]
     return re.compile("(.{1,80}?)".join(pieces) + (r"\Z" if template.count(SLOT) <= MAX_SLOTS else ""))
 
 

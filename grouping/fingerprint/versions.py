@@ -47,8 +47,6 @@ VERSIONS: Final[dict[str, Mechanism]] = {
 
 CURRENT_VERSION: Final = CURRENT_GROUPING
 """That of new projects."""
-LEARNING: Final = frozenset({"v2"})
-"""Versions that learn."""
 
 
 def known_version(version: str) -> str:
@@ -59,7 +57,8 @@ def known_version(version: str) -> str:
 def mechanism_of(project: Project) -> Mechanism:
     """How new events of a project are grouped: by its version, and by what was learnt of it."""
     version = known_version(project.grouping_version)
-    return _learnt(version, project.learnt) if version in LEARNING else VERSIONS[version]
+    # Version 1 never learns: its projects stay as they are.
+    return VERSIONS[version] if version == "v1" else _learnt(version, project.learnt)
 
 
 def mechanism(version: str | Mechanism) -> Mechanism:
