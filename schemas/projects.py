@@ -62,6 +62,9 @@ class SavedView(Struct, frozen=True, rename="camel"):
     range: str = "14d"
 
 
+FactKind = Literal["helper", "varies", "telling"]
+
+
 class LearntFact(Struct, frozen=True, rename="camel", omit_defaults=True):
     """What grouping has learnt of a project; it is used for new events unless a user overruled it.
 
@@ -74,7 +77,7 @@ class LearntFact(Struct, frozen=True, rename="camel", omit_defaults=True):
     `callers` and `messages` (for `varies`, values) are how many were seen by `learnt_at`, in Unix ms.
     """
 
-    kind: Literal["helper", "varies", "telling"]
+    kind: FactKind
     text: str
     at: int = 0
     values: tuple[str, ...] = ()
@@ -87,6 +90,11 @@ class LearntFact(Struct, frozen=True, rename="camel", omit_defaults=True):
     def name(self) -> str:
         """What identifies it within a project."""
         return f"{self.kind} {self.at} {self.text}"
+
+    @property
+    def id(self) -> str:
+        """Its name outside of the record: sixteen hexadecimal digits, the same for as long as the fact is known."""
+        return _digest(self.name).hex()[:16]
 
 
 class Regrouping(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -217,5 +225,5 @@ class RegistryRetention:
         return known
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
