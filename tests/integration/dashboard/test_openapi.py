@@ -36,6 +36,7 @@ PATHS = {
     "field": "release",
     "token": "none",
     "view": "none",
+    "fact": "none",
 }
 
 

@@ -34,7 +34,11 @@ def path_of(operation: Operation, site: Site, **given: str) -> str:
         "key": "tier",
         "field": "release",
     }
-    values |= {"token": site.project.tokens[0].token, "view": "0000000000000001"} | given
+    values |= {
+        "token": site.project.tokens[0].token,
+        "view": "0000000000000001",
+        "fact": "0000000000000001",
+    } | given
     return API + re.sub(r"\{(\w+)\}", lambda match: values[match[1]], operation.path)
 
 
@@ -69,6 +73,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /projects/{project}/grouping-rules:test": {"rules": []},
     "PUT /projects/{project}/notification-rules": {"rules": []},
     "POST /projects/{project}/notification-rules:preview": {"rules": []},
+    "POST /projects/{project}/learnt/{fact}": {"overruled": True},
     "POST /projects/{project}/views": {"name": "x", "query": ""},
     "PATCH /projects/{project}/views/{view}": {"name": "x"},
     "PATCH /issues/{issue}": {"status": "open"},
