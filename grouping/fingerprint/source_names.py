@@ -18,7 +18,8 @@ _FIELD: Final = re.compile(r"\A(?:[\w$]+\.)?_?(?:this|self)\d*\.(?=[\w$]+\Z)")
 # SpiderMonkey and V8 name evaluated code by the line that evaluates it.
 _EVALUATED: Final = re.compile(r" line \d+ > .*\Z")
 # Kotlin's function objects are classes, and methods since 2.0; their methods' names are the language's.
-_KOTLIN: Final = re.compile(r"\$(?P<owner>\w+?)(?:\$\w+)*?\$\d+\.(?:invoke|invokeSuspend|emit)\Z")
+_KOTLIN_OBJECT: Final = frozenset({"invoke", "invokeSuspend", "emit"})
+_WORD: Final = re.compile(r"\w+")
 _KOTLIN_METHOD: Final = re.compile(r"\$(?:default|suspendImpl|lambda\$\d+)\Z|\$lambda\$\d+(?=\$|\Z)")
 _GROOVY: Final = re.compile(
     r"\$_(?P<owner>\w+?)_(?:closure|lambda)\d+(?:\$_(?:closure|lambda)\d+)*\.(?:doCall|call)\Z"
@@ -70,9 +71,22 @@ def _of_description(text: str) -> str:
 
 def _of_jvm(function: str) -> str:
     if "$" in function:
-        function = _GROOVY.sub(r".\g<owner>", _KOTLIN.sub(r".\g<owner>", function))
+        function = _GROOVY.sub(r".\g<owner>", _of_kotlin(function))
         function = _KOTLIN_METHOD.sub("", function)
     return _ARITY.sub("", function) if "`" in function else function
+
+
+def _of_kotlin(function: str) -> str:
+    """The method whose function object it is: `Cart.total` of `Cart$total$1$2.invoke`."""
+    owner, _, method = function.rpartition(".")
+    *names, number = owner.split("$")
+    if method not in _KOTLIN_OBJECT or not number.isdecimal():
+        return function
+    first = len(names)
+    # No expression, which would try each beginning anew.
+    while first > 1 and _WORD.fullmatch(names[first - 1]):
+        first -= 1
+    return function if first == len(names) else f"{'$'.join(names[:first])}.{names[first]}"
 
 
 def _of_ruby(function: str) -> str:

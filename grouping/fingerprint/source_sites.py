@@ -13,11 +13,12 @@ _REMEMBERED = 8192
 
 def source_site_of(platform: str | None, frame: GroupingFrame) -> Site:
     """The cleaned frame, as version 2 reads it."""
-    return read_frame(platform, frame, _site)
+    return read_frame(platform, frame, to_source_site)
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _site(platform: str, function: str, file: str, in_app: bool) -> Site:
+def to_source_site(platform: str, function: str, file: str, in_app: bool) -> Site:
+    """As `frames.to_site`."""
     family = family_of(platform, file)
     file = source_file(file)
     site = cleaned(family, source_name(function, family, file), file, in_app)

@@ -5,7 +5,16 @@ from time import process_time
 
 import pytest
 
-from grouping.fingerprint import GroupingEvent, fingerprint, frames, javascript_errors, messages
+from grouping.fingerprint import (
+    GroupingEvent,
+    fingerprint,
+    frames,
+    helpers,
+    javascript_errors,
+    messages,
+    source_sites,
+    telling_values,
+)
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 
 HOSTILE = {
@@ -33,6 +42,12 @@ HOSTILE = {
 }
 # Sixteen times the input may cost this much more: a quadratic step would cost 256 times as much.
 GENEROUS = 40
+OF_LETTERS = 10
+CACHES = (
+    *(frames.to_site, source_sites.to_source_site, helpers.is_helper, javascript_errors.engine_error),
+    *(module.template for module in (messages, telling_values)),
+    *(module.headline for module in (messages, telling_values)),
+)
 PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
 
 
@@ -54,6 +69,7 @@ def event(platform: str, text: str, salt: str, in_app: bool) -> GroupingEvent:
 def spent(platform: str, text: str, in_app: bool) -> float:
     """CPU seconds of the best of three events that no cache has seen."""
     times = []
+    forget()
     for salt in "xyz":
         made = event(platform, text, salt, in_app)
         start = process_time()
@@ -64,7 +80,11 @@ def spent(platform: str, text: str, in_app: bool) -> float:
 
 @pytest.fixture(autouse=True)
 def _nothing_remembered() -> None:
-    for cached in (frames.to_site, messages.template, messages.headline, javascript_errors.engine_error):
+    forget()
+
+
+def forget() -> None:
+    for cached in CACHES:
         cached.cache_clear()
 
 
@@ -75,6 +95,14 @@ def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str,
     small = spent(platform, (piece * 400)[:400], in_app)
     large = spent(platform, (piece * 6400)[:6400], in_app)
     assert large < GENEROUS * max(small, 1e-4)
+
+
+@pytest.mark.parametrize("in_app", [True, False])
+@pytest.mark.parametrize("platform", PLACES)
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_is_not_much_more_work_than_letters(platform: str, piece: str, in_app: bool) -> None:
+    letters = spent(platform, "a" * 400, in_app=False)
+    assert spent(platform, (piece * 400)[:400], in_app) < OF_LETTERS * letters
 
 
 def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
@@ -88,7 +116,7 @@ def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
 def test_frames_past_the_bound_are_not_looked_at() -> None:
     made = event("android", "com.example.Some.name", "q", in_app=False)
     fingerprint(made)
-    assert frames.to_site.cache_info().misses <= 200
+    assert source_sites.to_source_site.cache_info().misses <= 200
 
 
 def test_five_megabytes_of_hostile_events_are_answered() -> None:
@@ -124,12 +152,12 @@ def test_five_megabytes_of_hostile_events_are_answered() -> None:
                 chain.message or ""
             )
         assert chain is not None
-        before = frames.to_site.cache_info().misses
+        before = source_sites.to_source_site.cache_info().misses
         found = fingerprint(GroupingEvent(chain, seed.choice([*PLACES, None])))
         assert found.parts
-        assert frames.to_site.cache_info().misses - before <= 200
+        assert source_sites.to_source_site.cache_info().misses - before <= 200
 
 
 def test_caches_are_bounded() -> None:
-    for cached in (frames.to_site, messages.template, messages.headline, javascript_errors.engine_error):
+    for cached in CACHES:
         assert cached.cache_info().maxsize is not None
