@@ -1,8 +1,8 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
 Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each platform, of errors that were found
-in the open and of those that were made; of projects without what was learnt from them alone (`bench.grouping_held_out`); of boundary pairs
-(`bench.grouping_boundary`); and of pairs from documentation (`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding
+in the open and of those that were made; of projects without what was learnt from them alone (`bench.grouping_held_out`), and with what grouping learns of them
+(`bench.grouping_facts`); of boundary pairs (`bench.grouping_boundary`); and of pairs from documentation (`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding
 the few fields that grouping reads.
 """
 
@@ -18,6 +18,7 @@ import msgspec
 from msgspec import Struct
 
 from bench.grouping_boundary import BoundaryScore, score_boundary
+from bench.grouping_facts import learn_all
 from bench.grouping_held_out import HoldOut
 from bench.grouping_joins import Joins, JoinScore, joins_of
 from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
@@ -126,6 +127,11 @@ def command(
     _show(scores, cost)
     _show_joins(
         joins, score(known, {event: joins.joined.get(name, name) for event, name in grouping.items()})
+    )
+    facts = learn_all(known, events, version)
+    print(
+        f"learnt of {len(facts.by_project)} projects {sum(map(len, facts.by_project.values()))} facts;"
+        f" F1 with them {score(known, facts.grouping).pair_f1:.3f}"
     )
     if all(label.dataset for label in known):
         by_dataset = score(known, hold_out.by({label.id: label.dataset for label in known}).issues)
