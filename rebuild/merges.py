@@ -6,6 +6,7 @@ The last stored rows show members. Of what is under way they know one side, and 
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from msgspec.structs import replace
 
@@ -15,6 +16,9 @@ from schemas.issues import Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, Life
 from schemas.merges import Member, Pending, Signal, SignalKind
 from storage.repair.rebuild_queries import StoredChange
+
+_ID: Final = 16
+"""Characters of an issue's id."""
 
 
 class Merges:
@@ -39,6 +43,13 @@ class Merges:
             self._joining[signal.issue] |= {signal.sender, *signal.members}
         for signal, whole, part in self._requested():
             self._requests[whole, signal.join].add(part)
+        self._released_by = {
+            (name[:_ID], part): name[_ID + 1 :].removesuffix("-unmerged")
+            for name, data in activities.items()
+            if name.endswith("-unmerged")
+            for part in data.get("issues", ())
+        }
+        """The last command by which an issue released a part."""
         self._releases: dict[str, dict[str, set[str]]] = defaultdict(dict)
         for issue, command in self._again:
             released = activities.get(f"{issue}-{command}-unmerged", {}).get("issues", ())
@@ -81,6 +92,16 @@ class Merges:
                 # It is still to be told to move.
                 if self._is_alone(issue) and not self._leaves(issue, join):
                     self._merge(issue, part, member.join)
+        self._take_up_leaving()
+        for signal in self._of("refused"):
+            if signal.sender in self.records:
+                self._remember(signal.sender, f"join-{signal.issue}-{signal.join}")
+        # An older request was refused before the next one was sent.
+        for signal, whole, part in sorted(self._requested(), key=lambda request: request[0].kind == "join"):
+            if self._is_alone(whole) and not self._is_settled(signal, whole, part):
+                self._wait(signal, whole, part)
+
+    def _take_up_leaving(self) -> None:
         for signal in self._of("leave"):
             if (
                 self._is_alone(signal.issue)
@@ -89,17 +110,11 @@ class Merges:
             ):
                 # It tells that it left when it reads this.
                 self._merge(signal.issue, signal.sender, signal.join)
-        for signal in self._of("refused"):
-            if signal.sender in self.records:
-                self._remember(signal.sender, f"join-{signal.issue}-{signal.join}")
-        # An older request was refused before the next one was sent.
-        for signal, whole, part in sorted(self._requested(), key=lambda request: request[0].kind == "join"):
-            # What is a fingerprint without events, and not recorded, answers again.
-            is_known = part in self.records
-            is_answered = is_known and f"{whole}-{signal.join}-merged-{part}" in self._activities
-            is_joined = is_known and self._is_merged(part, whole, signal.join)
-            if self._is_alone(whole) and not (is_answered or is_joined or signal.kind == "joined"):
-                self._wait(signal, whole, part)
+        # Until its release is answered, an issue requests nothing, and joins no other.
+        for signal in self._of("leave"):
+            self._await_left(signal, signal.sender, signal.issue)
+        for signal in self._of("left"):
+            self._await_left(signal, signal.issue, signal.sender)
 
     def _of(self, kind: SignalKind) -> list[Signal]:
         return [signal for signal in self._signals if signal.kind == kind]
@@ -115,8 +130,15 @@ class Merges:
     def _is_alone(self, issue: str) -> bool:
         return issue in self.records and self.records[issue].merged_into is None
 
-    def _is_merged(self, part: str, whole: str, join: str) -> bool:
-        return (self.records[part].merged_into, self.records[part].life.join) == (whole, join)
+    def _is_settled(self, signal: Signal, whole: str, part: str) -> bool:
+        """Whether a request has nothing to wait for: the part is merged, or won't be by what it still reads."""
+        record = self.records.get(part)
+        if record is not None and (record.merged_into, record.life.join) == (whole, signal.join):
+            return True
+        if signal.kind == "join":
+            # It answers when it reads this, also if it had answered before it was recorded.
+            return self._leaves(part, signal.join)
+        return signal.kind == "joined" or f"{whole}-{signal.join}-merged-{part}" in self._activities
 
     def _has_left(self, part: str, join: str) -> bool:
         return f"{part}-{join}-unmerged" in self._activities
@@ -164,6 +186,18 @@ class Merges:
             pending = pending | {part: Pending("join", signal.join, signal.by, signal.at)}
             commands = [*commands, signal.join][-MAX_COMMANDS:]
         self._live(whole, replace(record.life, pending=pending, commands=tuple(commands)))
+
+    def _await_left(self, signal: Signal, whole: str, part: str) -> None:
+        """Let an issue wait for the answer of a part that it has released."""
+        command = self._released_by.get((whole, part))
+        if command is None or not self._is_alone(whole):
+            return
+        life = self.records[whole].life
+        # It releases the part when it reads the command again.
+        if command not in life.commands or part in life.members or part in life.pending:
+            return
+        pending = life.pending | {part: Pending("leave", command, signal.by, signal.at)}
+        self._live(whole, replace(life, pending=pending))
 
     def _is_requested_again(self, record: IssueRecord, join: str) -> bool:
         """Whether a merge is still to be read and some of its requests were not sent."""
