@@ -10,6 +10,8 @@ from pathlib import Path
 RANGE = range(20_000, 32_000)
 _random = random.SystemRandom()
 """Not the shared generator: tests seed it, and concurrent processes would try the same ports."""
+_given: set[int] = set()
+"""Ports that this process has chosen: a server of a stack may listen long after the port of another one is chosen."""
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
@@ -24,11 +26,14 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
     return True
 
 
-def free_port(taken: Sequence[int] = ()) -> int:
-    """A free port of 127.0.0.1 outside `taken`."""
+def free_port() -> int:
+    """A free port of 127.0.0.1 that this process hasn't got before."""
+    if 2 * len(_given) > len(RANGE):
+        _given.clear()
     for _ in range(1000):
         port = _random.choice(RANGE)
-        if port not in taken and is_free(port):
+        if port not in _given and is_free(port):
+            _given.add(port)
             return port
     raise OSError(f"no free port between {RANGE.start} and {RANGE.stop}")
 
@@ -40,7 +45,8 @@ def stored_ports(file: Path, names: Sequence[str]) -> dict[str, int]:
     for name in names:
         port = stored.get(name)
         free = port is not None and is_free(port)
-        ports[name] = port if port is not None and free else free_port(list(ports.values()))
+        ports[name] = port if port is not None and free else free_port()
+        _given.add(ports[name])
     if ports != stored:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(ports) + "\n")

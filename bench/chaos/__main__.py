@@ -229,10 +229,7 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
     if not (data_dir / "cache").exists():
         (data_dir / "cache").symlink_to(cache.resolve())
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
-    ports: dict[str, int] = {}
-    for name in PORTS:
-        ports[name] = free_port(list(ports.values()))
-    return Stack(data_dir.resolve(), environ | {name: str(port) for name, port in ports.items()} | given)
+    return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
 def fleets_of(

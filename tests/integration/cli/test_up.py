@@ -33,7 +33,7 @@ def data_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def ports() -> dict[str, str]:
     ingest = free_port()
-    return {"SVC_INGEST_PORT": str(ingest), "SVC_DASHBOARD_PORT": str(free_port([ingest]))}
+    return {"SVC_INGEST_PORT": str(ingest), "SVC_DASHBOARD_PORT": str(free_port())}
 
 
 def command(data_dir: Path, *words: str) -> list[str]:
