@@ -144,7 +144,9 @@ class ProjectLearning:
         counts = Counts[tuple[int, int]]()
         for one in concerned:
             if fact.kind == "varies":
-                counts[one.issue, _varied_fingerprint(fact, one)] += one.events
+                counts[one.whole, _varied_fingerprint(fact, one)] += one.events
+                continue
+            if one.whole != one.issue:
                 continue
             events = await self._events(number, one.issue, rules, now)
             for event in events:
@@ -167,7 +169,7 @@ class ProjectLearning:
     async def _known(
         self, number: int, counts: Counts[tuple[int, int]], issues: Iterable[GroupedIssue]
     ) -> Known:
-        known = Known.of((one.issue, one.fingerprints) for one in issues)
+        known = Known.of((one.issue, one.fingerprints) for one in issues if one.whole == one.issue)
         others = {fingerprint for _, fingerprint in counts if fingerprint not in known.issue_of}
         found = await self._reader.read(FindIssues(number, [hex64(one) for one in others]))
         return Known(
@@ -200,7 +202,8 @@ class ProjectLearning:
 
 def _due(issues: Iterable[GroupedIssue], seen: _Seen) -> list[GroupedIssue]:
     """The issues with many events that have doubled since they were sampled."""
-    due = [one for one in issues if one.events >= max(LEAST_EVENTS, 2 * seen.sampled.get(one.issue, 0))]
+    wholes = [one for one in issues if one.whole == one.issue]
+    due = [one for one in wholes if one.events >= max(LEAST_EVENTS, 2 * seen.sampled.get(one.issue, 0))]
     return due[:_SAMPLED_AT_ONCE]
 
 
@@ -252,7 +255,7 @@ def _varied_fingerprint(fact: LearntFact, one: GroupedIssue) -> int:
 def _discarded(project: Project, planned: RegroupPlan, concerned: Iterable[GroupedIssue]) -> list[str] | None:
     """The new fingerprints of issues whose events a user drops; None where they would be joined with others."""
     dropped = {int(fingerprint, 16) for fingerprint in project.discarded}
-    of_user = {one.issue for one in concerned if dropped & set(one.fingerprints)}
+    of_user = {one.whole for one in concerned if dropped & set(one.fingerprints)}
     for one in planned.gatherings:
         if len({issue in of_user for issue in (one.issue, *one.issues)}) > 1:
             return None

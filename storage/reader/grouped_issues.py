@@ -11,13 +11,15 @@ class GroupedIssue(NamedTuple):
     """An issue: its own fingerprint and those merged into it, its events, and the parts of its own fingerprint."""
 
     issue: int
+    whole: int
+    """The issue that it is merged into, or itself."""
     fingerprints: list[int]
     events: int
     parts: list[str]
 
 
 class ListGroupedIssues(ReadCall[list[GroupedIssue]], frozen=True):
-    """The issues last seen that a stack or a message decided by a version, without merged ones."""
+    """The issues last seen that a stack or a message decided by a version, also merged ones."""
 
     project: int
     version: str
@@ -28,8 +30,8 @@ class ListGroupedIssues(ReadCall[list[GroupedIssue]], frozen=True):
         version = statement.parameters.add(self.version, "String")
         rows = await session.rows(
             statement.ready(
-                "SELECT issue_id, fingerprints, events, grouping_parts"
-                f" FROM issues FINAL WHERE {statement.project} AND deleted = 0 AND merged_into = 0"
+                "SELECT issue_id, if(merged_into = 0, issue_id, merged_into), fingerprints, events, grouping_parts"
+                f" FROM issues FINAL WHERE {statement.project} AND deleted = 0"
                 f" AND grouping_version = {version} AND grouping_rule IN ('stack', 'message')"
                 f" ORDER BY last_seen DESC LIMIT {self.limit:d}"
             )

@@ -16,7 +16,7 @@ from dashboard.learning import LEAST_EVENTS, ProjectLearning
 from grouping.fingerprint import GroupingEvent, fingerprint, mechanism_of
 from grouping.learning import CALLERS, VARIOUS
 from schemas.changes import GROUPING
-from schemas.errors import ChangesUnavailable, ProjectsUnavailable
+from schemas.errors import ChangePending, ChangesUnavailable, ProjectsUnavailable
 from schemas.ids import hex64, issue_id
 from schemas.issues import Command, IssueRecord
 from schemas.life import Life
@@ -39,10 +39,12 @@ class World:
     def __init__(self, **fields: Any) -> None:
         self.project = Project("7", "p", "2026-01-01T00:00:00Z", grouping_version="v2", **fields)
         self.events: dict[int, list[GroupingEvent]] = {}
+        self.wholes: dict[int, int] = {}
         self.merged: dict[int, list[int]] = {}
         self.sampled: list[str] = []
         self.commands: list[Command] = []
         self.refuses = False
+        self.is_late = False
         self.failure: Exception | None = None
 
     @property
@@ -74,14 +76,20 @@ class World:
         if self.failure is not None:
             raise self.failure
         parts = fingerprint(events[-1], version=mechanism_of(self.project)).parts
-        members = self.merged.get(found, [])
-        return GroupedIssue(issue_id(PROJECT, found), [found, *members], len(events), list(parts))
+        issue = issue_id(PROJECT, found)
+        fingerprints = [found, *self.merged.get(issue, [])]
+        return GroupedIssue(issue, self.wholes.get(issue, issue), fingerprints, len(events), list(parts))
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
         (command,) = commands
         self.commands.append(command)
         named = [hex64(issue_id(PROJECT, int(one, 16))) for one in command.data["fingerprints"]]
         members = [] if self.refuses else [*command.data["issues"], *named]
+        self.wholes |= {int(member, 16): int(command.issue, 16) for member in members}
+        new = [int(one, 16) for one in command.data["fingerprints"]]
+        self.merged.setdefault(int(command.issue, 16), []).extend(new if members else [])
+        if self.is_late:
+            raise ChangePending("late")
         record = IssueRecord(
             id=command.issue, project_id="7", fingerprints=(), error_type="", message="", culprit="", first_seen_ms=0,
             last_seen_ms=0, life=Life(members={one: Member("f", command.id, 1, Figures()) for one in members}),
@@ -154,6 +162,20 @@ async def test_an_issue_is_sampled_again_once_its_events_have_doubled() -> None:
         world.store(*[one] * (total - len(world.events.get(fingerprint(one).hash, []))))
         await process.look(PROJECT)
     assert len(world.sampled) == 2
+
+
+@pytest.mark.parametrize("world", [named(), shop()], ids=["varies", "helper"])
+async def test_a_merge_that_was_done_though_no_answer_came_is_completed_by_whoever_looks_next(
+    world: World,
+) -> None:
+    world.is_late = True
+    before = world.project
+    await world.learning.look(PROJECT)
+    assert world.project == before
+    world.is_late = False
+    await world.learning.look(PROJECT)
+    assert world.project.learnt
+    assert len(world.commands) == 1
 
 
 async def test_nothing_is_recorded_while_a_merge_is_refused() -> None:
