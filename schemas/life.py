@@ -39,7 +39,8 @@ class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
     """`applied` is the offset on `issue-deltas` of the last applied command or signal, `join` the merge that made it a member.
 
     `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there are `members`. `reached` is
-    the highest milestone of users that was published.
+    the highest milestone of users that was published. `since` is the offset on `issue-deltas` of what opened the issue, -1 where the record
+    was rebuilt.
     """
 
     applied: int = -1
@@ -52,3 +53,4 @@ class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
     members: dict[str, Member] = {}
     home: Figures | None = None
     reached: int = 0
+    since: int = -1

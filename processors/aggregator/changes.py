@@ -128,7 +128,7 @@ class BatchChanges:
             raise BadCommand("a signal whose issues have bad ids")
         fold = find(signal.issue)
         if fold is None and signal.kind == "join":
-            fold = _opened(signal)
+            fold = _opened(signal, offset)
             if fold is not None:
                 keep(fold)
         if fold is None or fold.state.project_id != signal.project_id:
@@ -189,12 +189,12 @@ class BatchChanges:
         self.deltas.append((signal.issue, DeltaRecord(signal=signal)))
 
 
-def _opened(signal: Signal) -> Fold | None:
+def _opened(signal: Signal, offset: int) -> Fold | None:
     try:
         record = without_events(signal)
     except ValueError as error:
         raise BadCommand(f"a signal with a bad project, fingerprint or time: {error}") from None
-    return None if record is None else Fold.of(record)
+    return None if record is None else Fold.of(record, offset)
 
 
 def _check(command: Command) -> None:

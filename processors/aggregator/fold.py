@@ -13,6 +13,7 @@ from schemas.changes import RedactData
 from schemas.ids import hex64, id_text
 from schemas.increments import Increment, decode_description
 from schemas.issues import IssueRecord, decode_issue, encode_json
+from schemas.life import Life
 from schemas.merges import Figures
 from schemas.times import HOUR_MS
 
@@ -64,13 +65,13 @@ class Fold:
         return Fold(record if record.life.home is None else own(record))
 
     @staticmethod
-    def of(record: IssueRecord) -> "Fold":
-        """The fold of a record that no table has yet."""
-        return Fold(_decode(encode_json(record)))
+    def of(record: IssueRecord, since: int) -> "Fold":
+        """The fold of a record that no table has yet, opened at this offset of `issue-deltas`."""
+        return Fold(_decode(encode_json(replace(record, life=replace(record.life, since=since)))))
 
     @staticmethod
-    def new(increment: Increment) -> "Fold":
-        """The fold of an issue before its first increment is in."""
+    def new(increment: Increment, since: int) -> "Fold":
+        """The fold of an issue before its first increment is in, which is at this offset of `issue-deltas`."""
         description = decode_description(increment.description)
         return Fold(
             FoldedRecord(
@@ -83,6 +84,7 @@ class Fold:
                 first_seen_ms=increment.first_ms,
                 last_seen_ms=increment.last_ms,
                 first_release=increment.first_release,
+                life=Life(since=since),
             )
         )
 

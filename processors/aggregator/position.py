@@ -14,13 +14,15 @@ LAST_COMMANDS: Final = 20
 class DeltasPosition(Struct, array_like=True, frozen=True):
     """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic.
 
-    `commands` are the last ones up to there (`command_name`): a rebuild knows by them what is only a repeat behind the position.
+    `commands` are the last ones up to there (`command_name`): a rebuild knows by them what is only a repeat behind the position. `issues` are
+    those opened until the offset `until` (`Life.since`): where a batch was interrupted, the topic has newer ones.
     """
 
     offset: int
     issues: int
     versions: int
     commands: tuple[str, ...] = ()
+    until: int = 1 << 62
 
 
 def command_name(command: Command) -> str:

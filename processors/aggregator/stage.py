@@ -57,10 +57,15 @@ class IssuesLost(Exception):
     """Issues are missing and the log doesn't reach back to their beginning: the rest of it would count too few."""
 
 
+class _Since(Struct, gc=False, frozen=True):
+    since: int = -1
+
+
 class _Versioned(Struct, gc=False):
-    """The field of an issue's record that a recovery adds up."""
+    """The fields of an issue's record that a recovery adds up."""
 
     version: int = 0
+    life: _Since = _Since()
 
 
 _decode_version = msgspec.json.Decoder(_Versioned).decode
@@ -72,13 +77,16 @@ def supersedes(value: bytes, stored: bytes) -> bool:
 
 
 class DeltasState:
-    """The state of one partition of `issue-deltas`: next offset, sum of the issues' versions, last commands, cached folds by issue."""
+    """The state of one partition of `issue-deltas`, as `DeltasPosition` has it, with cached folds by issue."""
 
-    def __init__(self, partition: int, next_offset: int, versions: int, commands: tuple[str, ...]) -> None:
+    def __init__(
+        self, partition: int, next_offset: int, versions: int, commands: tuple[str, ...], until: int
+    ) -> None:
         self.partition = partition
         self.next_offset = next_offset
         self.versions = versions
         self.commands = commands
+        self.until = until
         self.folds: dict[int, Fold] = {}
 
 
@@ -110,23 +118,27 @@ class AggregatorStage(PartitionStage[DeltasState]):
         IssuesLost, with nothing restored.
         """
         part = self._issues.part(partition)
-        versions = sum(_decode_version(value).version for value in part.values())
+        found = [_decode_version(value) for value in part.values()]
+        versions = sum(one.version for one in found)
         recorded = self._seen.part(partition).get(deltas_key(partition))
         position = decode_position(recorded) if recorded else None
-        whole = position is None or (len(part) >= position.issues and versions >= position.versions)
+        # Issues that were opened behind the position stand for none that was there.
+        held = len(part) if position is None else sum(one.life.since <= position.until for one in found)
+        whole = position is None or (held >= position.issues and versions >= position.versions)
         # Both tables lost their part of a partition that was processed before.
         unknown = position is None and not part
-        if log_start and (unknown or (position is not None and len(part) < position.issues)):
-            held = f"{self._names[Topic.ISSUES]}/{partition} holds {len(part)} of {position.issues if position else '?'} issues"
+        if log_start and (unknown or (position is not None and held < position.issues)):
+            issues = f"{self._names[Topic.ISSUES]}/{partition} holds {held} of {position.issues if position else '?'} issues"
             log = f"{self._names[Topic.ISSUE_DELTAS]}/{partition} begins at {log_start}"
-            raise IssuesLost(f"{held}, and {log}: `svc rebuild issues` builds them again")
+            raise IssuesLost(f"{issues}, and {log}: `svc rebuild issues` builds them again")
         next_offset = log_start
         if position is not None and whole:
             next_offset = max(log_start, position.offset + 1)
         if not whole:
             self._metrics.rebuilt.labels(self.name).inc()
         commands = position.commands if position is not None and whole else ()
-        self._states[partition] = DeltasState(partition, next_offset, versions, commands)
+        until = max((one.life.since for one in found), default=-1)
+        self._states[partition] = DeltasState(partition, next_offset, versions, commands, until)
         self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
@@ -174,7 +186,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
 
     def _apply(self, state: DeltasState, record: SourceRecord, changes: BatchChanges) -> None:
         if is_bundle(record.value):
-            self._fold(state, decode_bundle(record.value), changes)
+            self._fold(state, record.offset, decode_bundle(record.value), changes)
             return
 
         def find(issue: str) -> Fold | None:
@@ -192,7 +204,9 @@ class AggregatorStage(PartitionStage[DeltasState]):
         else:
             raise BadCommand("neither increments nor a command nor a signal")
 
-    def _fold(self, state: DeltasState, bundle: Sequence[SourceIncrements], changes: BatchChanges) -> None:
+    def _fold(
+        self, state: DeltasState, at: int, bundle: Sequence[SourceIncrements], changes: BatchChanges
+    ) -> None:
         folds, dirty = state.folds, changes.dirty
         folded = repeated = 0
         for source in bundle:
@@ -200,7 +214,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
             for increment in source.increments:
                 fold = folds.get(increment.issue) or self._find(state, increment.issue)
                 if fold is None:
-                    fold = folds[increment.issue] = Fold.new(increment)
+                    fold = folds[increment.issue] = Fold.new(increment, at)
                 is_first = not fold.has_events
                 if not fold.add(partition, offset, increment):
                     repeated += 1
@@ -242,7 +256,9 @@ class AggregatorStage(PartitionStage[DeltasState]):
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
         state.commands = (*state.commands, *decided.commands)[-LAST_COMMANDS:]
-        position = DeltasPosition(state.next_offset - 1, issues, state.versions, state.commands)
+        last = state.next_offset - 1
+        state.until = max(state.until, last)
+        position = DeltasPosition(last, issues, state.versions, state.commands, state.until)
         await self._seen.write(partition, [(deltas_key(partition), encode_position(position))])
         self._metrics.issues_written.inc(len(changes))
         self._metrics.table_entries.labels("issues", str(partition)).set(issues)

@@ -213,11 +213,11 @@ SLIPS: Final = {
         f"{_AGGREGATOR}.restore", "max(log_start, position.offset + 1)", "max(log_start, position.offset + 2)"
     ),
     "aggregator: lost issues are not noticed": Slip(
-        f"{_AGGREGATOR}.restore", "position is None or (len(part) >= position.issues and versions >= position.versions)", "True"
+        f"{_AGGREGATOR}.restore", "position is None or (held >= position.issues and versions >= position.versions)", "True"
     ),
     "aggregator: activities are published after the position": Slip(
         f"{_AGGREGATOR}._handle", "            await self._publish(self._outputs(state.partition, changes, dead))\n",
-        "            await self._record(state, {})\n            await self._publish(self._outputs(state.partition, changes, dead))\n",
+        "            await self._record(state, BatchChanges())\n            await self._publish(self._outputs(state.partition, changes, dead))\n",
     ),
     "aggregator: a stale fold": Slip(
         f"{_AGGREGATOR}._find", "fold = state.folds[issue] = Fold.restore(value)", "fold = Fold.restore(value)"

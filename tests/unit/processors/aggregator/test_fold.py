@@ -40,7 +40,7 @@ def increment(
 
 
 def folded(log: list[tuple[int, int, Increment]], start: IssueRecord | None = None) -> IssueRecord:
-    fold = Fold.restore(encode_json(start)) if start else Fold.new(log[0][2])
+    fold = Fold.restore(encode_json(start)) if start else Fold.new(log[0][2], 0)
     for partition, offset, one in log:
         fold.add(partition, offset, one)
     return fold.record()
@@ -140,13 +140,13 @@ def test_thousands_of_users_are_estimated_within_six_per_cent() -> None:
 
 
 def test_the_creation_of_an_issue_has_one_id_however_often_it_is_reported() -> None:
-    record = Fold.new(increment()).state
+    record = Fold.new(increment(), 0).state
     assert created_activity(record, increment()).id == created_activity(record, increment(ms=START + 5)).id
 
 
 def test_ten_thousand_increments_of_a_hot_issue_keep_its_state_small() -> None:
     luck = random.Random(1)
-    fold = Fold.new(increment())
+    fold = Fold.new(increment(), 0)
     for n in range(10_000):
         one = increment(ms=START + n * 60_000, release=f"a@{n % 500}+1", users=(luck.getrandbits(64) or 1,))
         one.rows[0].environment = f"e{n % 300}"

@@ -6,7 +6,7 @@ from broker.errors import PartitionsLost
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
 from processors.aggregator.stage import IssuesLost
 from processors.grouper.counts import issue_of
-from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, MemoryTable, World, increment
+from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, Crash, MemoryTable, World, increment
 
 PARTITION = issue_of(PROJECT, 1) % PARTITIONS
 
@@ -70,7 +70,25 @@ async def test_issues_built_otherwise_are_gone_on_with_from_the_position_that_go
     assert world.issue(1).events == 25
     position = world.memory.topics["seen", PARTITION][-1]
     assert position.key == deltas_key(PARTITION)
-    assert decode_position(position.value or b"") == DeltasPosition(10, 1, 1)
+    assert decode_position(position.value or b"") == DeltasPosition(10, 1, 1, until=10)
+
+
+async def test_issues_of_an_interrupted_batch_stand_for_none_that_was_lost_before_it_was_recorded() -> None:
+    world = World()
+    world.send(1, increment(1))
+    await world.settle()
+    del world.memory.topics["issues", PARTITION]
+    world.send(3, increment(3))
+    # After the issue is recorded, before the position is.
+    world.memory.crash_in = 4
+    with pytest.raises(Crash):
+        await world.settle()
+    world.memory.crash_in = None
+    world.resume()
+    assert not world.knows(1)
+    assert world.knows(3)
+    await world.settle()
+    assert (world.issue(1).events, world.issue(3).events) == (1, 1)
 
 
 async def test_an_owner_that_lost_its_partition_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
