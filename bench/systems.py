@@ -124,7 +124,7 @@ class Product(System):
     """The product by its own commands, as `svc up` starts it with these settings."""
 
     name = "product"
-    events_of_issues = "SELECT sum(events) FROM issues FINAL"
+    events_of_issues = "SELECT sum(events) FROM issues FINAL WHERE merged_into = 0"
 
     def __init__(
         self,
