@@ -99,21 +99,22 @@ class ProjectLearning:
         under_way = project is not None and project.regrouping is not None and not project.regrouping.done
         if project is None or under_way or project.grouping_version != CURRENT_VERSION:
             return
+        if len(project.learnt) >= learning.MAX_FACTS:
+            return
         mechanism, rules = mechanism_of(project), compile_rules(project.grouping_rules)
         issues = await self._reader.read(ListGroupedIssues(number, mechanism.version))
         seen = self._of_project(number, mechanism)
         for one in _due(issues, seen):
             events = await self._events(number, one.issue, rules, mechanism)
-            found = [seen_in(event, mechanism) for event in events]
+            found = await asyncio.to_thread(_seen_in, events, mechanism)
             seen.frames.extend(frame for frame, _ in found if frame is not None)
             seen.messages.extend(message for _, message in found if message is not None)
             seen.sampled[one.issue] = one.events
         facts = await asyncio.to_thread(_facts, issues, seen)
         known = {fact.name for fact in project.learnt}
         for fact in facts:
-            if fact.name not in known:
-                await self._learn(project, fact, issues, rules)
-                # What is seen now is seen by another mechanism.
+            # Once one is recorded, the others are of another mechanism.
+            if fact.name not in known and await self._learn(project, fact, issues, rules):
                 return
 
     def _of_project(self, number: int, mechanism: Mechanism) -> _Seen:
@@ -134,11 +135,11 @@ class ProjectLearning:
 
     async def _learn(
         self, project: Project, fact: LearntFact, issues: Sequence[GroupedIssue], rules: CompiledRules
-    ) -> None:
-        """Let the issues that a fact concerns go on by their new fingerprints, then record it."""
+    ) -> bool:
+        """Let the issues that a fact concerns go on by their new fingerprints, then record it; whether it could be."""
         concerned = [one for one in issues if _concerns(fact, one)]
         if not concerned or len(concerned) > MOST_CONCERNED:
-            return
+            return False
         number, now = project.number, mechanism_of(project)
         then = mechanism_of(replace(project, learnt=(*project.learnt, fact)))
         counts = Counts[tuple[int, int]]()
@@ -149,22 +150,23 @@ class ProjectLearning:
             if one.whole != one.issue:
                 continue
             events = await self._events(number, one.issue, rules, now)
-            for event in events:
+            for fingerprint in await asyncio.to_thread(_fingerprints, events, then):
                 # In hundredths, for a sample stands for all of the issue's events.
-                fingerprint = grouped(event, None, version=then).hash or 1
                 counts[one.issue, fingerprint] += 100 * one.events // len(events)
         planned = plan(number, counts, await self._known(number, counts, issues))
         discarded = _discarded(project, planned, concerned)
         if discarded is None or not await self._merge(number, planned.gatherings):
-            return
+            return False
 
         def edit(old: Project) -> Project:
             facts = learning.added(old.learnt, [fact], time.time_ns() // 1_000_000)
             return replace(old, learnt=facts, discarded=tuple(dict.fromkeys((*old.discarded, *discarded))))
 
-        if await self._projects.edit(number, edit) is not None:
-            self._learnt.inc()
-            log.info("project %d: %s %s, of %d issues", number, fact.kind, fact.text, len(concerned))
+        if await self._projects.edit(number, edit) is None:
+            return False
+        self._learnt.inc()
+        log.info("project %d: %s %s, of %d issues", number, fact.kind, fact.text, len(concerned))
+        return True
 
     async def _known(
         self, number: int, counts: Counts[tuple[int, int]], issues: Iterable[GroupedIssue]
@@ -214,6 +216,16 @@ def _read(samples: Iterable[Sample], rules: CompiledRules, mechanism: Mechanism)
         if event is not None and grouped(event, None, version=mechanism).hex == sample.fingerprint:
             found.append(event)
     return found
+
+
+def _seen_in(
+    events: Iterable[GroupingEvent], mechanism: Mechanism
+) -> list[tuple[SeenFrame | None, SeenMessage | None]]:
+    return [seen_in(event, mechanism) for event in events]
+
+
+def _fingerprints(events: Iterable[GroupingEvent], mechanism: Mechanism) -> list[int]:
+    return [grouped(event, None, version=mechanism).hash or 1 for event in events]
 
 
 def _facts(issues: Iterable[GroupedIssue], seen: _Seen) -> list[LearntFact]:

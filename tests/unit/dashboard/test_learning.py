@@ -14,7 +14,7 @@ from control.project_store import ProjectStore
 from dashboard import learning
 from dashboard.learning import LEAST_EVENTS, ProjectLearning
 from grouping.fingerprint import GroupingEvent, fingerprint, mechanism_of
-from grouping.learning import CALLERS, VARIOUS
+from grouping.learning import CALLERS, MAX_FACTS, VARIOUS
 from schemas.changes import GROUPING
 from schemas.errors import ChangePending, ChangesUnavailable, ProjectsUnavailable
 from schemas.ids import hex64, issue_id
@@ -228,6 +228,21 @@ async def test_what_concerns_very_many_issues_is_left_to_people(monkeypatch: pyt
     world = named()
     await world.learning.look(PROJECT)
     assert (world.commands, world.project.learnt) == ([], ())
+
+
+async def test_a_fact_that_is_left_to_people_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learning, "MOST_CONCERNED", VARIOUS)
+    world = named(VARIOUS + 1)
+    world.store(*[event("", "", f"the table {name} was not found") for name in WORDS[:VARIOUS]])
+    await world.learning.look(PROJECT)
+    assert [one.text for one in world.project.learnt] == ["the table <*> was not found"]
+
+
+async def test_a_project_with_all_facts_that_it_may_have_is_left_as_it_is() -> None:
+    world = named(learnt=tuple(LearntFact("helper", f"f{n}") for n in range(MAX_FACTS)))
+    known = world.project
+    await world.learning.look(PROJECT)
+    assert (world.commands, world.project) == ([], known)
 
 
 async def test_what_a_user_drops_is_dropped_by_its_new_fingerprint_too() -> None:
