@@ -25,7 +25,7 @@ class LearntSentence(Struct, frozen=True):
 
 
 HINTS: Final = {
-    "helper": "Its caller and the message count too.",
+    "helper": "Callers and messages tell its problems apart too.",
     "varies": "That word doesn't count.",
     "telling": "Where one of them stands there, it counts.",
 }

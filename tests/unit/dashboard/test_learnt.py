@@ -126,7 +126,7 @@ async def test_the_page_shows_the_facts_and_their_forms_change_them(site: Site) 
     assert re.search(rf'<div class="learnt-fact muted"><p id="fact-{HELPER.id}">', page)
     assert page.count(">overruled</span>") == page.count(">Use again</button>") == 1
     assert page.count(">Overrule</button>") == page.count("Not used for new events.") == 1
-    assert page.count("Its caller and the message count too.") == 0
+    assert page.count("Callers and messages tell its problems apart too.") == 0
     assert await post(site, HELPER.id, overruled="no") == 303
     assert overruled(site) == []
 
