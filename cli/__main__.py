@@ -38,7 +38,6 @@ SECTIONS = {
         "guest": "cli.guest.command:guest",
         "migrate": "cli.migrate:migrate",
         "topics": "cli.topics:topics",
-        "schemas": "cli.schema_registry:schemas",
         "reconcile": "cli.reconcile:reconcile",
         "dead-letters": "cli.dead_letters:dead_letters",
         "spool": "cli.spool:spool",

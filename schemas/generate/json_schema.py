@@ -1,6 +1,6 @@
 """JSON Schemas of the records that other teams read, generated from the structs.
 
-Each topic has a file in `schemas/json/`, ready for a schema registry.
+Each topic has a file in `schemas/json/`.
 """
 
 import inspect
