@@ -14,15 +14,13 @@ from urllib.parse import quote, urlsplit
 import aiohttp
 import apprise
 import msgspec
-from apprise.attachment.memory import AttachMemory
 from msgspec import Struct
 
 from notify.message import ReadableMessage
-from notify.picture import trend_picture
 from schemas.errors import BadSetting
 
 _ERROR_CHARS: Final = 300
-_FORM: Final = '{"NAME": {"apprise": URL, "picture": BOOLEAN} or {"webhook": URL, "secret": TEXT} or {"alertmanager": URL}}'
+_FORM: Final = '{"NAME": {"apprise": URL} or {"webhook": URL, "secret": TEXT} or {"alertmanager": URL}}'
 
 
 class NotDelivered(Exception):
@@ -30,13 +28,9 @@ class NotDelivered(Exception):
 
 
 class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of: a URL of apprise, in which `{to}` stands for the recipients; a webhook with the secret that signs it; an Alertmanager.
-
-    `picture` is false for a channel of apprise that shall get no pictures.
-    """
+    """One of: a URL of apprise, in which `{to}` stands for the recipients; a webhook with the secret that signs it; an Alertmanager."""
 
     apprise: str = ""
-    picture: bool = True
     webhook: str = ""
     secret: str = ""
     alertmanager: str = ""
@@ -50,11 +44,10 @@ class Channel(Protocol):
 
 
 class AppriseChannel(Channel):
-    """Mail, chat and many others, by the library apprise: text, and a picture of the trend where the service takes one."""
+    """Mail, chat and many others, by the library apprise: plain text."""
 
-    def __init__(self, url: str, *, picture: bool = True) -> None:
+    def __init__(self, url: str) -> None:
         self._url = url
-        self._picture = picture
 
     async def send(self, message: ReadableMessage) -> None:
         await asyncio.to_thread(self._send, message)
@@ -66,19 +59,11 @@ class AppriseChannel(Channel):
             raise NotDelivered("apprise doesn't know the channel's URL, or it lacks recipients")
         with apprise.LogCapture(level=logging.WARNING) as captured:  # type: ignore[no-untyped-call]
             taken = sender.notify(
-                title=message.title,
-                body=message.body,
-                body_format=apprise.NotifyFormat.TEXT,
-                attach=self._attached(message) if any(one.attachment_support for one in sender) else None,
+                title=message.title, body=message.body, body_format=apprise.NotifyFormat.TEXT
             )
             lines = captured.getvalue().strip().splitlines()
         if not taken:
             raise NotDelivered(lines[-1].rpartition(" - ")[2][:_ERROR_CHARS] if lines else "not taken")
-
-    def _attached(self, message: ReadableMessage) -> AttachMemory | None:
-        if not (self._picture and message.trend):
-            return None
-        return AttachMemory(trend_picture(message.trend), name="trend.png", mimetype="image/png")  # type: ignore[no-untyped-call]
 
 
 class PostChannel(Channel):
@@ -159,7 +144,7 @@ def channel_settings(text: str) -> dict[str, ChannelSettings]:
         raise BadSetting(f"SVC_NOTIFY_CHANNELS: {error}; expected {_FORM}") from None
     for name, one in found.items():
         if sum(map(bool, (one.apprise, one.webhook, one.alertmanager))) != 1 or (
-            (one.secret and not one.webhook) or (not one.picture and not one.apprise)
+            one.secret and not one.webhook
         ):
             raise BadSetting(f"SVC_NOTIFY_CHANNELS: {name!r}: expected {_FORM}")
         for url in (one.webhook, one.alertmanager):
@@ -182,7 +167,7 @@ def _channel(settings: ChannelSettings, session: aiohttp.ClientSession) -> Chann
         return WebhookChannel(settings.webhook, settings.secret, session)
     if settings.alertmanager:
         return AlertmanagerChannel(settings.alertmanager, session)
-    return AppriseChannel(settings.apprise, picture=settings.picture)
+    return AppriseChannel(settings.apprise)
 
 
 def _host(url: str) -> str:

@@ -45,7 +45,7 @@ class Describer:
             )
             found = await asyncio.gather(*(self._stored(self._reader, issue) for issue in wanted))
             issues = {number: issue for number, issue in zip(wanted, found, strict=True) if issue is not None}
-        return written(outgoing, name, issues, self._dashboard_url)
+        return written(outgoing.decision, name, issues, self._dashboard_url)
 
     async def _stored(self, reader: Reader, number: str) -> Issue | None:
         """The issue, once ClickHouse has it."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from notify.fold import Outgoing
+from notify.rule_queue import RuleDecision
 from schemas.notifications import Cause
 from storage.answers import Issue
 
@@ -45,24 +45,19 @@ _REASONS: Final = {
 
 
 class ReadableMessage(Struct, frozen=True):
-    """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs.
-
-    `trend` has the events of each hour for a picture; it is empty where there is none.
-    """
+    """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs."""
 
     id: str
     to: tuple[str, ...]
     title: str
     body: str
     data: dict[str, Any]
-    trend: tuple[int, ...] = ()
 
 
 def written(
-    outgoing: Outgoing, project: str, issues: Mapping[str, Issue], dashboard_url: str
+    decision: RuleDecision, project: str, issues: Mapping[str, Issue], dashboard_url: str
 ) -> ReadableMessage:
     """The message. `issues` are those whose text may be shown and is known, by the ids of the causes' issues."""
-    decision = outgoing.decision
     causes = decision.causes
     base = dashboard_url.rstrip("/")
     first = causes[0]
@@ -82,15 +77,7 @@ def written(
             "count": len(causes),
             "causes": [_data(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]],
         },
-        trend=_drawn(outgoing, issues),
     )
-
-
-def _drawn(outgoing: Outgoing, issues: Mapping[str, Issue]) -> tuple[int, ...]:
-    """The trend for a picture: of one issue, and at the first attempt. What a picture prevents must still go out."""
-    numbers = {cause.issue for cause in outgoing.decision.causes}
-    issue = issues.get(numbers.pop()) if len(numbers) == 1 and not outgoing.attempts else None
-    return tuple(issue.trend) if issue is not None and any(issue.trend) else ()
 
 
 def harmless(text: str, most: int = _TEXT_CHARS) -> str:
@@ -138,9 +125,10 @@ def _counted(number: int, noun: str) -> str:
 
 
 def sparkline(counts: Sequence[int]) -> str:
-    """Counts as a line of bars."""
-    most = max(1, *counts)
-    return "".join(_BARS[round(count / most * (len(_BARS) - 1))] for count in counts)
+    """Counts as a line of bars, of which the highest is the largest count and the lowest is 0; empty for none."""
+    most = max(counts, default=0) or 1
+    # Rounded up: a single event is seen among very many.
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
 
 
 def _data(cause: Cause, issue: Issue | None, base: str) -> dict[str, Any]:

@@ -386,7 +386,7 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
     notify_channels: Annotated[
         str,
         Meta(
-            description="JSON object of channels by name, each with `apprise` (a URL of that library) and `picture` (`false` for none), `webhook` and `secret`, or `alertmanager`; unset: none",
+            description="JSON object of channels by name, each with `apprise` (a URL of that library), `webhook` and `secret`, or `alertmanager`; unset: none",
             extra={"secret": True},
         ),
     ] = ""

@@ -8,7 +8,6 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from apprise.plugins.email import NotifyEmail
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
@@ -17,7 +16,6 @@ from notify.channels import Channel, NotDelivered, channel_settings, open_channe
 from notify.fold import Outgoing
 from notify.message import ReadableMessage, written
 from notify.metrics import NotifyMetrics
-from notify.picture import trend_picture
 from notify.rule_queue import RuleDecision
 from notify.sender import PAUSES_SECONDS, MessageSender
 from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
@@ -34,9 +32,9 @@ def outgoing(number: int = 1, attempts: int = 0) -> Outgoing:
 
 
 def message(trend: Sequence[int] = ISSUE.trend) -> ReadableMessage:
-    one = outgoing()
+    decision = outgoing().decision
     issue = replace(ISSUE, trend=list(trend))
-    return written(one, "shop", {one.decision.causes[0].issue: issue}, "https://svc.example.com")
+    return written(decision, "shop", {decision.causes[0].issue: issue}, "https://svc.example.com")
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ async def http() -> AsyncIterator[aiohttp.ClientSession]:
         yield session
 
 
-def channel(http: aiohttp.ClientSession, **settings: str | bool) -> Channel:
+def channel(http: aiohttp.ClientSession, **settings: str) -> Channel:
     return open_channels(channel_settings(json.dumps({"one": settings})), http)["one"]
 
 
@@ -59,58 +57,13 @@ async def test_a_mail_goes_to_each_recipient_of_the_rule(http: aiohttp.ClientSes
         assert text.strip().splitlines() == message().body.splitlines()
 
 
-@pytest.mark.parametrize("picture", [True, False])
-async def test_a_mail_has_a_picture_of_the_trend_beside_its_text(
-    http: aiohttp.ClientSession, *, picture: bool
-) -> None:
+async def test_a_mail_shows_the_trend_as_a_line_of_its_only_text(http: aiohttp.ClientSession) -> None:
     async with MailServer().listening() as server:
         url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
-        sent = message(range(24))
-        await channel(http, apprise=url, picture=picture).send(sent)
-        [(_, mail)] = server.mails
-        images = [part for part in mail.walk() if part.get_content_maintype() == "image"]
-        assert [part.get_content() for part in images] == [trend_picture(sent.trend)] * picture
-        assert [part.get_filename() for part in images] == ["trend.png"] * picture
-        assert server.texts()[0][1].strip().splitlines() == sent.body.splitlines()
-
-
-async def test_a_service_that_takes_no_pictures_gets_the_text(
-    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(NotifyEmail, "attachment_support", False)
-    async with MailServer().listening() as server:
-        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
-        await channel(http, apprise=url).send(message(range(24)))
+        await channel(http, apprise=url).send(message([0, 1, 2, 4]))
         [(_, mail)] = server.mails
         assert {part.get_content_maintype() for part in mail.walk()} <= {"multipart", "text"}
-
-
-async def test_a_message_whose_picture_fails_goes_out_without_it(
-    http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(_counts: Sequence[int]) -> bytes:
-        raise OSError("no font")
-
-    async def write(one: Outgoing) -> ReadableMessage:
-        issue = replace(ISSUE, trend=[1] * 24)
-        return written(one, "shop", {one.decision.causes[0].issue: issue}, "")
-
-    async def report(record: DeliveryRecord) -> None:
-        reports.append(record)
-
-    monkeypatch.setattr("notify.channels.trend_picture", fail)
-    reports: list[DeliveryRecord] = []
-    async with MailServer().listening() as server:
-        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
-        channels = {"one": channel(http, apprise=url)}
-        one = MessageSender(channels, write, report, lambda: START, 10, NotifyMetrics(CollectorRegistry()))
-        for attempts in range(2):
-            waiting = outgoing(attempts=attempts)
-            one.send_due({waiting.id: waiting})
-            await eventually(lambda: len(reports) == attempts + 1)  # noqa: B023
-            one.forget(waiting.id)
-        assert [(record.delivered, record.error) for record in reports] == [(False, "OSError"), (True, "")]
-        assert len(server.mails) == 1
+        assert "last 24 hours ▁▃▅█" in server.texts()[0][1].splitlines()
 
 
 async def test_a_mail_that_is_refused_says_why(http: aiohttp.ClientSession) -> None:
@@ -162,13 +115,16 @@ async def test_an_alert_has_the_labels_by_which_alertmanager_knows_it(http: aioh
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
-    await channel(http, alertmanager=f"http://127.0.0.1:{runner.addresses[0][1]}/").send(message())
+    sent = message([0, 1, 2, 4])
+    await channel(http, alertmanager=f"http://127.0.0.1:{runner.addresses[0][1]}/").send(sent)
     await runner.cleanup()
     issue = message().data["causes"][0]["issue"]
     assert taken[0]["labels"] == {
         "alertname": "SvcCreated", "project": "shop", "issue": issue["id"], "cause": "cause-1", "rule": "all"
     }  # fmt: skip
     assert taken[0]["generatorURL"] == issue["url"]
+    assert taken[0]["annotations"] == {"summary": sent.title, "description": sent.body}
+    assert "last 24 hours ▁▃▅█" in sent.body.splitlines()
 
 
 class Failing(Channel):

@@ -37,7 +37,6 @@ def test_without_the_setting_there_are_no_channels() -> None:
         '{"a": {"alertmanager": "http://x", "secret": "s"}}',
         '{"a": {"apprise": "nonsense"}}',
         '{"a": {"webhooks": "https://x"}}',
-        '{"a": {"webhook": "https://x", "picture": false}}',
     ],
 )
 def test_a_faulty_channel_is_refused_in_one_line_without_its_address(text: str) -> None:

@@ -3,7 +3,6 @@
 import pytest
 from msgspec.structs import replace
 
-from notify.fold import Outgoing
 from notify.message import MAX_LISTED, harmless, sparkline, written
 from notify.rule_queue import RuleDecision
 from schemas.notifications import CAUSES, Cause, NotificationRule
@@ -13,13 +12,13 @@ from tests.unit.notify.histories import START, cause
 RULE = NotificationRule("a" * 16, "shop <prod>", CAUSES, ("mail",), to=("a@example.com",))
 
 
-def outgoing(*causes: Cause) -> Outgoing:
-    return Outgoing(RuleDecision(RULE, causes, START), "mail")
+def decision(*causes: Cause) -> RuleDecision:
+    return RuleDecision(RULE, causes, START)
 
 
 def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
     one = replace(cause(1, "regressed", release="shop@1.0.0+1", environment="prod"), issue=ISSUE.id)
-    message = written(outgoing(one), "shop", {ISSUE.id: ISSUE}, "https://svc.example.com/")
+    message = written(decision(one), "shop", {ISSUE.id: ISSUE}, "https://svc.example.com/")
     assert message.title == "[shop] Regressed: x is [31mnot there"
     assert message.body.splitlines() == [
         "Regressed",
@@ -39,7 +38,7 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
 @pytest.mark.parametrize("kind", CAUSES)
 def test_each_cause_has_its_words_also_without_texts_and_link(kind: str) -> None:
     one = cause(1, kind)  # type: ignore[arg-type]
-    message = written(outgoing(one), "shop", {}, "")
+    message = written(decision(one), "shop", {}, "")
     assert one.issue in message.title
     assert "Why: " in message.body
     assert "{}" not in message.title + message.body
@@ -51,7 +50,7 @@ def test_each_cause_has_its_words_also_without_texts_and_link(kind: str) -> None
 
 def test_what_a_project_shows_is_said_of_the_project_and_leads_to_its_outcomes() -> None:
     one = replace(cause(1, "projectSilent"), value="2026-11-26T10:00Z")
-    message = written(outgoing(one), "shop", {}, "https://svc.example.com")
+    message = written(decision(one), "shop", {}, "https://svc.example.com")
     assert message.title == "[shop] No events since 2026-11-26T10:00Z"
     assert message.body.splitlines() == [
         "No events since 2026-11-26T10:00Z",
@@ -73,30 +72,28 @@ def test_what_a_project_shows_is_said_of_the_project_and_leads_to_its_outcomes()
 
 def test_a_message_without_content_has_its_links() -> None:
     one = cause(1)
-    message = written(outgoing(one), "shop", {}, "https://svc.example.com")
+    message = written(decision(one), "shop", {}, "https://svc.example.com")
     url = f"https://svc.example.com/issues/{one.issue}"
     assert f"\n{url}\nSnooze: {url}/snooze\n" in message.body
     issue = {"id": one.issue, "url": url, "snoozeUrl": f"{url}/snooze"}
-    assert (message.data["causes"][0]["issue"], message.trend) == (issue, ())
+    assert message.data["causes"][0]["issue"] == issue
 
 
-def test_a_picture_shows_the_trend_of_one_issue_at_the_first_attempt() -> None:
-    issue = replace(ISSUE, trend=[0, 3] * 12)
-    one, again = (replace(cause(number), issue=ISSUE.id) for number in (1, 2))
-    issues = {ISSUE.id: issue, cause(3).issue: issue}
-
-    def trend(*causes: Cause, attempts: int = 0) -> tuple[int, ...]:
-        waiting = Outgoing(RuleDecision(RULE, causes, START), "mail", attempts)
-        return written(waiting, "shop", issues, "").trend
-
-    assert trend(one) == trend(one, again) == tuple(issue.trend)
-    assert trend(one, attempts=1) == trend(one, cause(3)) == trend(cause(4)) == ()
-    assert written(outgoing(one), "shop", {ISSUE.id: ISSUE}, "").trend == ()
+@pytest.mark.parametrize(
+    ("trend", "lines"),
+    [([], []), ([0] * 24, []), ([5], ["last 24 hours █"]), ([0, 3] * 12, ["last 24 hours " + "▁█" * 12])],
+)
+def test_an_issue_with_events_in_the_last_hours_has_a_line_of_its_trend(
+    trend: list[int], lines: list[str]
+) -> None:
+    one = replace(cause(1), issue=ISSUE.id)
+    body = written(decision(one), "shop", {ISSUE.id: replace(ISSUE, trend=trend)}, "").body
+    assert [line for line in body.splitlines() if line.startswith("last 24 hours")] == lines
 
 
 def test_a_digest_lists_some_and_counts_all() -> None:
     causes = [cause(n) for n in range(MAX_LISTED + 5)]
-    message = written(outgoing(*causes), "shop", {}, "https://svc.example.com")
+    message = written(decision(*causes), "shop", {}, "https://svc.example.com")
     assert message.title == f"[shop] {MAX_LISTED + 5} notifications"
     assert message.body.count("Why: ") == MAX_LISTED
     assert "and 5 more" in message.body
@@ -128,6 +125,18 @@ def test_ordinary_text_stays_as_it_is() -> None:
     assert harmless("x" * 500) == "x" * 299 + "…"
 
 
-def test_a_trend_is_a_line_of_bars() -> None:
-    assert sparkline([0, 1, 2, 4]) == "▁▃▅█"
-    assert sparkline([0, 0]) == "▁▁"
+@pytest.mark.parametrize(
+    ("counts", "line"),
+    [
+        ([], ""),
+        ([0], "▁"),
+        ([0, 0], "▁▁"),
+        ([7], "█"),
+        ([3, 3], "██"),
+        ([0, 1, 2, 4], "▁▃▅█"),
+        ([*range(8)], "▁▂▃▄▅▆▇█"),
+        ([0, 1, 10**12], "▁▂█"),
+    ],
+)
+def test_a_trend_is_a_line_of_bars(counts: list[int], line: str) -> None:
+    assert sparkline(counts) == line
