@@ -31,15 +31,15 @@ class Follower(Protocol):
         ...
 
     def hold(self, partitions: set[int]) -> None:
-        """Follow these partitions: they are active."""
+        """Follow these partitions."""
         ...
 
 
 class PartitionStore(Store[bytes, bytes]):
     """Bytes in memory by partition, so that a partition can be dropped as a whole.
 
-    `reached` is the changelog offset up to which each partition was read or written: after a rebalance, and for a standby that takes
-    over, reading continues there. Faust stores such an offset only for stores on disk, and reads others from the start.
+    `reached` is the changelog offset up to which each partition was read or written: after a rebalance, reading
+    continues there. Faust stores such an offset only for stores on disk, and reads others from the start.
     """
 
     logger = _FAUST_LOG
@@ -83,7 +83,7 @@ class PartitionStore(Store[bytes, bytes]):
                 part[key] = value
 
     def read_records(self, partition: int, records: Sequence[Any], generation: int) -> bool:
-        """Apply consecutive records that a recovery or a standby reads; False where the partition has moved meanwhile.
+        """Apply consecutive records that a recovery reads; False where the partition has moved meanwhile.
 
         Applied, they would make an incomplete partition look complete.
         """
@@ -104,9 +104,9 @@ class PartitionStore(Store[bytes, bytes]):
 
 
 class BatchTable(Table[bytes, bytes]):
-    """A table with the given changelog topic. `restore` is awaited with the active partitions after each recovery.
+    """A table with the given changelog topic. `restore` is awaited with the assigned partitions after each recovery.
 
-    With `owner`, the worker's name, new active partitions are opened (`processors.changelog`).
+    With `owner`, the worker's name, new partitions are opened (`processors.changelog`).
     """
 
     logger = _FAUST_LOG
@@ -138,7 +138,7 @@ class BatchTable(Table[bytes, bytes]):
         self._topic = topic
         self._changelog = Changelog(topic, producer, supersedes)
         self._owner = owner
-        self._active: set[int] = set()
+        self._open: set[int] = set()
         self._restore = restore
 
     def _new_store(self) -> PartitionStore:
@@ -154,7 +154,7 @@ class BatchTable(Table[bytes, bytes]):
 
     @property
     def read(self) -> int:
-        """Records that recoveries and standbys have applied."""
+        """Records that recoveries have applied."""
         return self._parts.read
 
     def follow(self, follower: Follower) -> None:
@@ -179,30 +179,29 @@ class BatchTable(Table[bytes, bytes]):
     async def on_rebalance(
         self, assigned: set[TP], revoked: set[TP], newly_assigned: set[TP], generation_id: int = 0
     ) -> None:
-        """Drop revoked partitions; the assigned ones are active or standby. Open new active ones before their end is looked up."""
+        """Drop revoked partitions, and open new ones before their end is looked up."""
         await super().on_rebalance(assigned, revoked, newly_assigned, generation_id)
-        self._parts.hold({tp.partition for tp in assigned if tp.topic == self._topic}, generation_id)
+        held = {tp.partition for tp in assigned if tp.topic == self._topic}
+        self._parts.hold(held, generation_id)
         if generation_id != self.app.consumer_generation_id:
             # Faust doesn't recover for an assignment that is not the latest.
             self._hold(set())
             return
-        actives = assigned & set(self.app.assignor.assigned_actives())
-        active = {tp.partition for tp in actives if tp.topic == self._topic}
         if self._owner is not None:
-            for partition in sorted(active - self._active):
+            for partition in sorted(held - self._open):
                 await self._changelog.open(partition, self._owner)
-        self._hold(active)
+        self._hold(held)
 
-    def _hold(self, active: set[int]) -> None:
-        self._active = active
+    def _hold(self, partitions: set[int]) -> None:
+        self._open = partitions
         if self._parts.follower is not None:
-            self._parts.follower.hold(active)
+            self._parts.follower.hold(partitions)
 
-    async def on_recovery_completed(self, active_tps: set[TP], standby_tps: set[TP]) -> None:
+    async def on_recovery_completed(self, active_tps: set[TP], other_tps: set[TP]) -> None:
         """Restore the stages, unless the group rebalances meanwhile. Faust swallows exceptions raised here, so a failure crashes the app."""
         generation = self.app.consumer_generation_id
         try:
-            await super().on_recovery_completed(active_tps, standby_tps)
+            await super().on_recovery_completed(active_tps, other_tps)
             for partition in sorted(tp.partition for tp in active_tps if tp.topic == self._topic):
                 await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
             if generation == self.app.consumer_generation_id:

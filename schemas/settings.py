@@ -279,14 +279,6 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="stop when this many of the last 200 records can't be decoded, instead of dead-lettering them; 0: never",
         ),
     ] = 100
-    processors_standbys: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=8,
-            description="standby replicas: other workers that hold each partition's tables too and take over without reading them",
-        ),
-    ] = 0
     dedupe_days: Annotated[
         int,
         Meta(

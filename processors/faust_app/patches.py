@@ -7,7 +7,7 @@
   `PlacedConsumer` seeks to the next offsets that the stages restored.
 - A fetch that was under way when the flow stopped may end after the seek of the next recovery, and take what that recovery must
   read: the table has a hole, or the recovery waits for ever. Seeks of `PlacedConsumer` wait for the fetch, and what it returns is
-  dropped. `OrderedRecovery` also seeks the standbys again, of which its stop may have dropped records.
+  dropped.
 - A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait behind a fetch that waits
   for records. `PromptThread` shortens that wait from 1.5 s, `PlacedConsumer` once more until a recovery has ended.
 - A batch of Faust's looks for records as often as it may wait for them, 50 times a second. `arrivals` lets it wait for the first one.
@@ -68,20 +68,17 @@ class OrderedRecovery(Recovery):
 
         In place of `_slurp_changelogs`, whose queue remains empty.
         """
-        if tp not in self.active_tps | self.standby_tps:
+        if tp not in self.active_tps:
             return
-        offsets = self.active_offsets if tp in self.active_tps else self.standby_offsets
-        known = cast(int | None, offsets[tp])
+        known = cast(int | None, self.active_offsets[tp])
         # A seek goes to the last record that is known.
         new = [record for record in records if known is None or record.offset > known]
         table: Any = self.tp_to_table[tp]
         if new and table.data.read_records(tp.partition, new, self.app.consumer_generation_id):
-            offsets[tp] = new[-1].offset
+            self.active_offsets[tp] = new[-1].offset
         if self.in_recovery and not self.need_recovery():
             self._set_recovery_ended()
             self.signal_recovery_end.set()
-        if not self.tables.standbys_ready and not self.standby_remaining_total():
-            self.tables.on_standbys_ready()
 
     def _set_recovery_started(self) -> None:
         # The end of an earlier one.
@@ -89,10 +86,7 @@ class OrderedRecovery(Recovery):
         super()._set_recovery_started()
 
     async def on_recovery_completed(self, generation_id: int = 0) -> None:
-        consumer = self.app.consumer
-        consumer.stop_flow()
-        if self.standby_tps:
-            await self._seek_offsets(consumer, self.standby_tps, self.standby_offsets, "standby")
+        self.app.consumer.stop_flow()
         self._open_fence()
         await super().on_recovery_completed(generation_id)
 

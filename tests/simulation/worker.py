@@ -44,20 +44,20 @@ class Table(BatchTable):
         self._topic = topic
         self._changelog = changelog
         self._owner = owner
-        self._active = set()
+        self._open = set()
         self._data = _Store(changelog)
 
     async def hold(self, partitions: set[int], generation: int) -> None:
         """As `BatchTable.on_rebalance`."""
         self._parts.hold(partitions, generation)
         if self._owner is not None:
-            for partition in sorted(partitions - self._active):
+            for partition in sorted(partitions - self._open):
                 await self._changelog.open(partition, self._owner)
         self._hold(partitions)
 
     async def correct(self) -> None:
         """As `BatchTable.on_recovery_completed`."""
-        for partition in sorted(self._active):
+        for partition in sorted(self._open):
             await self.write(partition, self._changelog.corrections(partition, self.part(partition)))
 
     async def read_on(self, consumer: Any, partitions: Iterable[int], generation: int) -> None:

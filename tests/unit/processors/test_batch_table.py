@@ -85,21 +85,14 @@ class Topic:
         return [WrittenBatch(first, len(self.keys) - 1)]
 
 
-async def test_an_active_partition_is_opened_once_and_a_standby_only_when_it_takes_over(
+async def test_a_partition_is_opened_once_and_again_when_it_returns(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
     topic, tp = Topic(), TP(TOPIC, 0)
-    actives: set[TP] = set()
-    monkeypatch.setattr(
-        faust.App, "assignor", SimpleNamespace(assigned_actives=lambda: actives), raising=False
-    )
     monkeypatch.setattr(faust.App, "consumer_generation_id", 5, raising=False)
     table = BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, topic), nothing, owner="a")
-    await table.on_rebalance({tp}, set(), {tp}, 5)
-    assert topic.keys == []
-    actives.add(tp)
-    await table.on_rebalance({tp}, set(), set(), 4)
+    await table.on_rebalance({tp}, set(), {tp}, 4)
     assert topic.keys == []
     await table.on_rebalance({tp}, set(), set(), 5)
     await table.on_rebalance({tp}, set(), set(), 5)
@@ -139,15 +132,11 @@ class Follower:
         self.held.append(set(partitions))
 
 
-async def test_a_follower_sees_what_changes_the_table_and_which_partitions_are_active(
+async def test_a_follower_sees_what_changes_the_table_and_which_partitions_are_assigned(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
     one, two = TP(TOPIC, 0), TP(TOPIC, 1)
-    actives = {one}
-    monkeypatch.setattr(
-        faust.App, "assignor", SimpleNamespace(assigned_actives=lambda: actives), raising=False
-    )
     monkeypatch.setattr(faust.App, "consumer_generation_id", 5, raising=False)
     table, follower = BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, None), nothing), Follower()
     table.follow(follower)
@@ -158,4 +147,4 @@ async def test_a_follower_sees_what_changes_the_table_and_which_partitions_are_a
     table._parts.read_records(0, [read(11, b"late")], 4)
     await table.on_rebalance({one, two}, set(), set(), 4)
     assert follower.changes == [(0, [(b"b", b"v"), (b"a", b"v"), (b"b", None)])]
-    assert follower.held == [{0}, set()]
+    assert follower.held == [{0, 1}, set()]

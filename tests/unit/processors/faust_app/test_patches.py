@@ -199,20 +199,6 @@ async def test_fetches_wait_for_records_shortly_until_a_recovery_has_ended(
         assert (waits.pop(), fetcher._fetch_max_wait_ms) == (wait_ms, wait_ms)
 
 
-async def test_a_stop_of_the_flow_loses_no_record_of_a_standby(
-    fetching: Fetching, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def resume(_: Recovery, generation_id: int) -> None:
-        assert generation_id == 3
-
-    monkeypatch.setattr(Recovery, "on_recovery_completed", resume)
-    recovery: Recovery = cast(Any, fetching.consumer.app.tables).recovery
-    recovery.standby_tps.add(SEEN)
-    recovery.standby_offsets[SEEN] = 5
-    await recovery.on_recovery_completed(3)
-    assert fetching.sought == [{SEEN: 5}]
-
-
 class Shelf:
     """A table whose partition has moved where `held` is unset."""
 
@@ -286,17 +272,6 @@ async def test_what_a_table_does_not_take_ends_no_recovery(recovering: Recoverin
 async def test_a_stop_during_the_fetch_keeps_its_records_from_the_table(recovering: Recovering) -> None:
     assert await recovering.fetches(2, 5, stopped=True) == []
     assert (recovering.shelf.read, recovering.ended) == ([], False)
-
-
-async def test_a_standby_is_ready_once_it_has_read_to_the_end(recovering: Recovering) -> None:
-    recovery = recovering.recovery
-    recovery.active_tps.clear()
-    recovery.standby_tps.add(TABLE)
-    recovery.standby_offsets[TABLE], recovery.standby_highwaters[TABLE] = 1, 5
-    ready: bool = recovery.tables.standbys_ready
-    assert not ready
-    await recovering.fetches(2, 5)
-    assert (recovering.shelf.read, recovery.tables.standbys_ready) == ([2, 5], True)
 
 
 @pytest.fixture

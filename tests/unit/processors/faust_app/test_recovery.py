@@ -116,13 +116,11 @@ async def test_a_topic_that_ends_at_the_next_offset_has_been_read_whole() -> Non
     await recovery.restore(Consumer(), {0})
 
 
-async def test_revoked_partitions_are_dropped_before_tables_are_read_and_standbys_are_no_stage() -> None:
+async def test_revoked_partitions_are_dropped_before_tables_are_read() -> None:
     grouper, aggregator = Stage(1), SyncStage(1)
     recovery, registry = made(grouper, aggregator)
     await recovery.restore(Consumer(), {0, 1})
-    await recovery.begin(
-        {TP(NAMES[Topic.EVENTS], 1), TP(NAMES[Topic.ISSUE_DELTAS], 1), TP(NAMES[Topic.SEEN], 0)}
-    )
+    await recovery.begin({TP(NAMES[Topic.EVENTS], 1), TP(NAMES[Topic.ISSUE_DELTAS], 1)})
     assert (grouper.dropped, aggregator.dropped) == ([0], [0])
     assert registry.get_sample_value("svc_processors_recovering") == 1
 
