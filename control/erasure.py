@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from broker.client import name_of
 from control.issue_commands import Commands
 from control.operator_tools import OperatorTools
 from control.project_edits import revoke_token
@@ -118,11 +119,7 @@ def left(report: Report, settings: KafkaSettings) -> list[Left]:
     """The topics that may still have the erased records, and until when."""
     logs = _LOGS if isinstance(report, UserReport) else _LOGS_OF_PROJECTS
     now = time.time_ns() // 1_000_000
-    names = settings.topic_overrides
-    return [
-        Left(names.get(topic.title) or settings.topic_prefix + topic.title, iso(now + topic.days * DAY_MS))
-        for topic in logs
-    ]
+    return [Left(name_of(settings, topic), iso(now + topic.days * DAY_MS)) for topic in logs]
 
 
 def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topic]]:

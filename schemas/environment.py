@@ -18,6 +18,7 @@ from schemas.addresses import is_address
 from schemas.errors import BadSetting
 from schemas.service_variables import is_service_variable
 from schemas.settings import ALL, ClickHouseSettings, KafkaSettings
+from schemas.topics import check_distinct
 
 PREFIX: Final = "SVC_"
 S = TypeVar("S", bound=Struct)
@@ -57,6 +58,7 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
         raise BadSetting(f"{PREFIX}{missing.upper()} is required") from None
     if isinstance(settings, KafkaSettings):
         check_kafka(settings)
+        check_distinct(settings.topic_prefix, settings.topic_overrides)
     if isinstance(settings, ClickHouseSettings):
         settings = _with_shards(settings)
         if settings.clickhouse_ca_file:

@@ -4,6 +4,8 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct
 
+from schemas.topics import whole_names
+
 Port = Annotated[int, Meta(ge=0, le=65535)]
 Positive = Annotated[int, Meta(ge=1)]
 NotNegative = Annotated[int, Meta(ge=0)]
@@ -95,17 +97,10 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     topic_replication: Annotated[
         int, Meta(ge=1, le=9, description="replicas of each topic that `svc migrate` creates")
     ] = 1
-    topic_events: Annotated[str, Meta(description="full topic name; unset: prefix + events")] = ""
-    topic_grouped: Annotated[str, Meta(description="full topic name")] = ""
-    topic_grouped_events: Annotated[str, Meta(description="full topic name")] = ""
-    topic_issue_deltas: Annotated[str, Meta(description="full topic name")] = ""
-    topic_issues: Annotated[str, Meta(description="full topic name")] = ""
-    topic_issue_activity: Annotated[str, Meta(description="full topic name")] = ""
-    topic_projects: Annotated[str, Meta(description="full topic name")] = ""
-    topic_outcomes: Annotated[str, Meta(description="full topic name")] = ""
-    topic_dead_letters: Annotated[str, Meta(description="full topic name")] = ""
-    topic_notifications: Annotated[str, Meta(description="full topic name")] = ""
-    topic_seen: Annotated[str, Meta(description="full topic name")] = ""
+    topic_names: Annotated[
+        str,
+        Meta(description="whole names of topics, without the prefix: events=NAME,grouped=NAME; unset: none"),
+    ] = ""
 
     @property
     def kafka_heartbeat_seconds(self) -> float:
@@ -114,15 +109,8 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
 
     @property
     def topic_overrides(self) -> dict[str, str]:
-        """Topic names set by settings, by topic title."""
-        return {title: getattr(self, field) for title, field in _TOPIC_FIELDS.items()}
-
-
-_TOPIC_FIELDS: Final = {
-    field.removeprefix("topic_").replace("_", "-"): field
-    for field in KafkaSettings.__struct_fields__
-    if field.startswith("topic_") and field not in {"topic_prefix", "topic_partitions", "topic_replication"}
-}
+        """The whole names that are set, by topic title. Raises BadSetting."""
+        return whole_names(self.topic_names)
 
 
 class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):

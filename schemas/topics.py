@@ -1,15 +1,18 @@
 """The topics (contract, section 3): name, key, value and settings of each."""
 
+import re
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
 
 from msgspec import Struct
 
+from schemas.errors import BadSetting
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS
 
 MAX_RECORD_BYTES = 4 * 1024 * 1024
 _SEGMENT_MS = 5 * MINUTE_MS
+_LEGAL_NAME: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
 class Topic(Enum):
@@ -75,9 +78,39 @@ class TopicSpec(Struct, frozen=True):
     configs: dict[str, str]
 
 
+def whole_names(text: str) -> dict[str, str]:
+    """Whole names by title, of the form `events=NAME,grouped=NAME`. Raises BadSetting for one that Kafka wouldn't take."""
+    titles = [topic.title for topic in Topic]
+    names: dict[str, str] = {}
+    for entry in text.split(",") if text.strip() else ():
+        title, separator, name = (part.strip() for part in entry.partition("="))
+        if not separator:
+            raise BadSetting(f"SVC_TOPIC_NAMES: {entry.strip()!r} is not of the form TOPIC=NAME")
+        if title not in titles:
+            raise BadSetting(f"SVC_TOPIC_NAMES: no topic {title!r}; the topics are {', '.join(titles)}")
+        if title in names:
+            raise BadSetting(f"SVC_TOPIC_NAMES names {title} twice")
+        if not _LEGAL_NAME.fullmatch(name):
+            raise BadSetting(
+                f"SVC_TOPIC_NAMES: {title} can't be {name!r}: letters, digits, '.', '_' and '-', at most 249"
+            )
+        names[title] = name
+    return names
+
+
+def check_distinct(prefix: str, overrides: Mapping[str, str]) -> None:
+    """Raise BadSetting where two topics would have one name. Kafka refuses two that differ in `.` and `_` only."""
+    found: dict[str, Topic] = {}
+    for topic in Topic:
+        name = topic_name(topic, prefix, overrides)
+        other = found.setdefault(name.replace(".", "_"), topic)
+        if other is not topic:
+            raise BadSetting(f"SVC_TOPIC_NAMES: {other.title} and {topic.title} would both be {name}")
+
+
 def topic_name(topic: Topic, prefix: str, overrides: Mapping[str, str]) -> str:
     """The topic's name on the broker; `overrides` maps titles to whole names."""
-    return overrides.get(topic.title, "") or prefix + topic.title
+    return overrides.get(topic.title, prefix + topic.title)
 
 
 def topic_specs(

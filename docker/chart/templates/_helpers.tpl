@@ -22,6 +22,16 @@ app.kubernetes.io/component: {{ .part }}
 {{- if has "SVC_NOTIFY_CHANNELS" (.Values.notify.secret | default .Values.secret).keys }}true{{ end }}
 {{- end }}
 
+{{- /* The name of the topic `grouped`: that of SVC_TOPIC_NAMES, or the one under the prefix. */}}
+{{- define "svc.groupedTopic" -}}
+{{- $name := printf "%sgrouped" (.Values.settings.SVC_TOPIC_PREFIX | default "svc.") }}
+{{- range splitList "," (.Values.settings.SVC_TOPIC_NAMES | default "") }}
+{{- $parts := splitn "=" 2 . }}
+{{- if eq (trim $parts._0) "grouped" }}{{ $name = trim $parts._1 }}{{ end }}
+{{- end }}
+{{- $name }}
+{{- end }}
+
 {{- /* The pod of one process. Takes (dict "root" $ "part" "edge" "command" (list "edge") "port" 8080 "env" (list …) "grace" 30); "claim" where `data` is a
      volume claim, "hook" where it runs before the objects of the release exist. */}}
 {{- define "svc.pod" -}}

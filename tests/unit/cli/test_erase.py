@@ -51,7 +51,7 @@ def test_json_leaves_standard_output_to_the_report() -> None:
 
 
 def test_what_still_holds_events_is_named_with_its_end() -> None:
-    remaining = left(USER, KafkaSettings(topic_prefix="x.", topic_grouped="elsewhere"))
+    remaining = left(USER, KafkaSettings(topic_prefix="x.", topic_names="grouped=elsewhere"))
     assert [one.topic for one in remaining] == [
         "x.events",
         "elsewhere",

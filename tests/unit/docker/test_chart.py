@@ -107,6 +107,23 @@ def test_each_process_runs_its_command_and_none_can_write_to_its_root(objects: l
         assert {"/data", "/tmp", "/dev/shm"} <= mounts
 
 
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "svc.grouped"),
+        ({"SVC_TOPIC_PREFIX": "a."}, "a.grouped"),
+        ({"SVC_TOPIC_PREFIX": "a.", "SVC_TOPIC_NAMES": "grouped-events=x, grouped = y,events=z"}, "y"),
+        ({"SVC_TOPIC_NAMES": "grouped-events=x"}, "svc.grouped"),
+    ],
+)
+def test_writers_are_scaled_by_the_topic_that_they_read(
+    settings: dict[str, str], name: str, tmp_path: Path
+) -> None:
+    values = {"writer": {"keda": {"enabled": True}}, "settings": settings}
+    [scaled] = [one for one in render(tmp_path, values) if one["kind"] == "ScaledObject"]
+    assert [trigger["metadata"]["topic"] for trigger in scaled["spec"]["triggers"]] == [name]
+
+
 def test_without_channels_nothing_of_notify_is_there(tmp_path: Path) -> None:
     found = [one["metadata"]["name"] for one in render(tmp_path, {"networkPolicy": {"enabled": True}})]
     assert "errors-dashboard" in found

@@ -3,11 +3,15 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 
+from broker.client import topic_names
+from cli.__main__ import svc
 from schemas import environment, settings
 from schemas.errors import BadSetting
 from schemas.service_variables import service_variables
+from schemas.topics import Topic
 from storage.shards import reader_urls, shards_of, whole_url
 
 
@@ -74,9 +78,56 @@ def test_every_variable_has_a_description() -> None:
         assert environment.description(field), name
 
 
-def test_each_topic_can_be_named_whole() -> None:
-    loaded = environment.load(settings.EdgeSettings, {"SVC_TOPIC_DEAD_LETTERS": "ops.bad"})
-    assert loaded.topic_overrides["dead-letters"] == "ops.bad"
+def test_topics_can_be_named_whole_and_the_others_have_the_prefix() -> None:
+    given = {"SVC_TOPIC_NAMES": " events = In.Team_1-a, grouped=g", "SVC_TOPIC_PREFIX": "x."}
+    names = topic_names(environment.load(settings.EdgeSettings, given))
+    assert (names[Topic.EVENTS], names[Topic.GROUPED]) == ("In.Team_1-a", "g")
+    others = names.keys() - {Topic.EVENTS, Topic.GROUPED}
+    assert {names[topic] for topic in others} == {f"x.{topic.title}" for topic in others}
+    every = ",".join(f"{topic.title}=my-{topic.title}" for topic in Topic)
+    loaded = environment.load(settings.WriterSettings, {"SVC_TOPIC_NAMES": every})
+    assert topic_names(loaded) == {topic: f"my-{topic.title}" for topic in Topic}
+    assert environment.load(settings.EdgeSettings, {"SVC_TOPIC_NAMES": " "}).topic_overrides == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("event=a", "SVC_TOPIC_NAMES: no topic 'event'; the topics are events, grouped, "),
+        ("=a", "SVC_TOPIC_NAMES: no topic ''"),
+        ("events", "SVC_TOPIC_NAMES: 'events' is not of the form TOPIC=NAME"),
+        ("events=a,", "SVC_TOPIC_NAMES: '' is not of the form TOPIC=NAME"),
+        ("events=a,events=b", "SVC_TOPIC_NAMES names events twice"),
+        ("events=", "SVC_TOPIC_NAMES: events can't be ''"),
+        ("events=a b", "SVC_TOPIC_NAMES: events can't be 'a b'"),
+        ("events=a\nb", r"SVC_TOPIC_NAMES: events can't be 'a\nb'"),
+        ("events=a=b", "SVC_TOPIC_NAMES: events can't be 'a=b'"),
+        ("events=ä", "SVC_TOPIC_NAMES: events can't be 'ä'"),
+        ("events=..", "SVC_TOPIC_NAMES: events can't be '..'"),
+        (f"events={'a' * 250}", "SVC_TOPIC_NAMES: events can't be 'aaa"),
+        ("events=a,seen=a", "SVC_TOPIC_NAMES: events and seen would both be a"),
+        ("events=a.b,seen=a_b", "SVC_TOPIC_NAMES: events and seen would both be a_b"),
+        ("events=svc.seen", "SVC_TOPIC_NAMES: events and seen would both be svc.seen"),
+    ],
+)
+def test_names_of_topics_that_kafka_would_not_take_or_that_are_wrong_are_refused(
+    text: str, message: str
+) -> None:
+    with pytest.raises(BadSetting) as refused:
+        environment.load(settings.EdgeSettings, {"SVC_TOPIC_NAMES": text})
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_the_longest_name_of_a_topic_is_taken() -> None:
+    loaded = environment.load(settings.EdgeSettings, {"SVC_TOPIC_NAMES": f"events={'a' * 249}"})
+    assert loaded.topic_overrides["events"] == "a" * 249
+
+
+def test_a_wrong_name_of_a_topic_ends_a_command_with_status_2() -> None:
+    answer = CliRunner().invoke(svc, ["edge"], env={"SVC_TOPIC_NAMES": "event=a"})
+    assert (answer.exit_code, answer.stderr.count("\n")) == (2, 1)
+    assert "SVC_TOPIC_NAMES" in answer.stderr
 
 
 @pytest.mark.parametrize(

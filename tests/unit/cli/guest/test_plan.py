@@ -26,14 +26,14 @@ NAMES = {
     "SVC_TOPIC_PREFIX": "team-errors.",
     "SVC_TOPIC_PARTITIONS": "12",
     "SVC_TOPIC_REPLICATION": "3",
-    "SVC_TOPIC_EVENTS": "Errors_In",
+    "SVC_TOPIC_NAMES": "events=Errors_In",
     "SVC_PROCESSORS_APP": "team-processors",
     "SVC_WRITER_GROUP": "team-writer",
     "SVC_NOTIFY_GROUP": "team-notify",
     "SVC_NOTIFY_CHANNELS": '{"team": {"webhook": "https://chat.example.org/a third secret"}}',
     "SVC_CLICKHOUSE_URL": "https://svc:another secret@clickhouse.example.org:8443/errors",
 }
-SETTINGS = KafkaSettings(topic_prefix="team-errors.", topic_events="Errors_In")
+SETTINGS = KafkaSettings(topic_prefix="team-errors.", topic_names="events=Errors_In")
 RIGHTS = {
     (f"svc-{process}", right.kind, right.name, right.operation)
     for process, need in needs(
