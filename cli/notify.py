@@ -35,7 +35,7 @@ def _check(settings: NotifySettings) -> None:
 
 async def _main(settings: NotifySettings) -> None:
     health, metrics = Health(settings.instance), NotifyMetrics(CollectorRegistry())
-    host, port = settings.notify_health_host, settings.notify_health_port
+    host, port = settings.health_host, settings.notify_health_port
     async with serving_health(host, port, "SVC_NOTIFY_HEALTH_PORT", health, metrics.registry):
         await run(settings, health, metrics)
 

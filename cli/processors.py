@@ -36,7 +36,7 @@ async def _main(settings: ProcessorsSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     health, registry = Health(settings.instance), CollectorRegistry()
-    host, port = settings.processors_health_host, settings.processors_health_port
+    host, port = settings.health_host, settings.processors_health_port
     shards = shards_of(settings)
     stored_ids = StoredIds(shards, health) if shards else None
     stored_rights = (

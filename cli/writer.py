@@ -33,7 +33,7 @@ def _check(settings: WriterSettings) -> None:
 
 async def _main(settings: WriterSettings) -> None:
     health, metrics = Health(settings.instance), WriterMetrics(CollectorRegistry())
-    host, port = settings.writer_health_host, settings.writer_health_port
+    host, port = settings.health_host, settings.writer_health_port
     async with serving_health(host, port, "SVC_WRITER_HEALTH_PORT", health, metrics.registry):
         await run(settings, health, metrics)
 

@@ -25,7 +25,7 @@ from dashboard.http.server import Runner
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
 from dashboard.release_starts import ReleaseStarts
-from dashboard.response_cache import ResponseCache
+from dashboard.response_cache import SHARE_SECONDS, ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
@@ -62,7 +62,7 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         SignInThrottle(),
         parse_networks(settings.dashboard_trusted_proxies),
         RevokedSessions(),
-        ResponseCache(settings.dashboard_share_seconds),
+        ResponseCache(SHARE_SECONDS),
         TrialQueue(),
         ReleaseStarts(),
     )

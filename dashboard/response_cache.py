@@ -14,6 +14,8 @@ from msgspec import Struct
 
 from dashboard.http.responses import TaggedBody
 
+SHARE_SECONDS: Final = 1.0
+"""How old a shared answer may be: people don't notice a second, and fifty open dashboards ask more often."""
 MAX_BYTES: Final = 32 * 1024 * 1024
 MAX_ENTRIES: Final = 1_000
 Load = Callable[[], Awaitable[TaggedBody]]
@@ -25,7 +27,7 @@ class _Entry(Struct, frozen=True):
 
 
 class ResponseCache:
-    """Responses by request and user, each for `seconds`; 0 disables the cache. One event loop owns it."""
+    """Responses by request and user, each for `seconds`. One event loop owns it."""
 
     def __init__(
         self,
@@ -62,8 +64,6 @@ class ResponseCache:
 
         Raises what `load` raises; errors are not cached.
         """
-        if not self._seconds:
-            return await load()
         if refresh:
             self._drop(key)
             self._pending.pop(key, None)

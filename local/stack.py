@@ -97,7 +97,7 @@ class Stack:
         processors, writer = load(ProcessorsSettings, self.environ), load(WriterSettings, self.environ)
         notify = load(NotifySettings, self.environ)
         notifying = self._ours(
-            "notify", f"http://{reachable_host(notify.notify_health_host)}:{notify.notify_health_port}"
+            "notify", f"http://{reachable_host(notify.health_host)}:{notify.notify_health_port}"
         )
         return [
             *self._servers,
@@ -105,11 +105,9 @@ class Stack:
             self._ours("edge", self.ingest_url),
             self._ours(
                 "processors",
-                f"http://{reachable_host(processors.processors_health_host)}:{processors.processors_health_port}",
+                f"http://{reachable_host(processors.health_host)}:{processors.processors_health_port}",
             ),
-            self._ours(
-                "writer", f"http://{reachable_host(writer.writer_health_host)}:{writer.writer_health_port}"
-            ),
+            self._ours("writer", f"http://{reachable_host(writer.health_host)}:{writer.writer_health_port}"),
             self._ours("dashboard", self.dashboard_url),
             # It costs memory, and without channels sends nothing.
             *([notifying] if notify.notify_channels else []),

@@ -175,11 +175,6 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     edge_workers: Annotated[
         Positive, Meta(description="processes that share the port; `--workers` overrides it")
     ] = 1
-    edge_linger_ms: Annotated[float, Meta(ge=0, description="maximum wait for a chunk to fill")] = 5.0
-    edge_chunk_events: Annotated[Positive, Meta(description="events after which a chunk is sent")] = 300
-    edge_chunk_bytes: Annotated[
-        Positive, Meta(description="bytes of events, before compression, after which a chunk is sent")
-    ] = 2_097_152
     edge_send_deadline_seconds: Annotated[
         Seconds,
         Meta(description="maximum wait for Kafka's acknowledgement before an event goes to the spool"),
@@ -200,13 +195,10 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         Seconds, Meta(description="maximum time to receive a request's head, also the first of a connection")
     ] = 10.0
     edge_body_timeout_seconds: Annotated[Seconds, Meta(description="maximum time to receive a body")] = 30.0
-    edge_body_grace_seconds: Annotated[
-        Seconds, Meta(description="time before the minimum rate of a body applies")
-    ] = 5.0
     edge_body_least_rate: Annotated[
         Positive,
         Meta(
-            description="minimum average rate of a body after that, in bytes a second; a slower connection is closed"
+            description="minimum average rate of a body after its first 5 s, in bytes a second; a slower connection is closed"
         ),
     ] = 1024
     edge_body_bytes: Annotated[
@@ -250,15 +242,11 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
     processors_worker: Annotated[
         str, Meta(description="name of this worker, stable and unique: its static member id and data folder")
     ] = "0"
-    processors_health_host: Annotated[str, Meta(description="address of healthz, readyz and metrics")] = (
-        "127.0.0.1"
-    )
+    health_host: Annotated[
+        str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
+    ] = "127.0.0.1"
     processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
     processors_batch_chunks: Annotated[Positive, Meta(description="maximum chunks in a batch")] = 48
-    processors_batch_seconds: Annotated[Seconds, Meta(description="maximum wait for a batch to fill")] = 0.01
-    processors_fold_seconds: Annotated[
-        Seconds, Meta(description="maximum wait before increments are folded into issues")
-    ] = 0.05
     processors_bad_limit: Annotated[
         int,
         Meta(
@@ -286,9 +274,9 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
 
     writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
     writer_worker: Annotated[str, Meta(description="name of this writer, stable and unique")] = "0"
-    writer_health_host: Annotated[str, Meta(description="address of healthz, readyz and metrics")] = (
-        "127.0.0.1"
-    )
+    health_host: Annotated[
+        str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
+    ] = "127.0.0.1"
     writer_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8083
     writer_block_rows: Annotated[Positive, Meta(description="rows after which a block is inserted")] = 20_000
     writer_wait_seconds: Annotated[
@@ -329,14 +317,6 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="addresses and networks of proxies, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are trusted"
         ),
     ] = ""
-    dashboard_share_seconds: Annotated[
-        float,
-        Meta(
-            ge=0,
-            le=10,
-            description="seconds for which equal calls of the read API share a response; a change ends it; 0: off",
-        ),
-    ] = 1.0
     dashboard_partial_answers: Annotated[
         bool,
         Meta(
@@ -373,9 +353,9 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
     notify_group: Annotated[
         str, Meta(description="consumer group of the processes, of which one works and the others wait")
     ] = "svc-notify"
-    notify_health_host: Annotated[str, Meta(description="address of healthz, readyz and metrics")] = (
-        "127.0.0.1"
-    )
+    health_host: Annotated[
+        str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
+    ] = "127.0.0.1"
     notify_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8084
     processors_app: Annotated[
         str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")

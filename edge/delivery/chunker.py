@@ -14,7 +14,11 @@ Deliver = Callable[[int, int, list[EventTuple]], Awaitable[None]]
 
 
 class ChunkLimits(Struct, frozen=True):
-    """Limits of a chunk: events, their bytes, and milliseconds that its first event may wait."""
+    """Limits of a chunk: events, their bytes, and milliseconds that its first event may wait.
+
+    300 events cost the edge 3 % less than 100. 2 MiB and one more event of at most 1 MiB are below the largest record,
+    also uncompressed.
+    """
 
     events: int = 300
     bytes: int = 2_097_152

@@ -36,11 +36,7 @@ class BodyTimes(Struct, frozen=True):
 
 def body_times(settings: EdgeSettings) -> BodyTimes:
     """The time limits from the settings."""
-    return BodyTimes(
-        settings.edge_body_timeout_seconds,
-        settings.edge_body_grace_seconds,
-        settings.edge_body_least_rate,
-    )
+    return BodyTimes(settings.edge_body_timeout_seconds, min_rate=settings.edge_body_least_rate)
 
 
 class BodyReader:

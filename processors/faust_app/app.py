@@ -31,7 +31,11 @@ from schemas.topics import MAX_RECORD_BYTES, Topic
 
 LEASE_SHARE: Final = 0.8
 """Of the session: a worker whose last heartbeat is older than this writes no more."""
+BATCH_SECONDS: Final = 0.01
+"""How long the grouper waits for further chunks: those of a moment share one write of each topic."""
 DELTAS_BATCH: Final = 400
+FOLD_SECONDS: Final = 0.05
+"""How long the aggregator waits for further increments; a person's change waits as long until it shows."""
 MAX_IDLE_SECONDS: Final = 2.0
 """Longest idle time of the aggregator under load: a frequent issue is written once where it would be written twenty times."""
 
@@ -134,7 +138,7 @@ class Processors:
             self.fence,
             self.metrics,
             max_records=settings.processors_batch_chunks,
-            seconds=settings.processors_batch_seconds,
+            seconds=BATCH_SECONDS,
         )
         aggregator = Agent(
             "aggregator",
@@ -142,7 +146,7 @@ class Processors:
             self.fence,
             self.metrics,
             max_records=DELTAS_BATCH,
-            seconds=settings.processors_fold_seconds,
+            seconds=FOLD_SECONDS,
             idle_seconds=MAX_IDLE_SECONDS,
         )
         for agent, topic in ((grouper, Topic.EVENTS), (aggregator, Topic.ISSUE_DELTAS)):

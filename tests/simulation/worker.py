@@ -13,7 +13,13 @@ from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.batch_table import BatchTable, PartitionStore
 from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
-from processors.faust_app.app import DELTAS_BATCH, LEASE_SHARE, MAX_IDLE_SECONDS
+from processors.faust_app.app import (
+    BATCH_SECONDS,
+    DELTAS_BATCH,
+    FOLD_SECONDS,
+    LEASE_SHARE,
+    MAX_IDLE_SECONDS,
+)
 from processors.faust_app.fence import InterruptibleLookUp, Lease, RebalanceFence
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
@@ -194,12 +200,12 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             topics[Topic.EVENTS]: Agent(
                 *("grouper", self._grouper, self._fence, metrics),
                 max_records=settings.processors_batch_chunks,
-                seconds=settings.processors_batch_seconds,
+                seconds=BATCH_SECONDS,
             ),
             topics[Topic.ISSUE_DELTAS]: Agent(
                 *("aggregator", self._aggregator, self._fence, metrics),
                 max_records=DELTAS_BATCH,
-                seconds=settings.processors_fold_seconds,
+                seconds=FOLD_SECONDS,
                 idle_seconds=MAX_IDLE_SECONDS,
             ),
         }

@@ -130,9 +130,3 @@ async def test_a_refresh_asks_again_and_keeps_what_it_got() -> None:
     await cache.get_or_load("list", load)
     assert (await cache.get_or_load("list", load, refresh=True)).etag == 'W/"2"'
     assert (await cache.get_or_load("list", load)).etag == 'W/"2"'
-
-
-async def test_without_time_nothing_is_shared() -> None:
-    cache, load = ResponseCache(0), Counting()
-    await asyncio.gather(*(cache.get_or_load("list", load) for _ in range(3)))
-    assert (load.loads, cache.size) == (3, 0)

@@ -23,8 +23,16 @@ def test_defaults_are_those_of_the_contract() -> None:
 
 
 def test_values_are_converted_to_their_types() -> None:
-    edge = environment.load(settings.EdgeSettings, {"SVC_INGEST_PORT": "9", "SVC_EDGE_LINGER_MS": "2.5"})
-    assert (edge.ingest_port, edge.edge_linger_ms) == (9, 2.5)
+    edge = environment.load(settings.EdgeSettings, {"SVC_INGEST_PORT": "9", "SVC_EDGE_HEAD_SECONDS": "2.5"})
+    assert (edge.ingest_port, edge.edge_head_seconds) == (9, 2.5)
+
+
+def test_processors_writer_and_notify_answer_health_on_one_address() -> None:
+    given = {"SVC_HEALTH_HOST": "0.0.0.0"}
+    assert environment.load(settings.ProcessorsSettings, {}).health_host == "127.0.0.1"
+    assert environment.load(settings.ProcessorsSettings, given).health_host == "0.0.0.0"
+    assert environment.load(settings.WriterSettings, given).health_host == "0.0.0.0"
+    assert environment.load(settings.NotifySettings, given).health_host == "0.0.0.0"
 
 
 @pytest.mark.parametrize(
