@@ -28,7 +28,7 @@ class NotDelivered(Exception):
 
 
 class ChannelSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """One of: a URL of apprise, in which `{to}` stands for the recipients; a webhook with the secret that signs it; an Alertmanager."""
+    """One of: a URL of apprise, `{to}` standing for recipients; a webhook with its secret; an Alertmanager."""
 
     apprise: str = ""
     webhook: str = ""

@@ -125,7 +125,7 @@ def _counted(number: int, noun: str) -> str:
 
 
 def sparkline(counts: Sequence[int]) -> str:
-    """Counts as a line of bars, of which the highest is the largest count and the lowest is 0; empty for none."""
+    """Counts as a line of bars: the highest is the largest count, the lowest is 0; empty for none."""
     most = max(counts, default=0) or 1
     # Rounded up: a single event is seen among very many.
     return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)

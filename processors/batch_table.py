@@ -38,8 +38,9 @@ class Follower(Protocol):
 class PartitionStore(Store[bytes, bytes]):
     """Bytes in memory by partition, so that a partition can be dropped as a whole.
 
-    `reached` is the changelog offset up to which each partition was read or written: after a rebalance, reading
-    continues there. Faust stores such an offset only for stores on disk, and reads others from the start.
+    `reached` is the changelog offset up to which each partition was read or written: after a rebalance,
+    reading continues there. Faust stores such an offset only for stores on disk, and reads others from the
+    start.
     """
 
     logger = _FAUST_LOG
@@ -104,9 +105,10 @@ class PartitionStore(Store[bytes, bytes]):
 
 
 class BatchTable(Table[bytes, bytes]):
-    """A table with the given changelog topic. `restore` is awaited with the assigned partitions after each recovery.
+    """A table with the given changelog topic.
 
-    With `owner`, the worker's name, new partitions are opened (`processors.changelog`).
+    `restore` is awaited with the assigned partitions after each recovery. With `owner`, the worker's name,
+    new partitions are opened (`processors.changelog`).
     """
 
     logger = _FAUST_LOG

@@ -198,7 +198,8 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     edge_body_least_rate: Annotated[
         Positive,
         Meta(
-            description="minimum average rate of a body after its first 5 s, in bytes a second; a slower connection is closed"
+            description="minimum average rate of a body after 5 s, in bytes a second; "
+            "a slower connection is closed"
         ),
     ] = 1024
     edge_body_bytes: Annotated[
@@ -346,7 +347,8 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
     notify_channels: Annotated[
         str,
         Meta(
-            description="JSON object of channels by name, each with `apprise` (a URL of that library), `webhook` and `secret`, or `alertmanager`; unset: none",
+            description="JSON object of channels by name, each with `apprise` (a URL of that library), "
+            "`webhook` and `secret`, or `alertmanager`; unset: none",
             extra={"secret": True},
         ),
     ] = ""

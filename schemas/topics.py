@@ -79,7 +79,7 @@ class TopicSpec(Struct, frozen=True):
 
 
 def whole_names(text: str) -> dict[str, str]:
-    """Whole names by title, of the form `events=NAME,grouped=NAME`. Raises BadSetting for one that Kafka wouldn't take."""
+    """Whole names by title, from `events=NAME,grouped=NAME`. Raises BadSetting for what Kafka would refuse."""
     titles = [topic.title for topic in Topic]
     names: dict[str, str] = {}
     for entry in text.split(",") if text.strip() else ():
@@ -99,7 +99,7 @@ def whole_names(text: str) -> dict[str, str]:
 
 
 def check_distinct(prefix: str, overrides: Mapping[str, str]) -> None:
-    """Raise BadSetting where two topics would have one name. Kafka refuses two that differ in `.` and `_` only."""
+    """Raise BadSetting where two topics have one name. Kafka refuses two that differ in `.` and `_` only."""
     found: dict[str, Topic] = {}
     for topic in Topic:
         name = topic_name(topic, prefix, overrides)

@@ -16,8 +16,8 @@ Deliver = Callable[[int, int, list[EventTuple]], Awaitable[None]]
 class ChunkLimits(Struct, frozen=True):
     """Limits of a chunk: events, their bytes, and milliseconds that its first event may wait.
 
-    300 events cost the edge 3 % less than 100. 2 MiB and one more event of at most 1 MiB are below the largest record,
-    also uncompressed.
+    300 events cost the edge 3 % less than 100. 2 MiB and one more event, of 1 MiB at most, are below the
+    largest record, also uncompressed.
     """
 
     events: int = 300

@@ -61,8 +61,8 @@ class Recovery:
     async def begin(self, assigned: set[TP]) -> None:
         """The group has assigned partitions: tables are about to be read.
 
-        The stages drop revoked partitions, because these may return changed. Faust leaves the end of an earlier
-        recovery running: it would restore what it read before, beside the next one.
+        The stages drop revoked partitions, because these may return changed. Faust leaves the end of an
+        earlier recovery running: it would restore what it had read, beside the next one.
         """
         if self._restoring is not None:
             self._restoring.cancel()
