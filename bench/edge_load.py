@@ -26,10 +26,11 @@ class LoadResult(Struct, frozen=True):
         """The number of answers."""
         return sum(self.statuses.values())
 
-    def delay(self, quantile: float) -> float:
-        """A quantile of the delays, in seconds."""
-        ordered = sorted(self.delays)
-        return ordered[min(len(ordered) - 1, int(quantile * len(ordered)))]
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """The value below which such a share of all are."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:

@@ -1,10 +1,10 @@
-"""Held-out grouping: each project's events, grouped without what the rules have learnt from that project alone.
+"""Held-out grouping: each project's events, grouped without the rules that only this project needs.
 
 The rules are written by hand, so a project can't be left out of their training. Instead each *entry* of their tables is switched off
-once: an element of a set, tuple or dictionary of texts, or an alternative of a pattern, however deep. An entry without which
-fingerprints of one project change, and of no other, counts as learnt from it, be it documented or not. So the figures are pessimistic
-for tables. They don't see rules that are statements, nor two entries of which either suffices. Of entries that hide each
-other in one half of a list, some are counted for fewer events than they change: 5 of 528 that were also tried one by one.
+once: an element of a set, tuple or mapping of texts, or an alternative of a pattern, however deep. An entry without which fingerprints
+of one project change, and of no other, counts as the project's own, be it documented or not. So the figures are pessimistic for tables.
+They don't see rules that are statements, nor two entries of which either suffices. Of entries that hide each other in one half of a list,
+some are counted for fewer events than they change: 5 of 528 that were also tried one by one.
 """
 
 import importlib
@@ -104,19 +104,17 @@ class Rules:
             cache.cache_clear()
 
 
-class HeldOut(NamedTuple):
-    """The held-out issue of each event by its id, and what was learnt from each project alone."""
-
-    issues: dict[str, str]
-    learnt: dict[str, list[Entry]]
-
-
 class HoldOut:
-    """Groups events without entries; `group` gives the issue of an event, by all rules that are on."""
+    """Groups the events of each project without its own entries.
+
+    `events` and `projects` are by event id, `group` gives the issue of an event by all rules that are on. `issues` are the held-out
+    issues by event id, `own` the entries that a project alone needs.
+    """
 
     def __init__(
         self,
         events: Mapping[str, GroupingEvent],
+        projects: Mapping[str, str],
         group: Callable[[GroupingEvent], str],
         rules: Rules | None = None,
     ) -> None:
@@ -124,24 +122,18 @@ class HoldOut:
         self._group = group
         self._rules = rules or Rules()
         self._plain = {each: group(event) for each, event in events.items()}
-        self._needed = [
-            need for table in self._rules.tables for need in self._changed(table.entries, self._plain)
-        ]
-
-    def by(self, project: Mapping[str, str]) -> HeldOut:
-        """Each project held out once; `project` is that of each event."""
-        learnt = defaultdict[str, list[Entry]](list)
-        for entry, ids in self._needed:
-            first, *others = {project[each] for each in ids}
-            if not others:
-                learnt[first].append(entry)
-        issues = dict(self._plain)
-        for name, entries in learnt.items():
+        self.own = defaultdict[str, list[Entry]](list)
+        for table in self._rules.tables:
+            for entry, ids in self._changed(table.entries, self._plain):
+                first, *others = {projects[each] for each in ids}
+                if not others:
+                    self.own[first].append(entry)
+        self.issues = dict(self._plain)
+        for name, entries in self.own.items():
             with self._rules.without(entries):
-                issues |= {
-                    each: self._group(event) for each, event in self._events.items() if project[each] == name
+                self.issues |= {
+                    each: group(event) for each, event in events.items() if projects[each] == name
                 }
-        return HeldOut(issues, dict(learnt))
 
     def _changed(self, entries: Sequence[Entry], ids: Iterable[str]) -> Iterator[tuple[Entry, list[str]]]:
         """Entries with the events that need them. Where none is needed all are off at once, which saves nine tenths of the time."""

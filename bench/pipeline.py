@@ -9,10 +9,9 @@ are ratios to these two; `--check` compares them with a file and fails if one is
 import asyncio
 import gzip
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -25,10 +24,11 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.floors.pipeline import records
-from bench.load import SHAPES, LoadBatch, LoadFile, SendResult, Shape, prepare
+from bench.load import SHAPES, LoadBatch, LoadFile, Shape, post, prepare_load, ready
+from bench.processes import elsewhere
+from bench.report import end, falls, save
+from bench.servers import cache_option, data_option, headers, kept_or_temporary, samples_of
 from bench.systems import Floor, Product, System
-from cli.demo.sample_events import FILE, load_samples
-from cli.send.batches import read_lines
 from schemas.ids import uuid7
 from schemas.times import iso, to_ms
 
@@ -37,7 +37,7 @@ TOLERANCE: Final = 0.15
 ALONE_BATCHES: Final = 200
 
 
-class RunFigures(Struct, frozen=True, rename="camel", kw_only=True):
+class RunFigures(Struct, frozen=True, kw_only=True):
     """One run: events a second, CPU in µs an event by process, bytes an event, and memory in MB before and after.
 
     `accepted` counts until the last 202, `drained` until rows and issues have every event. `waits` are the seconds from POST to queryable
@@ -73,27 +73,12 @@ class PipelineRatios(Struct, frozen=True, rename="camel", kw_only=True):
     """The least CPU of an event, of what it takes."""
 
 
-class PipelineReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """All runs, the least CPU of an event alone (µs), and the ratios of the medians."""
-
-    events: int
-    event_bytes: float
-    shape: Shape
-    alone: float
-    runs: list[RunFigures]
-    ratios: PipelineRatios | None
-
-
 @click.command()
 @click.option("--events", default=300_000, show_default=True, help="Events sent.")
 @click.option("--shape", type=click.Choice(SHAPES), default="real", show_default=True)
-@click.option("--repeats", default=0.04, show_default=True, help="Share of repeated ids.")
-@click.option(
-    "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
-)
+@data_option
 @click.option("--runs", default=3, show_default=True, help="Runs of each system.")
 @click.option("--floor/--no-floor", default=True, help="Whether the floor runs too.")
-@click.option("--connections", default=24, show_default=True, help="Requests in flight.")
 @click.option("--probes", default=0, show_default=True, help="Single events on the quiet product, each run.")
 @click.option(
     "--rest",
@@ -101,76 +86,62 @@ class PipelineReport(Struct, frozen=True, rename="camel", kw_only=True):
     show_default=True,
     help="Seconds of rest whose CPU is measured, and again before the memory.",
 )
-@click.option("--set", "given", multiple=True, metavar="NAME=VALUE", help="A setting of the product.")
-@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
-@click.option("--json", "output", type=click.Path(path_type=Path), help="Write the report here too.")
+@cache_option
 @click.option("--check", type=click.Path(path_type=Path, exists=True), help="A file of ratios to keep.")
+@click.option("--write", type=click.Path(path_type=Path), help="Write the ratios to such a file.")
 def main(
     events: int,
     shape: Shape,
-    repeats: float,
     data: Path,
     runs: int,
     floor: bool,
-    connections: int,
     probes: int,
     rest: int,
-    given: Sequence[str],
     cache: Path,
-    output: Path | None,
     check: Path | None,
+    write: Path | None,
 ) -> None:
     """Measure the pipeline end to end."""
+    if not floor and (check or write):
+        raise click.UsageError("--check and --write need the floor")
     console = Console(highlight=False)
-    samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
-    settings = dict(setting.split("=", 1) for setting in given)
-    load = prepare(samples, events, shape, repeats)
-    count = sum(request.events for request in load.requests)
+    samples = samples_of(data)
+    load = prepare_load(samples, events, shape)
     encoded = [msgspec.json.encode(sample) for sample in samples]
     alone = measure_alone(load.requests[:ALONE_BATCHES], encoded)
     console.print(
-        f"{count} events of {load.size / count:.0f} bytes ({shape}), {load.distinct} distinct, in {len(load.requests)} gzip batches"
+        f"{load.count} events of {load.size / load.count:.0f} bytes ({shape}), {load.distinct} distinct, "
+        f"in {len(load.requests)} gzip batches"
     )
     console.print(f"inflate, decode and compress alone: {alone:.1f} µs of CPU an event")
     figures: list[RunFigures] = []
-    with tempfile.TemporaryDirectory(prefix="bench-") as temporary:
-        file = Path(temporary, "load")
+    with kept_or_temporary(None) as temporary:
+        file = temporary / "load"
         file.write_bytes(msgspec.msgpack.encode(load))
         for number in range(runs):
-            for kind in ("product", *(("floor",) if floor else ())):
-                folder = Path(temporary, f"{kind}{number}")
-                system: System = (
-                    Product(folder, cache, settings) if kind == "product" else Floor(folder, cache, encoded)
-                )
-                run = asyncio.run(
-                    _run(system, file, load, connections, probes if kind == "product" else 0, rest)
-                )
-                _show(console, run, alone)
-                figures.append(run)
-    report = PipelineReport(
-        events=count,
-        event_bytes=load.size / count,
-        shape=shape,
-        alone=alone,
-        runs=figures,
-        ratios=_ratios(figures, alone) if floor else None,
+            product = Product(temporary / f"product{number}", cache)
+            figures.append(asyncio.run(_run(product, file, load, probes, rest)))
+            _show(console, figures[-1], alone)
+            if floor:
+                minimal = Floor(temporary / f"floor{number}", cache, encoded)
+                figures.append(asyncio.run(_run(minimal, file, load, 0, rest)))
+                _show(console, figures[-1], alone)
+    if not floor:
+        return
+    ratios = _ratios(figures, alone)
+    console.print(
+        f"[bold]drained {ratios.drained_of_floor:.2f} of the floor, CPU {1 / ratios.least_of_cpu:.2f} × the least[/]"
     )
-    if report.ratios is not None:
-        console.print(
-            f"[bold]drained {report.ratios.drained_of_floor:.2f} of the floor, CPU {1 / report.ratios.least_of_cpu:.2f} × the least[/]"
-        )
-    if output is not None:
-        output.write_bytes(msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n")
-    if check is not None and report.ratios is not None:
-        sys.exit(
-            compare(console, report.ratios, msgspec.json.decode(check.read_bytes(), type=PipelineRatios))
-        )
+    if write is not None:
+        save(ratios, write)
+    if check is not None:
+        end(compare(ratios, msgspec.json.decode(check.read_bytes(), type=PipelineRatios)))
 
 
 def measure_alone(requests: Sequence[LoadBatch], samples: list[bytes]) -> float:
     """CPU microseconds an event of inflating, decoding and compressing each alone, in this process."""
     wrapper = msgspec.json.Decoder(dict[str, list[msgspec.Raw]])
-    event, codec = msgspec.json.Decoder(records.FloorEvent), records.Codec(records.train(samples))
+    event, codec = msgspec.json.Decoder(records.FloorEvent), records.Codec(records.shared_by(samples))
     count, began = 0, time.process_time()
     for request in requests:
         for raw in wrapper.decode(gzip.decompress(request.body))["events"]:
@@ -180,68 +151,37 @@ def measure_alone(requests: Sequence[LoadBatch], samples: list[bytes]) -> float:
     return (time.process_time() - began) / count * 1e6
 
 
-async def _run(
-    system: System, file: Path, load: LoadFile, connections: int, probes: int, rest: int
-) -> RunFigures:
+async def _run(system: System, file: Path, load: LoadFile, probes: int, rest: int) -> RunFigures:
     """One run on fresh servers."""
-    try:
-        await system.start()
-        run = await measure(system, await client_of(system, file, connections), load, rest=rest)
-        return msgspec.structs.replace(run, waits=await _probe(system, load, probes))
-    finally:
-        await system.stop()
-
-
-async def client_of(
-    system: System, file: Path, connections: int, *options: str
-) -> asyncio.subprocess.Process:
-    """A client that is ready to post the file."""
-    tokens = file.with_name("tokens")
-    tokens.write_text("\n".join(system.tokens), encoding="ascii")
-    client = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.load", str(file), system.url, str(connections), str(tokens), *options),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert client.stdout is not None
-    await client.stdout.readline()
-    return client
-
-
-async def sent_by(client: asyncio.subprocess.Process) -> SendResult:
-    """What the client says once it has posted all. Raises RuntimeError if something was refused."""
-    assert client.stdout is not None
-    sent = msgspec.json.decode(await client.stdout.readline(), type=SendResult)
-    await client.wait()
-    if sent.refused:
-        raise RuntimeError(f"{sent.refused} requests were refused")
-    return sent
-
-
-def post(client: asyncio.subprocess.Process) -> None:
-    """Let it begin."""
-    assert client.stdin is not None
-    client.stdin.write(b"go\n")
+    with elsewhere() as client:
+        try:
+            await system.start()
+            await asyncio.wrap_future(client.submit(ready, file))
+            run = await measure(system, client, file, load, rest)
+            return msgspec.structs.replace(run, waits=await _probe(system, load, probes))
+        finally:
+            await system.stop()
 
 
 async def measure(
-    system: System, client: asyncio.subprocess.Process, load: LoadFile, *, held: int = 0, rest: int = 0
+    system: System, client: ProcessPoolExecutor, file: Path, load: LoadFile, rest: int
 ) -> RunFigures:
-    """The figures of a load that a client posts to a system that holds so many events already."""
+    """The figures of a load that a client posts. Raises RuntimeError if something was refused."""
     resting = await _at_rest(system, rest)
     fresh, before = system.memory(), system.cpu()
-    post(client)
-    await drained(system, held + load.distinct)
+    posting = asyncio.wrap_future(client.submit(post, file, system.url, list(system.tokens)))
+    await drained(system, load.distinct)
     ended, after = time.time(), system.cpu()
-    sent = await sent_by(client)
-    count = sum(request.events for request in load.requests)
+    sent = await posting
+    if sent.refused:
+        raise RuntimeError(f"{sent.refused} requests were refused")
     await asyncio.sleep(rest)
     return RunFigures(
         system=system.name,
-        accepted=count / sent.seconds,
-        drained=count / (ended - sent.began),
-        cpu={name: (after[name] - before[name]) / count * 1e6 for name in after},
-        stored={name: size / (held + load.distinct) for name, size in system.stored_bytes().items()},
+        accepted=load.count / sent.seconds,
+        drained=load.count / (ended - sent.began),
+        cpu={name: (after[name] - before[name]) / load.count * 1e6 for name in after},
+        stored={name: size / load.distinct for name, size in system.stored_bytes().items()},
         memory_before={name: size / 1e6 for name, size in fresh.items()},
         memory_after={name: size / 1e6 for name, size in system.memory().items()},
         waits=[],
@@ -281,13 +221,8 @@ async def _probe(system: System, load: LoadFile, count: int) -> list[float]:
     async with aiohttp.ClientSession() as session:
         for _ in range(count):
             body, number = _single(template)
-            headers = {
-                "Authorization": f"Bearer {system.tokens[0]}",
-                "Svc-Sdk": "bench/1",
-                "Content-Type": "application/json",
-            }
             began = time.perf_counter()
-            async with session.post(system.url, data=body, headers=headers) as answer:
+            async with session.post(system.url, data=body, headers=headers(system.tokens[0])) as answer:
                 answer.raise_for_status()
             sql = f"SELECT count() FROM events WHERE id = toUInt128('{number}')"
             while not await asyncio.to_thread(system.number, sql):
@@ -314,16 +249,10 @@ def _ratios(runs: Sequence[RunFigures], alone: float) -> PipelineRatios:
     )
 
 
-def compare(console: Console, ratios: PipelineRatios, kept: PipelineRatios) -> int:
-    """The exit status: 1 if a ratio is worse than the kept one by more than the tolerance, else 0."""
-    worse = [
-        f"{name} is {found:.3f}, it was {expected:.3f}"
-        for name, expected in msgspec.structs.asdict(kept).items()
-        if (found := getattr(ratios, name)) < expected * (1 - TOLERANCE)
-    ]
-    for line in worse:
-        console.print(f"[red]worse: {line}[/]")
-    return 1 if worse else 0
+def compare(ratios: PipelineRatios, kept: PipelineRatios) -> list[str]:
+    """A sentence for each ratio that is worse than the kept one by more than the tolerance."""
+    least = {name: ratio * (1 - TOLERANCE) for name, ratio in msgspec.structs.asdict(kept).items()}
+    return falls(msgspec.structs.asdict(ratios), least)
 
 
 def _show(console: Console, run: RunFigures, alone: float) -> None:

@@ -9,7 +9,6 @@ import asyncio
 import logging
 import os
 import signal
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
@@ -24,9 +23,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.chaos import proof
-from bench.chaos.__main__ import fleets_of, prepare
+from bench.chaos.__main__ import fleets_of
 from bench.chaos.fleet import Fleet
 from bench.chaos.load import Load
+from bench.servers import cache_option, folder_option, kept_or_temporary, prepare, supervised
 from bench.table_logs import append, logged_ids, read_records
 from broker.client import name_of
 from cli.demo.sample_events import load_samples
@@ -47,6 +47,8 @@ CALM_PROBES = 12
 WATCHED_SECONDS = 30.0
 """Events sent this long after the end of a fault are looked at too."""
 LONGEST_SECONDS = 900.0
+OUTAGE_SECONDS = 60.0
+BEHIND_EVENTS = 200_000
 BLOCK = 10_000
 CHUNK = 100
 """Ids of an entry of `seen`, and of a record of `events`."""
@@ -130,24 +132,17 @@ def delays(
 
 
 class Faults:
-    """Causes faults one by one: `cause` returns the time of a fault's end.
-
-    `outage` are the seconds that ClickHouse is unavailable, `behind` the events that the writer is behind.
-    """
+    """Causes faults one by one: `cause` returns the time of a fault's end."""
 
     def __init__(
         self,
         supervisor: Supervisor,
         fleets: Mapping[str, Fleet],
         load: "SteadyLoad",
-        outage: float,
-        behind: int,
     ) -> None:
         self._supervisor = supervisor
         self._fleets = fleets
         self._load = load
-        self._outage_seconds = outage
-        self._behind_events = behind
 
     async def cause(self, fault: str) -> float:
         """Cause a fault by its name."""
@@ -185,7 +180,7 @@ class Faults:
         assert pid is not None
         os.kill(pid, signal.SIGSTOP)
         try:
-            await asyncio.sleep(self._outage_seconds)
+            await asyncio.sleep(OUTAGE_SECONDS)
         finally:
             os.kill(pid, signal.SIGCONT)
         return time.monotonic()
@@ -195,7 +190,7 @@ class Faults:
         names, before = fleet.present, self._load.accepted
         await asyncio.gather(*(fleet.remove(name, signal.SIGTERM) for name in names))
         self._load.unlimited = True
-        while self._load.accepted - before < self._behind_events:
+        while self._load.accepted - before < BEHIND_EVENTS:
             await asyncio.sleep(LOOK_SECONDS)
         self._load.unlimited = False
         for name in names:
@@ -234,31 +229,26 @@ class SteadyLoad:
 @click.option(
     "--workers", type=click.IntRange(1), default=1, show_default=True, help="Processors, and writers."
 )
-@click.option("--outage", default=60.0, show_default=True, help="Seconds that ClickHouse is unavailable.")
-@click.option("--behind", default=1_000_000, show_default=True, help="Events that the writer is behind.")
 @click.option("--ids", default=0, help="Ids of the last hour that the processors know at the start.")
 @click.option(
     "--fault", "faults", multiple=True, type=click.Choice(FAULTS), help="Only these faults; default: all."
 )
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Keep everything here for inspection.")
-@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+@folder_option
+@cache_option
 def recovery(cache: Path, data_dir: Path | None, faults: tuple[str, ...], **options: Any) -> None:
     """Measure how soon events can be queried after each fault."""
     logging.getLogger("local").setLevel(logging.ERROR)
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        asyncio.run(measure(prepare(data_dir or Path(folder), cache), faults or FAULTS, **options))
+    with kept_or_temporary(data_dir) as folder:
+        asyncio.run(measure(prepare(folder, cache), faults or FAULTS, **options))
 
 
-async def measure(
-    stack: Stack, faults: Sequence[str], *, rate: int, workers: int, outage: float, behind: int, ids: int
-) -> None:
+async def measure(stack: Stack, faults: Sequence[str], *, rate: int, workers: int, ids: int) -> None:
     """Cause the faults one after another and print the table."""
     console = Console(highlight=False)
     fleets = fleets_of(stack, workers)
-    supervisor = Supervisor([child for child in stack.children() if child.name not in fleets])
     async with AsyncExitStack() as cleanup:
-        cleanup.push_async_callback(supervisor.stop)
-        await supervisor.start()
+        others = [child for child in stack.children() if child.name not in fleets]
+        supervisor = await cleanup.enter_async_context(supervised(others))
         if ids:
             await remember(load(ProcessorsSettings, stack.environ), ids)
         for fleet in fleets.values():
@@ -276,7 +266,7 @@ async def measure(
         running = [asyncio.create_task(steady.run()), asyncio.create_task(probe.run())]
         cleanup.callback(lambda: [task.cancel() for task in running])
         table = Table("fault", "lasted", "slowest event", "median event")
-        injector = Faults(supervisor, fleets, steady, outage, behind)
+        injector = Faults(supervisor, fleets, steady)
         for fault in faults:
             await calm(probe)
             begin = time.monotonic()
@@ -294,7 +284,7 @@ async def measure(
 
 async def remember(settings: ProcessorsSettings, ids: int) -> None:
     """Write the topics as if processors had read so many events within the last hour."""
-    logged = logged_ids(ids, settings.topic_partitions, BLOCK, CHUNK, hour=True)
+    logged = logged_ids(ids, settings.topic_partitions, BLOCK, CHUNK)
     await append(settings.kafka_bootstrap, name_of(settings, Topic.SEEN), logged)
     read = read_records(ids, settings.topic_partitions, CHUNK)
     await append(settings.kafka_bootstrap, name_of(settings, Topic.EVENTS), read)

@@ -4,19 +4,16 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from schemas.times import DAY_MS
 from storage.reader import issue_list
-from storage.reader.completion import CompleteTag
-from storage.reader.count_calls import GetIssueStats, GetProjectStats, ListReleases
+from storage.reader.count_calls import GetIssueStats, GetProjectStats
 from storage.reader.counts import issue_counts
-from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
+from storage.reader.event_calls import ListIssueEvents
 from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
 from storage.reader.execute import Executor, Limits, Rows, Sql
-from storage.reader.issue_calls import GetIssue
 from storage.reader.issue_list import ListIssues
 from storage.reader.issue_rows import IssueRow
 from storage.reader.reader import Reader, Session
-from storage.reader.tag_calls import CountIssueTags, CountProjectTags
+from storage.reader.tag_calls import CountIssueTags
 
 Call = Callable[[], Awaitable[object]]
 
@@ -39,25 +36,21 @@ class Measured(Struct, frozen=True):
 
     name: str
     call: Call
-    target: tuple[int, int] | None = None
+    target: tuple[int, int]
 
 
-async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> list[Measured]:
-    """The calls, those with a target first. The issue is the project's largest, the event one of its newest."""
+async def calls(reader: Reader, session: Session, project: int) -> list[Measured]:
+    """The calls. The issue is the project's largest, the event one of its newest."""
     page = await reader.read(ListIssues(project, sort="events"))
     issue = page.issues[0].id
     newest = await reader.read(ListIssueEvents(issue, limit=10))
     event = newest.events[5].id
     word, part = _words(page.issues[20].message)
-    cursor = (await reader.read(ListIssues(project))).next_cursor
     question = session.question(project)
     rows = [
         IssueRow(*columns)
         for _, *columns in await session.rows(issue_list.page_by_time(question, "lastSeen", 50, None))
     ]
-    start, end = now_ms - 9 * DAY_MS - 12_345, now_ms - 12_345
-    many = " ".join(f"-nothing{number}" for number in range(200))
-    either = " OR ".join(f"nothing{number}" for number in range(200))
     return [
         Measured("issues", lambda: reader.read(ListIssues(project)), (20, 25)),
         Measured("figures and small series of 50 issues", lambda: session.rows(issue_counts(question, {row.issue_id: row.fingerprints for row in rows})), (10, 10)),
@@ -72,24 +65,6 @@ async def calls(reader: Reader, session: Session, project: int, now_ms: int) -> 
         Measured("issues, a part of a word", lambda: reader.read(ListIssues(project, part)), (200, 300)),
         Measured("facets of an issue", lambda: reader.read(CountIssueTags(issue)), (100, 120)),
         Measured("issues by users", lambda: reader.read(ListIssues(project, sort="users")), (300, 450)),
-        Measured("issues by events", lambda: reader.read(ListIssues(project, sort="events"))),
-        Measured("issues by trend", lambda: reader.read(ListIssues(project, sort="trend"))),
-        Measured("issues, exact range of 9 days", lambda: reader.read(ListIssues(project, start=start, end=end))),
-        Measured("issues, second page", lambda: reader.read(ListIssues(project, cursor=cursor))),
-        Measured("issues, is:open", lambda: reader.read(ListIssues(project, "is:open"))),
-        Measured("issues, environment:prod", lambda: reader.read(ListIssues(project, "environment:prod"))),
-        Measured("issues, feature:f3 OR is:resolved", lambda: reader.read(ListIssues(project, "feature:f3 OR is:resolved"))),
-        Measured("issues, 200 words", lambda: reader.read(ListIssues(project, either))),
-        Measured("issues, without 200 words", lambda: reader.read(ListIssues(project, many))),
-        Measured("issue", lambda: reader.read(GetIssue(issue))),
-        Measured("events of an issue", lambda: reader.read(ListIssueEvents(issue))),
-        Measured("events of the project", lambda: reader.read(ListProjectEvents(project))),
-        Measured("events of the project, feature:f3", lambda: reader.read(ListProjectEvents(project, "feature:f3"))),
-        Measured("facets of the project", lambda: reader.read(CountProjectTags(project))),
-        Measured("facets of the project, environment:prod", lambda: reader.read(CountProjectTags(project, "environment:prod"))),
-        Measured("values of a tag", lambda: reader.read(CompleteTag(project, "feature", "f1"))),
-        Measured("series of the project, feature:f3", lambda: reader.read(GetProjectStats(project, "feature:f3"))),
-        Measured("releases", lambda: reader.read(ListReleases(project))),
     ]  # fmt: skip
 
 

@@ -11,15 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import aiohttp
-import psutil
 
-from bench.chaos.__main__ import prepare
-from bench.chaos.fleet import worker_children
 from bench.floors.pipeline import records
 from bench.load import PROJECTS
+from bench.processes import cpu_seconds, resident_bytes
+from bench.servers import headers, prepare
 from cli.projects import create_project
-from local.clickhouse.server import LocalClickHouse
-from local.kafka.container import choose_kafka
 from local.ports import free_port
 from local.stack import BACKGROUND_NICE
 from local.supervisor import Child, Supervisor
@@ -55,14 +52,10 @@ class System(ABC):
         empty = gzip.compress(b'{"events":[]}')
         async with aiohttp.ClientSession() as session:
             for token in self.tokens:
-                headers = {
-                    "Authorization": f"Bearer {token}",
-                    "Svc-Sdk": "bench/1",
-                    "Content-Type": "application/json",
-                    "Content-Encoding": "gzip",
-                }
                 for _ in range(200):
-                    async with session.post(self.url, data=empty, headers=headers) as answer:
+                    async with session.post(
+                        self.url, data=empty, headers=headers(token, zipped=True)
+                    ) as answer:
                         if answer.status == 202:
                             break
                     await asyncio.sleep(0.05)
@@ -96,17 +89,16 @@ class System(ABC):
 
     def cpu(self) -> dict[str, float]:
         """CPU seconds of each process and its descendants."""
-        return {name: sum(sum(p.cpu_times()[:2]) for p in running) for name, running in self._processes()}
+        return {name: cpu_seconds(pid) for name, pid in self._processes()}
 
-    def memory(self) -> dict[str, int]:
+    def memory(self) -> dict[str, float]:
         """Resident bytes of each process and its descendants."""
-        return {name: sum(p.memory_info().rss for p in running) for name, running in self._processes()}
+        return {name: resident_bytes(pid) for name, pid in self._processes()}
 
-    def _processes(self) -> Iterator[tuple[str, list[psutil.Process]]]:
+    def _processes(self) -> Iterator[tuple[str, int]]:
         for name, status in self._supervisor.statuses.items():
             if status.pid is not None:
-                root = psutil.Process(status.pid)
-                yield name, [root, *root.children(recursive=True)]
+                yield name, status.pid
 
     def stored_bytes(self) -> Counter[str]:
         """Bytes on the disk of Kafka, in one copy, by topic, and of ClickHouse, by table."""
@@ -121,85 +113,51 @@ class System(ABC):
 
 
 class Product(System):
-    """The product by its own commands, as `svc up` starts it with these settings."""
+    """The product by its own commands, as `svc up` starts it."""
 
     name = "product"
     events_of_issues = "SELECT sum(events) FROM issues FINAL WHERE merged_into = 0"
 
-    def __init__(
-        self,
-        folder: Path,
-        cache: Path,
-        settings: Mapping[str, str],
-        projects: int = PROJECTS,
-        workers: int = 1,
-    ) -> None:
-        stack = prepare(folder, cache, **settings)
+    def __init__(self, folder: Path, cache: Path) -> None:
+        stack = prepare(folder, cache)
         self._settings = load(MigrateSettings, stack.environ)
-        self._projects = projects
         self.url = stack.ingest_url + PATH
-        children = [each for child in stack.children() for each in _workers_of(child, workers)]
-        super().__init__(folder, Supervisor(children), self._settings.clickhouse_url)
+        super().__init__(folder, Supervisor(stack.children()), self._settings.clickhouse_url)
 
     async def _ready(self) -> None:
         projects = [
             await create_project(self._settings, f"bench {number}", rate_limit=1_000_000)
-            for number in range(self._projects)
+            for number in range(PROJECTS)
         ]
         self.tokens = [project.token for project in projects]
 
 
-def _workers_of(child: Child, count: int) -> list[Child]:
-    """So many processors or writers; any other child alone."""
-    if child.name not in {"processors", "writer"}:
-        return [child]
-    prefix = f"SVC_{child.name.upper()}"
-    return worker_children(child, count, f"{prefix}_WORKER", f"{prefix}_HEALTH_PORT")
-
-
 class Floor(System):
-    """The floor; `samples` train its dictionary."""
+    """The floor; payloads are compressed with what the `samples` share."""
 
     name = "floor"
     events_of_issues = "SELECT sum(n) FROM issues FINAL"
 
-    def __init__(self, folder: Path, cache: Path, samples: list[bytes]) -> None:
-        folder.mkdir(parents=True)
-        (folder / "cache").symlink_to(cache.resolve())
-        self.tokens = [new_token() for _ in range(PROJECTS)]
-        dictionary = folder / "dictionary"
-        dictionary.write_bytes(records.train(samples))
-        kafka = choose_kafka(folder / "kafka", folder / "cache")
-        clickhouse = LocalClickHouse(folder / "clickhouse")
-        port = free_port()
+    def __init__(self, folder: Path, cache: Path, samples: Sequence[bytes]) -> None:
+        stack, port = prepare(folder, cache), free_port()
+        servers = [child for child in stack.children() if child.name in SERVERS]
+        settings = load(MigrateSettings, stack.environ)
         self.url = f"http://127.0.0.1:{port}{PATH}"
-        self._bootstrap = kafka.bootstrap
-        database = clickhouse.url()
+        self.tokens = [new_token() for _ in range(PROJECTS)]
+        shared = folder / "shared"
+        shared.write_bytes(records.shared_by(samples))
         environ = {
             **os.environ,
-            "FLOOR_KAFKA": kafka.bootstrap,
-            "FLOOR_CLICKHOUSE": database,
+            "FLOOR_KAFKA": settings.kafka_bootstrap,
+            "FLOOR_CLICKHOUSE": settings.clickhouse_url,
             "FLOOR_PORT": str(port),
             "FLOOR_TOKENS": json.dumps({token: 1 + number for number, token in enumerate(self.tokens)}),
-            "FLOOR_DICTIONARY": str(dictionary),
+            "FLOOR_SHARED": str(shared),
             "FLOOR_DATA": str(folder / "faust"),
         }
-        log = folder / "log"
-        log.mkdir()
-        servers = [
-            Child("kafka", kafka.prepare, log / "kafka.log", kafka.ready, data=folder / "kafka"),
-            Child(
-                "clickhouse",
-                clickhouse.prepare,
-                log / "clickhouse.log",
-                clickhouse.ready,
-                data=clickhouse.directory,
-                nice=BACKGROUND_NICE,
-            ),
-        ]
-        topics = Child("topics", lambda: _module("topics"), log / "topics.log", env=environ, once=True)
-        processes = [_process(name, log, environ) for name in ("edge", "processors", "writer")]
-        super().__init__(folder, Supervisor([*servers, topics, *processes]), database)
+        topics = Child("topics", lambda: _module("topics"), folder / "topics.log", env=environ, once=True)
+        processes = [_process(name, folder, environ) for name in ("edge", "processors", "writer")]
+        super().__init__(folder, Supervisor([*servers, topics, *processes]), settings.clickhouse_url)
 
     async def _ready(self) -> None:
         """The child `topics` has made everything."""
@@ -209,12 +167,12 @@ def _module(name: str) -> list[str]:
     return [sys.executable, "-m", f"bench.floors.pipeline.{name}"]
 
 
-def _process(name: str, log: Path, environ: Mapping[str, str]) -> Child:
-    ready = log / f"{name}.ready"
+def _process(name: str, folder: Path, environ: Mapping[str, str]) -> Child:
+    ready = folder / f"{name}.ready"
     return Child(
         name,
         lambda: _module(name),
-        log / f"{name}.log",
+        folder / f"{name}.log",
         ready.exists,
         {**environ, "FLOOR_READY": str(ready)},
         nice=0 if name == "edge" else BACKGROUND_NICE,

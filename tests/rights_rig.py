@@ -25,7 +25,7 @@ import aiohttp
 from aiohttp import web
 from msgspec import Struct
 
-from bench.chaos.__main__ import prepare
+from bench.servers import prepare
 from broker.client import name_of, reading
 from broker.rights import Process, needs
 from broker.topics import ensure_topics

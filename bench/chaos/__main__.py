@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-import os
 import random
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 from msgspec import Struct
 from rich.console import Console
 
@@ -27,20 +24,29 @@ from bench.chaos.fleet import Fleet, edge_children, of_either, worker_children
 from bench.chaos.groups import Group, Groups
 from bench.chaos.load import Load
 from bench.chaos.messages import Inbox, set_rules
+from bench.chaos.scaling import MOST_WORKERS
+from bench.report import show_claims
+from bench.servers import (
+    cache_option,
+    data_option,
+    folder_option,
+    kept_or_temporary,
+    prepare,
+    samples_of,
+    supervised,
+)
 from broker.client import name_of
-from cli.demo.sample_events import FILE, load_samples
 from cli.projects import CreatedProject, create_project
-from cli.send.batches import batches, read_lines
+from cli.send.batches import batches
 from cli.send.sender import Sender, SendReport
-from local.ports import free_port
 from local.stack import Stack
-from local.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 
-PORTS = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 SLICE = 5_000
+REPEATS = 0.2
+"""Share of repeated ids."""
 ROOT = Path(__file__).parents[2]
 EDGES = 2
 STALLED_SECONDS = 180
@@ -52,17 +58,8 @@ SETTLED_SECONDS = 5
 @click.option(
     "--rate", default=0, help="Events a second once EVENTS are sent, until the last fault; 0: no limit."
 )
-@click.option("--repeats", default=0.2, show_default=True, help="Share of repeated ids.")
 @click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
 @click.option("--broker-restarts", default=2, show_default=True)
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Processors, and writers, at the start.",
-)
-@click.option("--most-workers", default=3, show_default=True, help="Processors, and writers, at most.")
 @click.option(
     "--scalings",
     default=6,
@@ -84,11 +81,9 @@ SETTLED_SECONDS = 5
     help="At the end, rebuild the processors' tables while events arrive.",
 )
 @click.option("--seed", type=int, help="Reproduces a run's choices; default: random.")
-@click.option(
-    "--data", type=click.Path(path_type=Path, exists=True), default=FILE, help="JSONL file of events."
-)
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Keep everything here for inspection.")
-@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+@data_option
+@folder_option
+@cache_option
 def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
     """Kill processes at random under full load and operate the system meanwhile; then prove that every event was counted exactly once."""
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
@@ -97,8 +92,8 @@ def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
     # Kills are expected here: silence the supervisor's warnings.
     logging.getLogger("local").setLevel(logging.ERROR)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        result = asyncio.run(run(console, seed, data_dir or Path(folder), **options))
+    with kept_or_temporary(data_dir) as folder:
+        result = asyncio.run(run(console, seed, folder, **options))
     console.print(
         f"seed {seed}: {'[green]exact[/]' if result.exact else '[red]NOT exact[/]'}, {result.disorder}"
     )
@@ -119,11 +114,8 @@ async def run(
     *,
     events: int,
     rate: int,
-    repeats: float,
     kills: int,
     broker_restarts: int,
-    workers: int,
-    most_workers: int,
     scalings: int,
     commands: int,
     spread: bool,
@@ -138,25 +130,25 @@ async def run(
     stack = prepare(data_dir, cache, **given, **await cleanup.enter_async_context(inbox.listening()))
     edges = EDGES if spread else 1
     versions = [ROOT, *([beside] if beside else [])]
-    fleets = fleets_of(stack, most_workers, edges, versions, seed)
-    supervisor = Supervisor([*servers, *(child for child in stack.children() if child.name not in fleets)])
+    fleets = fleets_of(stack, MOST_WORKERS, edges, versions, seed)
     async with cleanup:
-        cleanup.push_async_callback(supervisor.stop)
-        await supervisor.start()
+        supervisor = await cleanup.enter_async_context(
+            supervised([*servers, *(child for child in stack.children() if child.name not in fleets)])
+        )
         for fleet in fleets.values():
             cleanup.push_async_callback(fleet.stop)
         await asyncio.gather(
             *(
                 fleet.add(name).ready()
                 for kind, fleet in fleets.items()
-                for name in fleet.absent[: edges if kind == "edge" else workers]
+                for name in fleet.absent[: edges if kind == "edge" else 1]
             )
         )
         ingest = [f"http://127.0.0.1:{one['SVC_INGEST_PORT']}" for one in fleets["edge"].environments]
         settings = load(MigrateSettings, stack.environ)
         projects = await _projects(settings)
-        samples = load_samples() if data == FILE else [msgspec.json.decode(line) for line in read_lines(data)]
-        loads = [Load(samples, seed + n, repeats) for n in range(len(projects))]
+        samples = samples_of(data)
+        loads = [Load(samples, seed + n, REPEATS) for n in range(len(projects))]
         groups = groups_of(stack)
         faults = FaultInjector(
             supervisor,
@@ -165,7 +157,7 @@ async def run(
             seed,
             kills,
             broker_restarts,
-            (workers, most_workers, scalings),
+            scalings,
             console,
         )
         rng = random.Random(f"{seed} commands")
@@ -210,8 +202,11 @@ async def run(
             return Result(exact=False, disorder=faults.summary)
         # Activities of an earlier version don't say enough to be causes.
         received = [] if beside else await inbox.claims(settings, store, console)
-        more = [*faults.claims(), *operator.claims(store.comments()), *received]
-        proven = await _verify(console, store, (ids, accepted, erasable), more)
+        found = await asyncio.to_thread(proof.claims, store, ids, accepted, erasable)
+        proven = show_claims(
+            console, [*found, *faults.claims(), *operator.claims(store.comments()), *received]
+        )
+        store.close()
         console.print(f"restarts {faults.restarts}")
         return Result(proven and not refused, faults.summary)
 
@@ -220,16 +215,6 @@ async def _projects(settings: MigrateSettings) -> list[CreatedProject]:
     projects = [await create_project(settings, f"chaos {n}", rate_limit=1_000_000) for n in range(3)]
     await set_rules(settings, [project.id for project in projects])
     return projects
-
-
-def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
-    """A separate stack on free ports, with Kafka's jars from `cache` and the settings in `given`."""
-    data_dir.mkdir(parents=True, exist_ok=True)
-    cache.mkdir(parents=True, exist_ok=True)
-    if not (data_dir / "cache").exists():
-        (data_dir / "cache").symlink_to(cache.resolve())
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
-    return Stack(data_dir.resolve(), environ | {name: str(free_port()) for name in PORTS} | given)
 
 
 def fleets_of(
@@ -315,20 +300,6 @@ async def _rebuild(operator: Operator, processors: Fleet, source: str | None, ki
     await asyncio.gather(*(processors.remove(name, signal.SIGTERM) for name in names))
     await operator.rebuild(source, killed_after)
     await asyncio.gather(*(processors.add(name).ready() for name in names))
-
-
-async def _verify(
-    console: Console,
-    store: proof.Store,
-    sent: tuple[set[Any], int, set[Any]],
-    more: list[proof.Claim],
-) -> bool:
-    claims = [*await asyncio.to_thread(proof.claims, store, *sent), *more]
-    store.close()
-    for claim in claims:
-        mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
-        console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
-    return all(claim.holds for claim in claims)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from bench.chaos.fleet import of_version
 from bench.chaos.load import LEAVERS, leaver
-from bench.chaos.proof import Claim
+from bench.report import Claim
 from control.project_edits import ProjectChanges, set_rules, update
 from control.project_store import ProjectStore
 from schemas.errors import ProjectsUnavailable

@@ -13,8 +13,8 @@ from rich.console import Console
 from bench.chaos.fleet import Fleet
 from bench.chaos.groups import Groups
 from bench.chaos.kills import ProcessKiller
-from bench.chaos.proof import Claim
 from bench.chaos.scaling import Scaling, sizes
+from bench.report import Claim
 from local.supervisor import Status, Supervisor
 
 _POLL_SECONDS = 0.05
@@ -24,7 +24,7 @@ _BUSY_SECONDS = 60.0
 class FaultInjector:
     """Kills processes and scales fleets concurrently, each with its own generator from the seed, so that both are reproducible.
 
-    `scale` is the initial and the maximum number of workers, and the number of changes, for each kind.
+    `scalings` is the number of changes of the number of workers, for each kind.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class FaultInjector:
         seed: int,
         kills: int,
         broker_restarts: int,
-        scale: tuple[int, int, int],
+        scalings: int,
         console: Console,
     ) -> None:
         self._supervisor = supervisor
@@ -47,7 +47,7 @@ class FaultInjector:
         self._scalings: list[Scaling] = []
         for kind in groups.kinds:
             rng = random.Random(f"{seed} {kind}")
-            plan = sizes(rng, *scale)
+            plan = sizes(rng, scalings)
             console.print(f"{kind}: {' → '.join(map(str, plan))}")
             self._scalings.append(
                 Scaling(fleets[kind], plan, rng, partial(groups.assignments, kind), console)

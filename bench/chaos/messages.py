@@ -10,8 +10,9 @@ from typing import Final
 
 from rich.console import Console
 
-from bench.chaos.proof import Claim, Store
+from bench.chaos.proof import Store
 from bench.chaos.receiver import SECRET, Receiver
+from bench.report import Claim
 from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from notify.history import NotificationHistory

@@ -6,8 +6,8 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-from msgspec import Struct
 
+from bench.report import Claim
 from schemas.ids import event_partition
 from schemas.settings import MigrateSettings
 from storage.client import open_client
@@ -22,19 +22,6 @@ _OF_EVENTS = {
     "users": "uniqCombinedIf(12)(user_hash, user_hash != 0)",
 }
 _OF_ROLLUP = {"first": "min(first)", "last": "max(last)", "users": "uniqCombinedMerge(12)(users)"}
-
-
-class Claim(Struct, frozen=True):
-    """A claim with its expected and its actual value."""
-
-    text: str
-    expected: int
-    found: int
-
-    @property
-    def holds(self) -> bool:
-        """Whether the values are equal."""
-        return self.expected == self.found
 
 
 class Store:

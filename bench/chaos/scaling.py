@@ -12,23 +12,19 @@ from rich.console import Console
 from bench.chaos.fleet import Fleet
 from bench.chaos.groups import Assignments
 
+MOST_WORKERS = 3
 PAUSE_SECONDS = (0.3, 3.0)
 SHARED_SECONDS = 300.0
 """Longest wait for the group; kills continue meanwhile and may remove a member for the time of its back-off."""
 _POLL_SECONDS = 0.05
 
 
-def sizes(rng: random.Random, first: int, maximum: int, changes: int) -> list[int]:
-    """The number of workers at the start and after each change: alternately up and down, in random steps.
-
-    Raises ValueError if no change is possible.
-    """
-    if changes and maximum < 2:
-        raise ValueError("scaling needs a maximum of at least two workers")
-    plan, up = [first], first < maximum
-    for _ in range(changes):
-        plan.append(rng.randint(plan[-1] + 1, maximum) if up else rng.randint(1, plan[-1] - 1))
-        up = not up
+def sizes(rng: random.Random, changes: int) -> list[int]:
+    """The number of workers at the start and after each change: alternately up and down, in random steps."""
+    plan = [1]
+    for change in range(changes):
+        up = change % 2 == 0
+        plan.append(rng.randint(plan[-1] + 1, MOST_WORKERS) if up else rng.randint(1, plan[-1] - 1))
     return plan
 
 

@@ -2,35 +2,32 @@
 
 import asyncio
 import logging
-import multiprocessing
 import random
-import resource
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import AsyncExitStack
-from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import click
+import psutil
 from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
 from bench.chaos import proof
-from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
-from bench.siege import honest, memory, verdict
+from bench.processes import SPAWN, cpu_seconds, elsewhere, family, resident_bytes
+from bench.report import Claim, show_claims
+from bench.servers import cache_option, folder_option, kept_or_temporary, prepare, supervised
+from bench.siege import honest, verdict
 from bench.siege.attack import HELD_BYTES, Report, Target, attack, attack_names
 from bench.siege.bodies import MEGABYTE
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project
-from local.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 
@@ -39,6 +36,7 @@ BEGIN_SECONDS = 120.0
 """The generator has the lowest priority on the machine."""
 DECLARING = 8
 OWN_DESCRIPTORS = 256
+MB = 1 << 20
 HOSTILE_LIMIT = 100_000
 """High, so that the attack doesn't end by exhausting its requests per minute."""
 
@@ -52,14 +50,14 @@ HOSTILE_LIMIT = 100_000
 @click.option("--attacked", default=6, show_default=True, help="Windows during the attack.")
 @click.option("--seconds", default=10.0, show_default=True, help="Length of a window.")
 @click.option("--workers", default=1, show_default=True, help="Workers of the edge.")
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Keep everything here for inspection.")
-@click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
+@folder_option
+@cache_option
 def siege(data_dir: Path | None, **options: Any) -> None:
     """Attack with one token and prove that another project is served exactly and as fast as before."""
     console = Console(highlight=False, soft_wrap=True)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory(prefix="siege-") as folder:
-        result = asyncio.run(run(console, data_dir or Path(folder), **options))
+    with kept_or_temporary(data_dir) as folder:
+        result = asyncio.run(run(console, folder, **options))
     console.print("[green]unharmed[/]" if result.unharmed else "[red]HARMED[/]")
     sys.exit(0 if result.unharmed else 1)
 
@@ -95,12 +93,9 @@ async def run(
     by_address = connections + 50
     limits = _limits(by_address, connections // (len(attacks) or len(attack_names())))
     stack = prepare(data_dir, cache, SVC_EDGE_WORKERS=str(workers), **limits)
-    supervisor = Supervisor(stack.children())
-    context = multiprocessing.get_context("spawn")
     async with AsyncExitStack() as cleanup:
-        cleanup.push_async_callback(supervisor.stop)
-        await supervisor.start()
-        pool = cleanup.enter_context(ProcessPoolExecutor(1, mp_context=context))
+        supervisor = await cleanup.enter_async_context(supervised(stack.children()))
+        pool = cleanup.enter_context(elsewhere())
         settings = load(MigrateSettings, stack.environ)
         honest_project = await create_project(settings, "honest", rate_limit=1_000_000)
         hostile = await create_project(settings, "hostile", rate_limit=HOSTILE_LIMIT)
@@ -122,12 +117,11 @@ async def run(
         pid = supervisor.statuses["edge"].pid
         assert pid is not None
         _limit_descriptors(pid, 2 * by_address + OWN_DESCRIPTORS)
-        cpu = [memory.cpu_seconds(pid)]
+        cpu = [cpu_seconds(pid)]
         before_windows = [await window() for _ in range(quiet)]
-        cpu.append(memory.cpu_seconds(pid))
-        before_mb = memory.edge_mb(pid)
+        cpu.append(cpu_seconds(pid))
+        before_mb = resident_bytes(pid) / MB
         siege = Siege(
-            context,
             Target(port, hostile.token, limited.token, tuple(project.token for project in declaring)),
             attacks,
             connections,
@@ -135,11 +129,11 @@ async def run(
         cleanup.callback(siege.end)
         await asyncio.to_thread(siege.begun)
         attacked_windows = [await window() for _ in range(attacked)]
-        attacked_mb = memory.edge_mb(pid)
-        cpu.append(memory.cpu_seconds(pid))
+        attacked_mb = resident_bytes(pid) / MB
+        cpu.append(cpu_seconds(pid))
         report = await asyncio.to_thread(siege.end)
         after_windows = [await window()]
-        after_mb = await memory.settled_mb(pid, before_mb + verdict.MAX_RETAINED_MB, 60)
+        after_mb = await _settled_mb(pid, before_mb + verdict.MAX_RETAINED_MB, 60)
         delays = verdict.delays(before_windows, attacked_windows)
         _show(console, report, [before_windows, attacked_windows, after_windows], delays)
         console.print(
@@ -152,10 +146,7 @@ async def run(
         restarts = supervisor.statuses["edge"].restarts
         held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors)
         held += await _stored(settings, int(honest_project.id), load_of_honest.ids)
-        for claim in held:
-            mark = "[green]ok[/]" if claim.holds else "[red]NO[/]"
-            console.print(f"  {mark} {claim.text}: {claim.expected} expected, {claim.found} found")
-        return Result(all(claim.holds for claim in held), delays, report.answers)
+        return Result(show_claims(console, held), delays, report.answers)
 
 
 def _limits(by_address: int, of_each_form: int) -> dict[str, str]:
@@ -169,19 +160,25 @@ def _limits(by_address: int, of_each_form: int) -> dict[str, str]:
 
 def _limit_descriptors(pid: int, count: int) -> None:
     """Leave the edge file descriptors for two addresses at their limits: without these, half heads would take them all."""
-    for member in memory.family(pid):
-        resource.prlimit(member, resource.RLIMIT_NOFILE, (count, count))
+    for member in family(pid):
+        member.rlimit(psutil.RLIMIT_NOFILE, (count, count))
+
+
+async def _settled_mb(pid: int, goal: float, seconds: float) -> float:
+    """The memory, once it is at most `goal` or after a time limit."""
+    end = time.monotonic() + seconds
+    while (now := resident_bytes(pid) / MB) > goal and time.monotonic() < end:
+        await asyncio.sleep(0.5)
+    return now
 
 
 class Siege:
     """The attack, in its process."""
 
-    def __init__(
-        self, context: SpawnContext, target: Target, attacks: Sequence[str], connections: int
-    ) -> None:
-        self._begun, self._stop = context.Event(), context.Event()
-        self._results, sender = context.Pipe(duplex=False)
-        self._process = context.Process(
+    def __init__(self, target: Target, attacks: Sequence[str], connections: int) -> None:
+        self._begun, self._stop = SPAWN.Event(), SPAWN.Event()
+        self._results, sender = SPAWN.Pipe(duplex=False)
+        self._process = SPAWN.Process(
             target=attack, args=(target, attacks, connections, self._begun, self._stop, sender.send)
         )
         self._process.start()
@@ -219,7 +216,7 @@ def _show(
     )
 
 
-async def _stored(settings: MigrateSettings, project: int, ids: set[UUID]) -> list[proof.Claim]:
+async def _stored(settings: MigrateSettings, project: int, ids: set[UUID]) -> list[Claim]:
     """The claims that each honest event is stored once and every accepted event is counted."""
     store = await asyncio.to_thread(proof.Store, settings)
     try:
@@ -227,9 +224,9 @@ async def _stored(settings: MigrateSettings, project: int, ids: set[UUID]) -> li
         rows = await asyncio.to_thread(store.rows, f"SELECT id FROM events WHERE project_id = {project}")
         stored = [UUID(int=row[0]) for row in rows]
         return [
-            proof.Claim("honest events stored", len(ids), len(stored)),
-            proof.Claim("honest ids stored", len(ids), len(set(stored) & ids)),
-            proof.Claim("differences that reconciling finds", 0, await asyncio.to_thread(store.reconciled)),
+            Claim("honest events stored", len(ids), len(stored)),
+            Claim("honest ids stored", len(ids), len(set(stored) & ids)),
+            Claim("differences that reconciling finds", 0, await asyncio.to_thread(store.reconciled)),
         ]
     finally:
         store.close()

@@ -13,6 +13,7 @@ import uvloop
 from msgspec import Struct
 
 from bench.edge_load import answered, request
+from bench.servers import headers
 from bench.siege import bodies
 from local.tether import lower_priority
 from schemas.ids import new_token
@@ -56,9 +57,9 @@ Connection = Callable[[asyncio.StreamReader, asyncio.StreamWriter, Callable[[str
 
 def attacks(target: Target) -> dict[str, Connection]:
     """The coroutine of one connection for each form."""
-    own = _headers(target.token)
+    own = headers(target.token)
     zipped = own | {"Content-Encoding": "gzip"}
-    declared = cycle([_head(_headers(token), 1_000_000) for token in target.declaring])
+    declared = cycle([_head(headers(token), 1_000_000) for token in target.declaring])
     return {
         "slow heads": partial(_drip, _HALF, b""),
         "half heads": partial(_halves, target.port),
@@ -70,8 +71,8 @@ def attacks(target: Target) -> dict[str, Connection]:
         "repairs": partial(_repeat, [_post(body, zipped) for body in bodies.repairs()]),
         "deep nesting": partial(_repeat, [_post(body, zipped) for body in bodies.nestings()]),
         "refused events": partial(_repeat, [_post(body, own) for body in bodies.refused()]),
-        "past the rate limit": partial(_repeat, [_post(bodies.event(), _headers(target.limited))]),
-        "wrong tokens": partial(_repeat, [_post(bodies.event(), _headers(new_token())) for _ in range(20)]),
+        "past the rate limit": partial(_repeat, [_post(bodies.event(), headers(target.limited))]),
+        "wrong tokens": partial(_repeat, [_post(bodies.event(), headers(new_token())) for _ in range(20)]),
     }
 
 
@@ -207,10 +208,6 @@ async def _half(port: int, count: Callable[[str], None], pause: float) -> None:
         count("closed")
     finally:
         writer.transport.abort()
-
-
-def _headers(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}", "Svc-Sdk": "siege/1", "Content-Type": "application/json"}
 
 
 def _post(body: bytes, headers: dict[str, str]) -> bytes:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from bench.chaos.load import Load
-from bench.edge_load import LoadPlan, LoadResult, request, run_load
+from bench.edge_load import LoadPlan, LoadResult, quantile, request, run_load
+from bench.servers import headers
 
 CONNECTIONS = 16
 
@@ -21,22 +22,15 @@ class Window(Struct, frozen=True):
     @property
     def p99(self) -> float:
         """The 99th percentile of the delays, in seconds."""
-        ordered = sorted(self.delays)
-        return ordered[min(len(ordered) - 1, int(0.99 * len(ordered)))]
+        return quantile(self.delays, 0.99)
 
 
 def batches(load: Load, token: str, count: int, events: int) -> list[bytes]:
     """`count` requests of new events."""
-    headers = {
-        "Authorization": f"Bearer {token}",
-        "Svc-Sdk": "honest/1",
-        "Content-Type": "application/json",
-        "Content-Encoding": "gzip",
-    }
     requests = []
     for _ in range(count):
         body = b'{"events":[' + b",".join(load.events(events)) + b"]}"
-        requests.append(request("/v1/events:batch", gzip.compress(body, 1), headers))
+        requests.append(request("/v1/events:batch", gzip.compress(body, 1), headers(token, zipped=True)))
     return requests
 
 
@@ -45,8 +39,7 @@ def large(load: Load, token: str, size: int = 1_000_000) -> bytes:
     (line,) = load.events(1)
     event = json.loads(line)
     event["padding"] = "x" * (size - len(line))
-    headers = {"Authorization": f"Bearer {token}", "Svc-Sdk": "honest/1", "Content-Type": "application/json"}
-    return request("/v1/events", json.dumps(event).encode(), headers)
+    return request("/v1/events", json.dumps(event).encode(), headers(token))
 
 
 def send(port: int, requests: Sequence[bytes], rate: float) -> Window:

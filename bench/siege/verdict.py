@@ -5,7 +5,7 @@ from statistics import median
 
 from msgspec import Struct
 
-from bench.chaos.proof import Claim
+from bench.report import Claim
 from bench.siege.honest import Window
 
 MAX_SLOWDOWN = 0.25

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bench.chaos.__main__ import prepare
 from bench.chaos.receiver import SECRET, Receiver
+from bench.servers import prepare
 from local.kafka.server import LocalKafka
 from local.stack import Stack
 from local.supervisor import Supervisor

@@ -22,11 +22,8 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         tmp_path,
         events=6_000,
         rate=500,
-        repeats=0.2,
         kills=4,
         broker_restarts=1,
-        workers=1,
-        most_workers=3,
         scalings=1,
         # Those over several servers have tests of their own.
         commands=0 if spread else 4,

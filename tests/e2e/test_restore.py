@@ -13,6 +13,8 @@ from rich.console import Console
 import bench.chaos.__main__ as chaos
 from bench.chaos import proof
 from bench.chaos.load import Load
+from bench.report import Claim
+from bench.servers import prepare
 from cli.demo.sample_events import load_samples
 from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
@@ -55,7 +57,7 @@ class Sending:
         self.accepted += sender.report.accepted
 
 
-async def at_rest(stack: Stack, settings: MigrateSettings, sending: Sending) -> list[proof.Claim]:
+async def at_rest(stack: Stack, settings: MigrateSettings, sending: Sending) -> list[Claim]:
     """What does not hold once everything is stored; an edge tells every few seconds what it has accepted."""
     store = await chaos.drained(Console(quiet=True), settings, len(sending.load.ids), chaos.groups_of(stack))
     assert store is not None
@@ -64,9 +66,7 @@ async def at_rest(stack: Stack, settings: MigrateSettings, sending: Sending) -> 
         while True:
             claims = await asyncio.to_thread(proof.claims, store, sending.load.ids, sending.accepted)
             created = store.number("SELECT uniqExact(issue_id) FROM issue_activity WHERE kind = 'created'")
-            claims.append(
-                proof.Claim("new issues told", store.number("SELECT count() FROM issues FINAL"), created)
-            )
+            claims.append(Claim("new issues told", store.number("SELECT count() FROM issues FINAL"), created))
             wrong = [claim for claim in claims if not claim.holds]
             if not wrong or time.monotonic() > end:
                 return wrong
@@ -80,7 +80,7 @@ async def test_counts_are_exact_after_backups_of_different_moments(
 ) -> None:
     monkeypatch.setattr(chaos, "SETTLED_SECONDS", 1)
     servers = {"SVC_KAFKA_BOOTSTRAP": own_kafka.bootstrap, "SVC_CLICKHOUSE_URL": own_clickhouse.url()}
-    stack = chaos.prepare(tmp_path / "stack", CACHE, **servers)
+    stack = prepare(tmp_path / "stack", CACHE, **servers)
     async with running(stack) as settings:
         sending = Sending(await create_project(settings, "restore", rate_limit=1_000_000))
         await sending.send(stack, sending.load.events(EVENTS))

@@ -13,8 +13,8 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from bench.chaos.__main__ import prepare
 from bench.chaos.load import Load
+from bench.servers import prepare
 from broker.consumer_lag import lags, readers
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project

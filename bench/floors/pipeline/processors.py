@@ -8,16 +8,32 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from typing import Any
 
+import faust
 import msgspec
 from msgspec import Struct
 
 from bench.floors.pipeline import records
-from bench.floors.processors import bare_app
 
 TAKE, DELTAS_TAKE, DELTAS_SECONDS = 120, 2000, 2.0
 TITLE = 120
 
-app = bare_app(records.BOOTSTRAP, os.environ["FLOOR_DATA"])
+app = faust.App(
+    "floor",
+    broker=f"kafka://{records.BOOTSTRAP}",
+    datadir=os.environ["FLOOR_DATA"],
+    store="memory://",
+    topic_allow_declare=False,
+    topic_disable_leader=True,
+    web_enabled=False,
+    stream_wait_empty=False,
+    stream_recovery_delay=0,
+    consumer_auto_offset_reset="earliest",
+    key_serializer="raw",
+    value_serializer="raw",
+    broker_max_poll_records=200,
+    stream_buffer_maxsize=256,
+    consumer_max_fetch_size=4 << 20,
+)
 
 
 class GroupingFrame(Struct, gc=False):

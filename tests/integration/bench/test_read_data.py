@@ -24,7 +24,7 @@ def test_a_build_fills_every_table_and_each_measured_call_answers(
         recorder = Recorder(clickhouse_database_url, Limits())
         reader, session = Reader(recorder, now_ms=lambda: now_ms), Session(recorder, lambda: now_ms)
         try:
-            return [await each.call() for each in await calls(reader, session, 1, now_ms)]
+            return [await each.call() for each in await calls(reader, session, 1)]
         finally:
             await reader.close()
 

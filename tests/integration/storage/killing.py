@@ -1,4 +1,4 @@
-"""Writers and ClickHouse killed again and again while a backlog is written; used by tests, and longer by `bench/writer_kills.py`."""
+"""Writers and ClickHouse killed again and again while a backlog is written."""
 
 import asyncio
 import random

@@ -1,4 +1,4 @@
-"""What a project taught alone, on made-up rules."""
+"""The rules that one project alone needs, on made-up rules."""
 
 import re
 from functools import lru_cache
@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from bench.grouping_held_out import HeldOut, HoldOut, Rules
+from bench.grouping_held_out import HoldOut, Rules
 from bench.grouping_scores import Label, score
 from grouping.fingerprint import fingerprint
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
@@ -35,7 +35,7 @@ def made(table: object) -> ModuleType:
     return module
 
 
-def held_out(table: object) -> tuple[HeldOut, float, float]:
+def held_out(table: object) -> tuple[HoldOut, float, float]:
     """With plain and held-out F1."""
     labels, events = [], {}
     for number, (project, messages) in enumerate(PROBLEMS):
@@ -48,7 +48,7 @@ def held_out(table: object) -> tuple[HeldOut, float, float]:
         return str(module.issue(event.error.message))
 
     plain = score(labels, {each: group(event) for each, event in events.items()})
-    found = HoldOut(events, group, Rules([module])).by({label.id: label.project for label in labels})
+    found = HoldOut(events, {label.id: label.project for label in labels}, group, Rules([module]))
     assert vars(module)["TABLE"] is table
     return found, plain.pair_f1, score(labels, found.issues).pair_f1
 
@@ -65,7 +65,7 @@ def held_out(table: object) -> tuple[HeldOut, float, float]:
 )
 def test_what_helps_several_projects_is_general(table: object) -> None:
     found, plain, without = held_out(table)
-    assert found.learnt == {}
+    assert found.own == {}
     assert plain == without > 0
 
 
@@ -81,22 +81,22 @@ def test_what_helps_several_projects_is_general(table: object) -> None:
 )
 def test_what_helps_one_project_is_a_gap(table: object, entry: str) -> None:
     found, plain, without = held_out(table)
-    assert entry in {str(each) for each in found.learnt["shop"]}
-    assert set(found.learnt) == {"shop"}
+    assert entry in {str(each) for each in found.own["shop"]}
+    assert set(found.own) == {"shop"}
     assert found.issues["late today"] != found.issues["late soon"]
     assert plain - without > 0.1
 
 
 def test_an_alternative_however_deep_is_an_entry() -> None:
     found, _, _ = held_out(re.compile(r" (?:\d|up|(?:down|left)|never)"))
-    assert [str(each) for each in found.learnt["bank"]] == [
+    assert [str(each) for each in found.own["bank"]] == [
         *("made.TABLE: up", "made.TABLE: (?:down|left)", "made.TABLE: down"),
     ]
 
 
 def test_each_of_two_equal_alternatives_is_an_entry() -> None:
     found, _, _ = held_out(re.compile(r"(?:lost|full) (?:up|\d)|late (?:up|today)"))
-    assert [each.key for each in found.learnt["bank"]] == [("full", 0), ("up", 0)]
+    assert [each.key for each in found.own["bank"]] == [("full", 0), ("up", 0)]
 
 
 def test_a_pattern_in_several_variants_is_one_table() -> None:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bench.rules import AT_THE_LIMITS, MARKS, MATCHES, sample_events
 from grouping.cost import EVENT_STEPS, MAX_STEPS, EventSizes, steps
 from grouping.fingerprint import GroupingEvent
 from grouping.fingerprint.in_app_rules import frame_names, most_names
@@ -26,6 +25,12 @@ from schemas.chunks import ChunkEvent, decode_grouped
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.grouping.fingerprint.events import event, frame
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
+from tests.unit.processors.grouper.ordinary_rules import (
+    AT_THE_LIMITS,
+    MARKS,
+    MATCHES,
+    sample_events,
+)
 from tests.unit.processors.grouper.test_batch import fresh, run
 from tests.unit.processors.made import START, event_id, source
 

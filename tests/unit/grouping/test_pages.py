@@ -1,14 +1,13 @@
-"""The page about grouping matches the code."""
+"""The pages about grouping match the code."""
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 
-from bench.grouping_page import CASES, PAGE, Case, command, counts
 from cli.fingerprint_lines import explain
 from grouping import rule_checks
 from grouping.cost import EVENT_STEPS, MAX_STEPS
@@ -19,25 +18,9 @@ from grouping.variables import KNOWN
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import event, frame
 
-GROUPING = (PAGE.parent / "grouping.md").read_text(encoding="utf-8")
-RULES = (PAGE.parent / "develop" / "grouping-rules.md").read_text(encoding="utf-8")
-
-
-def test_the_examples_are_current() -> None:
-    result = CliRunner().invoke(command, ["--check"])
-    assert result.exit_code == 0, result.output
-
-
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.title)
-def test_each_example_beats_a_simple_grouping(case: Case) -> None:
-    count = counts(case)
-    assert abs(count["here"] - count["problems"]) < max(
-        abs(count["message"] - count["problems"]), abs(count["stack"] - count["problems"])
-    )
-
-
-def test_there_are_ten_examples() -> None:
-    assert len(CASES) == 10
+DOCS = Path(__file__).parents[3] / "docs"
+GROUPING = (DOCS / "grouping.md").read_text(encoding="utf-8")
+RULES = (DOCS / "develop" / "grouping-rules.md").read_text(encoding="utf-8")
 
 
 def test_the_table_of_templates_is_what_messages_become() -> None:
