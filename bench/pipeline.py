@@ -29,6 +29,7 @@ from bench.processes import elsewhere
 from bench.report import end, falls, save
 from bench.servers import cache_option, data_option, headers, kept_or_temporary, samples_of
 from bench.systems import Floor, Product, System
+from schemas.event import Event
 from schemas.ids import uuid7
 from schemas.times import iso, to_ms
 
@@ -141,7 +142,7 @@ def main(
 def measure_alone(requests: Sequence[LoadBatch], samples: list[bytes]) -> float:
     """CPU microseconds an event of inflating, decoding and compressing each alone, in this process."""
     wrapper = msgspec.json.Decoder(dict[str, list[msgspec.Raw]])
-    event, codec = msgspec.json.Decoder(records.FloorEvent), records.Codec(records.shared_by(samples))
+    event, codec = msgspec.json.Decoder(Event), records.Codec(records.shared_by(samples))
     count, began = 0, time.process_time()
     for request in requests:
         for raw in wrapper.decode(gzip.decompress(request.body))["events"]:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Iterable
+from collections import defaultdict
 from hashlib import blake2b
 from typing import Any
 
@@ -102,22 +102,6 @@ def fingerprint(error: GroupingError) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-async def write(topic: str, partition: int, values: Iterable[tuple[bytes | None, bytes]]) -> list[Any]:
-    """Write records in as few batches as fit; the futures complete when Kafka has them."""
-    sent, batch, count = [], producer.create_batch(), 0
-    for key, value in values:
-        if batch.append(key=key, value=value, timestamp=None) is None:
-            batch.close()
-            sent.append(await producer.send_batch(batch, topic, partition=partition))
-            batch, count = producer.create_batch(), 0
-            batch.append(key=key, value=value, timestamp=None)
-        count += 1
-    batch.close()
-    if count:
-        sent.append(await producer.send_batch(batch, topic, partition=partition))
-    return sent
-
-
 async def start() -> None:
     """Open the producer once, for both agents."""
     global producer  # noqa: PLW0603 - Faust's agents are functions of a module
@@ -135,36 +119,32 @@ def decide(
     """What a take of one partition leads to: its decisions, the grouped chunks, and the sums of each record."""
     known, decisions, grouped, sums = seen[partition], [], [], []
     for message in messages:
-        items = records.decode_items(message.value)
-        new = []
-        for position, item in enumerate(items):
-            if item.id not in known:
-                known.add(item.id)
-                new.append(position)
         of_record: dict[tuple[int, int], Sum] = {}
-        prints = bytearray()
-        for position in new:
-            item = items[position]
+        new, ids, prints = bytearray(), bytearray(), bytearray()
+        for position, item in enumerate(records.decode_items(message.value)):
+            if item.id in known:
+                continue
+            known.add(item.id)
+            new.append(position)
+            ids += item.id
             event = decode_event(decompress(item.payload))
-            number, time = fingerprint(event.error), event.timestamp
+            number, time, error = fingerprint(event.error), event.timestamp, event.error
             prints += number.to_bytes(8, "little")
-            total = of_record.get((item.project, number))
-            if total is None:
-                of_record[item.project, number] = [
-                    1,
-                    time,
-                    time,
-                    event.error.type,
-                    event.error.message[:TITLE],
-                ]
-            else:
-                total[0] += 1
-                total[1], total[2] = min(total[1], time), max(total[2], time)
-        kept = None if len(new) == len(items) else bytes(new)
-        decisions.append((message.offset, kept, b"".join([items[position].id for position in new])))
-        grouped.append(records.encode((message.offset, kept, bytes(prints), message.value)))
+            total = of_record.setdefault(
+                (item.project, number), [0, time, time, error.type, error.message[:TITLE]]
+            )
+            total[0] += 1
+            total[1], total[2] = min(total[1], time), max(total[2], time)
+        decisions.append((message.offset, bytes(new), bytes(ids)))
+        grouped.append(records.encode((message.offset, bytes(new), bytes(prints), message.value)))
         sums.append((message.offset, of_record))
     return records.encode(decisions), grouped, sums
+
+
+async def send(topic: str, partition: int, value: bytes, key: bytes | None = None) -> "asyncio.Future[Any]":
+    """Hand a record to the producer, which batches them; the future completes when Kafka has it."""
+    future: asyncio.Future[Any] = await producer.send(topic, value, key, partition=partition)
+    return future
 
 
 @app.agent(events)
@@ -172,29 +152,25 @@ async def group(stream: Any) -> None:
     """Decisions first, then what follows from them, then the offsets."""
     await start()
     async for taken in stream.noack_take(TAKE, within=0.02):
-        by_partition: dict[int, list[Any]] = {}
+        by_partition = defaultdict[int, list[Any]](list)
         for event in taken:
-            by_partition.setdefault(event.message.partition, []).append(event.message)
+            by_partition[event.message.partition].append(event.message)
         decided = {partition: decide(partition, messages) for partition, messages in by_partition.items()}
+        keys = {partition: b"%d/%d" % (partition, by_partition[partition][0].offset) for partition in decided}
+        await asyncio.gather(
+            *[await send("seen", partition, decided[partition][0], key) for partition, key in keys.items()]
+        )
         sent = []
-        for partition, (entry, _, _) in decided.items():
-            key = b"%d/%d" % (partition, by_partition[partition][0].offset)
-            sent += await write("seen", partition, [(key, entry)])
-        await asyncio.gather(*sent)
-        sent = []
-        targets: list[list[Any]] = [[] for _ in range(records.PARTITIONS)]
+        targets = defaultdict[int, list[Any]](list)
         for partition, (_, grouped, sums) in decided.items():
-            sent += await write("grouped", partition, [(None, value) for value in grouped])
+            sent += [await send("grouped", partition, value) for value in grouped]
             for offset, of_record in sums:
-                pieces: list[list[Any]] = [[] for _ in range(records.PARTITIONS)]
+                pieces = defaultdict[int, list[Any]](list)
                 for (project, number), total in of_record.items():
                     pieces[number % records.PARTITIONS].append((project, number, *total))
-                for target, piece in enumerate(pieces):
-                    if piece:
-                        targets[target].append((partition, offset, piece))
-        for target, values in enumerate(targets):
-            if values:
-                sent += await write("deltas", target, [(None, records.encode(values))])
+                for target, piece in pieces.items():
+                    targets[target].append((partition, offset, piece))
+        sent += [await send("deltas", target, records.encode(values)) for target, values in targets.items()]
         await asyncio.gather(*sent)
         for event in taken:
             event.ack()
@@ -209,9 +185,7 @@ async def aggregate(stream: Any) -> None:
         for event in taken:
             for partition, offset, sums in decode_deltas(event.value):
                 for project, number, count, first, last, kind, title in sums:
-                    issue = issues.get((project, number))
-                    if issue is None:
-                        issue = issues[project, number] = Issue(0, first, last, kind, title, 0, {})
+                    issue = issues.setdefault((project, number), Issue(0, first, last, kind, title, 0, {}))
                     if issue.counted.get(partition, -1) >= offset:
                         continue
                     issue.events += count
@@ -219,13 +193,12 @@ async def aggregate(stream: Any) -> None:
                     issue.counted[partition] = offset
                     issue.first, issue.last = min(issue.first, first), max(issue.last, last)
                     changed[project, number] = event.message.partition
-        sent = []
-        for target in set(changed.values()):
-            values = [
-                (b"%d/%d" % key, records.encode(issues[key])) for key, one in changed.items() if one == target
+        await asyncio.gather(
+            *[
+                await send("issues", target, records.encode(issues[key]), b"%d/%d" % key)
+                for key, target in changed.items()
             ]
-            sent += await write("issues", target, values)
-        await asyncio.gather(*sent)
+        )
         for event in taken:
             event.ack()
 

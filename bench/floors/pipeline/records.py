@@ -1,99 +1,22 @@
-"""What the processes of the floor share: the shape of an event, the records of the topics, Kafka's settings, the codec of payloads."""
+"""What the processes of the floor share: the records of the topics, Kafka's settings, the codec of payloads."""
 
 import gc
 import os
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Final
 
 import msgspec
 import zstandard
 from aiokafka import AIOKafkaProducer
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 PARTITIONS: Final = 4
 TOPICS: Final = ("events", "grouped", "deltas", "seen", "issues")
 ID_BYTES: Final = 16
 SHARED_BYTES: Final = 65_536
 BOOTSTRAP: Final = os.environ.get("FLOOR_KAFKA", "")
-
-
-class Frame(Struct, gc=False):
-    """A frame of a stack."""
-
-    file: str
-    line: int
-    inApp: bool
-    function: str | None = None
-    column: int | None = None
-    absolutePath: str | None = None
-    preContext: Annotated[list[str], Meta(max_length=5)] | None = None
-    postContext: Annotated[list[str], Meta(max_length=5)] | None = None
-
-
-class Error(Struct):
-    """An error with its causes."""
-
-    type: str
-    message: str
-    stack: Annotated[list[Frame], Meta(max_length=100)]
-    cause: "Error | None" = None
-
-
-class Device(Struct):
-    """The device."""
-
-    os: str
-    osVersion: str
-    model: str | None = None
-    locale: str | None = None
-
-
-class App(Struct):
-    """The application."""
-
-    version: str
-    build: str | None = None
-
-
-class User(Struct):
-    """The user."""
-
-    id: str | None = None
-    anonymous: bool | None = None
-
-
-class Crumb(Struct, gc=False):
-    """A breadcrumb."""
-
-    timestamp: str
-    type: str
-    data: dict[str, Any]
-
-
-class FloorEvent(Struct):
-    """The whole event, as the edge checks it."""
-
-    id: Annotated[str, Meta(min_length=36, max_length=36)]
-    timestamp: Annotated[str, Meta(min_length=20, max_length=30)]
-    kind: Literal["error"]
-    platform: str
-    release: Annotated[str, Meta(pattern="^[^@]+@[^+]+\\+.+$")]
-    environment: str
-    device: Device
-    app: App
-    error: Error
-    user: User | None = None
-    tags: (
-        Annotated[
-            dict[Annotated[str, Meta(max_length=64)], Annotated[str, Meta(max_length=200)]],
-            Meta(max_length=50),
-        ]
-        | None
-    ) = None
-    breadcrumbs: Annotated[list[Crumb], Meta(max_length=100)] | None = None
-    fingerprint: list[str] | None = None
 
 
 class Item(Struct, array_like=True, gc=False):
@@ -106,10 +29,10 @@ class Item(Struct, array_like=True, gc=False):
 
 
 class Grouped(Struct, array_like=True, gc=False):
-    """A chunk with its source offset, the positions of its new events (None: all), and their fingerprints, 8 bytes each."""
+    """A chunk with its source offset, the positions of its new events, and their fingerprints, 8 bytes each."""
 
     source: int
-    new: bytes | None
+    new: bytes
     fingerprints: bytes
     chunk: bytes
 
@@ -151,7 +74,6 @@ def producer() -> AIOKafkaProducer:
         bootstrap_servers=BOOTSTRAP,
         acks="all",
         enable_idempotence=True,
-        linger_ms=0,
         max_batch_size=1 << 20,
         max_request_size=4 << 20,
     )

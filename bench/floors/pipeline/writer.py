@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from hashlib import blake2b
 from typing import Any
 
@@ -13,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 import uvloop
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
 from bench.floors.pipeline import records, tables
@@ -22,29 +20,25 @@ from storage.client import open_client
 BLOCK_ROWS, WAIT_SECONDS, ISSUES_SECONDS = 20_000, 0.5, 0.5
 
 
-class StoredError(Struct):
-    """What is stored of an error."""
+class StoredPart(Struct, gc=False):
+    """What is stored of an event's error, user or device."""
 
-    type: str
-    message: str
-
-
-class StoredUser(Struct):
-    """What is stored of a user."""
-
+    type: str = ""
+    message: str = ""
     id: str | None = None
+    os: str = ""
 
 
-class StoredEvent(Struct):
+class StoredEvent(Struct, gc=False):
     """What is stored of an event."""
 
     timestamp: str
     platform: str
     release: str
     environment: str
-    error: StoredError
-    device: records.Device
-    user: StoredUser | None = None
+    error: StoredPart
+    device: StoredPart
+    user: StoredPart | None = None
     tags: dict[str, str] | None = None
 
 
@@ -76,7 +70,7 @@ class Block:
             return
         done[partition] = chunk.source
         items = records.decode_items(chunk.chunk)
-        new = items if chunk.new is None else [items[position] for position in chunk.new]
+        new = [items[position] for position in chunk.new]
         for item, number in zip(new, records.numbers(chunk.fingerprints), strict=True):
             event = decode_event(decompress(item.payload))
             user = event.user.id if event.user is not None else None
@@ -134,42 +128,27 @@ def consumer(topic: str, **options: Any) -> AIOKafkaConsumer:
 
 
 async def write_events() -> None:
-    """Blocks of `grouped`: plan, insert, commit; the next grows meanwhile."""
-    reader, client, thread = (
-        consumer("grouped", fetch_max_wait_ms=100),
-        open_client(os.environ["FLOOR_CLICKHOUSE"]),
-        ThreadPoolExecutor(1),
-    )
+    """Blocks of `grouped`: insert, commit; the next grows meanwhile."""
+    reader, client = consumer("grouped", fetch_max_wait_ms=100), open_client(os.environ["FLOOR_CLICKHOUSE"])
     await reader.start()
     records.ready()
 
-    def committed(block: Block, *, planned: bool) -> dict[TopicPartition, OffsetAndMetadata]:
-        return {
-            TopicPartition("grouped", partition): OffsetAndMetadata(first, f"until {last}")
-            if planned
-            else OffsetAndMetadata(last + 1, "")
-            for partition, (first, last) in block.ranges.items()
-        }
-
-    def insert(block: Block) -> None:
-        settings = {**tables.SETTINGS, "insert_deduplication_token": block.token}
-        client.insert_arrow("ingest", block.table(), settings=settings)
-
     async def flush(block: Block) -> None:
-        await reader.commit(committed(block, planned=True))
-        await asyncio.get_running_loop().run_in_executor(thread, insert, block)
-        await reader.commit(committed(block, planned=False))
+        settings = {**tables.SETTINGS, "insert_deduplication_token": block.token}
+        await asyncio.to_thread(lambda: client.insert_arrow("ingest", block.table(), settings=settings))
+        await reader.commit(
+            {TopicPartition("grouped", partition): last + 1 for partition, (_, last) in block.ranges.items()}
+        )
 
-    block, since, busy, done = Block(), 0.0, None, dict[int, int]()
+    block, since, busy, done = Block(), 0.0, asyncio.create_task(asyncio.sleep(0)), dict[int, int]()
     while True:
         for messages in (await reader.getmany(timeout_ms=50, max_records=40)).values():
             since = since or time.monotonic()
             for message in messages:
                 block.feed(message, done)
         waited = len(block) and time.monotonic() - since > WAIT_SECONDS
-        if len(block) >= BLOCK_ROWS or (waited and (busy is None or busy.done())):
-            if busy is not None:
-                await busy
+        if len(block) >= BLOCK_ROWS or (waited and busy.done()):
+            await busy
             busy, block, since = asyncio.create_task(flush(block)), Block(), 0.0
 
 
