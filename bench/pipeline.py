@@ -11,7 +11,6 @@ import gzip
 import statistics
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -28,7 +27,7 @@ from bench.load import SHAPES, LoadBatch, LoadFile, Shape, post, prepare_load, r
 from bench.processes import elsewhere
 from bench.report import end, falls, save
 from bench.servers import cache_option, data_option, headers, kept_or_temporary, samples_of
-from bench.systems import Floor, Product, System
+from bench.systems import System, floor, product
 from schemas.event import Event
 from schemas.ids import uuid7
 from schemas.times import iso, to_ms
@@ -79,7 +78,7 @@ class PipelineRatios(Struct, frozen=True, rename="camel", kw_only=True):
 @click.option("--shape", type=click.Choice(SHAPES), default="real", show_default=True)
 @data_option
 @click.option("--runs", default=3, show_default=True, help="Runs of each system.")
-@click.option("--floor/--no-floor", default=True, help="Whether the floor runs too.")
+@click.option("--floor/--no-floor", "beside", default=True, help="Whether the floor runs too.")
 @click.option("--probes", default=0, show_default=True, help="Single events on the quiet product, each run.")
 @click.option(
     "--rest",
@@ -95,7 +94,7 @@ def main(
     shape: Shape,
     data: Path,
     runs: int,
-    floor: bool,
+    beside: bool,
     probes: int,
     rest: int,
     cache: Path,
@@ -103,7 +102,7 @@ def main(
     write: Path | None,
 ) -> None:
     """Measure the pipeline end to end."""
-    if not floor and (check or write):
+    if not beside and (check or write):
         raise click.UsageError("--check and --write need the floor")
     console = Console(highlight=False)
     samples = samples_of(data)
@@ -120,14 +119,14 @@ def main(
         file = temporary / "load"
         file.write_bytes(msgspec.msgpack.encode(load))
         for number in range(runs):
-            product = Product(temporary / f"product{number}", cache)
-            figures.append(asyncio.run(_run(product, file, load, probes, rest)))
-            _show(console, figures[-1], alone)
-            if floor:
-                minimal = Floor(temporary / f"floor{number}", cache, encoded)
-                figures.append(asyncio.run(_run(minimal, file, load, 0, rest)))
+            systems = [product(temporary / f"product{number}", cache)]
+            if beside:
+                systems.append(floor(temporary / f"floor{number}", cache, encoded))
+            for system in systems:
+                asked = probes if system.name == "product" else 0
+                figures.append(asyncio.run(_run(system, file, load, asked, rest)))
                 _show(console, figures[-1], alone)
-    if not floor:
+    if not beside:
         return
     ratios = _ratios(figures, alone)
     console.print(
@@ -153,49 +152,41 @@ def measure_alone(requests: Sequence[LoadBatch], samples: list[bytes]) -> float:
 
 
 async def _run(system: System, file: Path, load: LoadFile, probes: int, rest: int) -> RunFigures:
-    """One run on fresh servers."""
+    """One run on fresh servers. Raises RuntimeError if something was refused."""
     with elsewhere() as client:
         try:
             await system.start()
             await asyncio.wrap_future(client.submit(ready, file))
-            run = await measure(system, client, file, load, rest)
-            return msgspec.structs.replace(run, waits=await _probe(system, load, probes))
+            resting = await _at_rest(system, rest)
+            fresh, before = system.memory(), system.cpu()
+            posting = asyncio.wrap_future(client.submit(post, file, system.url, list(system.tokens)))
+            await drained(system, load.distinct)
+            ended, after = time.time(), system.cpu()
+            sent = await posting
+            if sent.refused:
+                raise RuntimeError(f"{sent.refused} requests were refused")
+            await asyncio.sleep(rest)
+            return RunFigures(
+                system=system.name,
+                accepted=load.count / sent.seconds,
+                drained=load.count / (ended - sent.began),
+                cpu={name: (after[name] - before[name]) / load.count * 1e6 for name in after},
+                stored={name: size / load.distinct for name, size in system.stored_bytes().items()},
+                memory_before={name: size / 1e6 for name, size in fresh.items()},
+                memory_after={name: size / 1e6 for name, size in system.memory().items()},
+                waits=await _probe(system, load, probes),
+                rest=resting,
+            )
         finally:
             await system.stop()
-
-
-async def measure(
-    system: System, client: ProcessPoolExecutor, file: Path, load: LoadFile, rest: int
-) -> RunFigures:
-    """The figures of a load that a client posts. Raises RuntimeError if something was refused."""
-    resting = await _at_rest(system, rest)
-    fresh, before = system.memory(), system.cpu()
-    posting = asyncio.wrap_future(client.submit(post, file, system.url, list(system.tokens)))
-    await drained(system, load.distinct)
-    ended, after = time.time(), system.cpu()
-    sent = await posting
-    if sent.refused:
-        raise RuntimeError(f"{sent.refused} requests were refused")
-    await asyncio.sleep(rest)
-    return RunFigures(
-        system=system.name,
-        accepted=load.count / sent.seconds,
-        drained=load.count / (ended - sent.began),
-        cpu={name: (after[name] - before[name]) / load.count * 1e6 for name in after},
-        stored={name: size / load.distinct for name, size in system.stored_bytes().items()},
-        memory_before={name: size / 1e6 for name, size in fresh.items()},
-        memory_after={name: size / 1e6 for name, size in system.memory().items()},
-        waits=[],
-        rest=resting,
-    )
 
 
 async def drained(system: System, distinct: int) -> None:
     """Wait until rows and issues have every event. Raises RuntimeError if there is no progress, as after one too many."""
     last, moved = (-1, 0), time.monotonic()
     while last != (distinct, distinct):
-        stored = await asyncio.to_thread(lambda: system.stored)
-        now = stored, await asyncio.to_thread(lambda: system.counted) if stored == distinct else 0
+        stored = await asyncio.to_thread(system.stored)
+        now = stored, await asyncio.to_thread(system.counted) if stored == distinct else 0
         if now != last:
             last, moved = now, time.monotonic()
         elif time.monotonic() - moved > STALLED_SECONDS:

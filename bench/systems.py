@@ -1,14 +1,14 @@
-"""What `bench.pipeline` measures: the product, and the floor of `bench.floors.pipeline`, each on servers of its own."""
+"""What `bench.pipeline` measures: the product, and the floor of `bench.floors.pipeline`, each on its own servers."""
 
 import asyncio
 import gzip
 import json
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import aiohttp
 
@@ -25,46 +25,52 @@ from schemas.ids import new_token
 from schemas.settings import MigrateSettings
 from storage.client import Client, open_client
 
-SERVERS = ("kafka", "clickhouse")
-PATH = "/v1/events:batch"
+SERVERS: Final = ("kafka", "clickhouse")
+PATH: Final = "/v1/events:batch"
 
 
-class System(ABC):
-    """A pipeline: `url` takes batches by these `tokens`; `database` has the tables `events` and `issues`."""
+class System:
+    """A pipeline whose servers are in `folder`.
 
-    name: str
-    url: str
-    tokens: Sequence[str]
-    events_of_issues: str
-    """The SQL for the events that the issues have counted."""
+    `url` takes batches by the tokens that `make_tokens` gives once all `children` are ready; `database` has the tables
+    `events` and `issues`, and `counting` is the SQL for the events that the issues have counted.
+    """
 
-    def __init__(self, folder: Path, supervisor: Supervisor, database: str) -> None:
+    def __init__(
+        self,
+        name: str,
+        folder: Path,
+        children: Sequence[Child],
+        url: str,
+        database: str,
+        counting: str,
+        make_tokens: Callable[[], Awaitable[list[str]]],
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.tokens: list[str] = []
         self._folder = folder
-        self._supervisor = supervisor
+        self._supervisor = Supervisor([*children])
         self._database = database
+        self._counting = counting
+        self._make_tokens = make_tokens
         self._client: Client | None = None
 
     async def start(self) -> None:
         """Return when a batch is accepted by each token."""
         await self._supervisor.start()
         self._client = open_client(self._database)
-        await self._ready()
+        self.tokens = await self._make_tokens()
         empty = gzip.compress(b'{"events":[]}')
         async with aiohttp.ClientSession() as session:
             for token in self.tokens:
-                for _ in range(200):
-                    async with session.post(
-                        self.url, data=empty, headers=headers(token, zipped=True)
-                    ) as answer:
-                        if answer.status == 202:
-                            break
-                    await asyncio.sleep(0.05)
-                else:
-                    raise RuntimeError("a new token is not accepted")
-
-    @abstractmethod
-    async def _ready(self) -> None:
-        """Make tables and tokens, if the start hasn't."""
+                async with asyncio.timeout(10):
+                    status = 0
+                    while status != 202:
+                        await asyncio.sleep(0.05)
+                        wanted = headers(token, zipped=True)
+                        async with session.post(self.url, data=empty, headers=wanted) as answer:
+                            status = answer.status
 
     async def stop(self) -> None:
         """End all processes."""
@@ -77,15 +83,13 @@ class System(ABC):
         assert self._client is not None
         return int(self._client.query(sql).result_rows[0][0] or 0)
 
-    @property
     def stored(self) -> int:
         """Events that can be queried."""
         return self.number("SELECT count() FROM events")
 
-    @property
     def counted(self) -> int:
         """Events that issues have counted."""
-        return self.number(self.events_of_issues)
+        return self.number(self._counting)
 
     def cpu(self) -> dict[str, float]:
         """CPU seconds of each process and its descendants."""
@@ -106,61 +110,57 @@ class System(ABC):
         for log in (self._folder / "kafka" / "data").glob("*-*/*.log"):
             sizes[f"Kafka, {log.parent.name.rpartition('-')[0]}"] += log.stat().st_size
         assert self._client is not None
-        parts = "SELECT table, sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() GROUP BY table"
-        return sizes + Counter(
-            {f"ClickHouse, {name}": int(size) for name, size in self._client.query(parts).result_rows}
+        parts = self._client.query(
+            "SELECT table, sum(bytes_on_disk) FROM system.parts"
+            " WHERE active AND database = currentDatabase() GROUP BY table"
         )
+        return sizes + Counter({f"ClickHouse, {name}": int(size) for name, size in parts.result_rows})
 
 
-class Product(System):
+def product(folder: Path, cache: Path) -> System:
     """The product by its own commands, as `svc up` starts it."""
+    stack = prepare(folder, cache)
+    settings = load(MigrateSettings, stack.environ)
 
-    name = "product"
-    events_of_issues = "SELECT sum(events) FROM issues FINAL WHERE merged_into = 0"
-
-    def __init__(self, folder: Path, cache: Path) -> None:
-        stack = prepare(folder, cache)
-        self._settings = load(MigrateSettings, stack.environ)
-        self.url = stack.ingest_url + PATH
-        super().__init__(folder, Supervisor(stack.children()), self._settings.clickhouse_url)
-
-    async def _ready(self) -> None:
+    async def make_tokens() -> list[str]:
         projects = [
-            await create_project(self._settings, f"bench {number}", rate_limit=1_000_000)
+            await create_project(settings, f"bench {number}", rate_limit=1_000_000)
             for number in range(PROJECTS)
         ]
-        self.tokens = [project.token for project in projects]
+        return [project.token for project in projects]
+
+    counting = "SELECT sum(events) FROM issues FINAL WHERE merged_into = 0"
+    url = stack.ingest_url + PATH
+    return System("product", folder, stack.children(), url, settings.clickhouse_url, counting, make_tokens)
 
 
-class Floor(System):
-    """The floor; payloads are compressed with what the `samples` share."""
+def floor(folder: Path, cache: Path, samples: Sequence[bytes]) -> System:
+    """The floor; payloads are compressed against what the `samples` share."""
+    stack, port = prepare(folder, cache), free_port()
+    settings = load(MigrateSettings, stack.environ)
+    tokens = [new_token() for _ in range(PROJECTS)]
+    shared = folder / "shared"
+    shared.write_bytes(records.shared_by(samples))
+    environ = {
+        **os.environ,
+        "FLOOR_KAFKA": settings.kafka_bootstrap,
+        "FLOOR_CLICKHOUSE": settings.clickhouse_url,
+        "FLOOR_PORT": str(port),
+        "FLOOR_TOKENS": json.dumps({token: 1 + number for number, token in enumerate(tokens)}),
+        "FLOOR_SHARED": str(shared),
+        "FLOOR_DATA": str(folder / "faust"),
+    }
+    children = [
+        *(child for child in stack.children() if child.name in SERVERS),
+        Child("topics", lambda: _module("topics"), folder / "topics.log", env=environ, once=True),
+        *(_process(name, folder, environ) for name in ("edge", "processors", "writer")),
+    ]
 
-    name = "floor"
-    events_of_issues = "SELECT sum(n) FROM issues FINAL"
+    async def make_tokens() -> list[str]:
+        return tokens
 
-    def __init__(self, folder: Path, cache: Path, samples: Sequence[bytes]) -> None:
-        stack, port = prepare(folder, cache), free_port()
-        servers = [child for child in stack.children() if child.name in SERVERS]
-        settings = load(MigrateSettings, stack.environ)
-        self.url = f"http://127.0.0.1:{port}{PATH}"
-        self.tokens = [new_token() for _ in range(PROJECTS)]
-        shared = folder / "shared"
-        shared.write_bytes(records.shared_by(samples))
-        environ = {
-            **os.environ,
-            "FLOOR_KAFKA": settings.kafka_bootstrap,
-            "FLOOR_CLICKHOUSE": settings.clickhouse_url,
-            "FLOOR_PORT": str(port),
-            "FLOOR_TOKENS": json.dumps({token: 1 + number for number, token in enumerate(self.tokens)}),
-            "FLOOR_SHARED": str(shared),
-            "FLOOR_DATA": str(folder / "faust"),
-        }
-        topics = Child("topics", lambda: _module("topics"), folder / "topics.log", env=environ, once=True)
-        processes = [_process(name, folder, environ) for name in ("edge", "processors", "writer")]
-        super().__init__(folder, Supervisor([*servers, topics, *processes]), settings.clickhouse_url)
-
-    async def _ready(self) -> None:
-        """The child `topics` has made everything."""
+    url, counting = f"http://127.0.0.1:{port}{PATH}", "SELECT sum(n) FROM issues FINAL"
+    return System("floor", folder, children, url, settings.clickhouse_url, counting, make_tokens)
 
 
 def _module(name: str) -> list[str]:

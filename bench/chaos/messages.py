@@ -11,7 +11,6 @@ from typing import Final
 from rich.console import Console
 
 from bench.chaos.proof import Store
-from bench.chaos.receiver import SECRET, Receiver
 from bench.report import Claim
 from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
@@ -19,6 +18,7 @@ from notify.history import NotificationHistory
 from notify.matching import chooses
 from schemas.notifications import ISSUE_CAUSES, Cause, CauseRecord, NotificationRule
 from schemas.settings import KafkaSettings
+from tests.webhook_receiver import SECRET, Receiver
 
 RULE: Final = NotificationRule("c" * 16, "everything", ISSUE_CAUSES, ("hook",))
 _BAD: Final = 0.05

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from bench.chaos.receiver import SECRET, Receiver
 from bench.servers import prepare
 from local.kafka.server import LocalKafka
 from local.stack import Stack
@@ -17,6 +16,7 @@ from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.integration.notify.mail_server import MailServer
 from tests.servers import CACHE, new_database, new_prefix
 from tests.trace_collector import Collector, collecting
+from tests.webhook_receiver import SECRET, Receiver
 
 
 @pytest.fixture(scope="package")

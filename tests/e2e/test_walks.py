@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from bench.chaos.receiver import Receiver
 from local.stack import Stack
 from local.supervisor import Supervisor
 from tests.e2e.browser import launch, watched_page
@@ -18,6 +17,7 @@ from tests.e2e.whole_stack import project_of, session_of
 from tests.eventually import eventually
 from tests.examples import RELEASE, WEB, shop, status
 from tests.integration.notify.mail_server import MailServer
+from tests.webhook_receiver import Receiver
 
 # The loop of the stack.
 pytestmark = pytest.mark.asyncio(loop_scope="package")

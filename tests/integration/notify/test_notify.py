@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench.chaos.receiver import SECRET, Receiver
 from broker.client import writing
 from control.project_edits import create, set_notification_rules
 from schemas.issues import Activity, ActivityKind, Subject, encode_json
@@ -21,6 +20,7 @@ from schemas.times import iso
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS
 from tests.integration.processors.process import WorkerProcess
+from tests.webhook_receiver import SECRET, Receiver
 
 NOW_MS = 1_790_000_000_000
 SUBJECT = Subject()

@@ -11,7 +11,6 @@ from aiohttp import web
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from bench.chaos.receiver import SECRET, Receiver
 from notify.channels import Channel, NotDelivered, channel_settings, open_channels
 from notify.fold import Outgoing
 from notify.message import ReadableMessage, written
@@ -23,6 +22,7 @@ from tests.eventually import eventually
 from tests.integration.notify.mail_server import MailServer
 from tests.unit.cli.test_issue_text import ISSUE
 from tests.unit.notify.histories import START, cause
+from tests.webhook_receiver import SECRET, Receiver
 
 RULE = NotificationRule("a" * 16, "all", CAUSES, ("one",), to=("ann@example.com", "bob@example.com"))
 

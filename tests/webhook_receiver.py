@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import hmac
 import random
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,15 +11,14 @@ from typing import Any
 
 from aiohttp import web
 
-SECRET = "a secret"  # noqa: S105 - signs messages of a run
+SECRET = "a secret"
 
 
 class Receiver:
-    """Has each message once, by `Idempotency-Key`, and when it `arrived` (`time.monotonic`); `bad` is the share of requests that it treats badly."""
+    """Has each message once, by `Idempotency-Key`; `bad` is the share of requests that it treats badly."""
 
     def __init__(self, bad: float = 0.0) -> None:
         self.messages: dict[str, dict[str, Any]] = {}
-        self.arrived: dict[str, float] = {}
         self.requests: Counter[str] = Counter()
         self.bad = bad
         self.url = ""
@@ -64,4 +62,3 @@ class Receiver:
 
     async def _keep(self, key: str, request: web.Request) -> None:
         self.messages.setdefault(key, await request.json())
-        self.arrived.setdefault(key, time.monotonic())
