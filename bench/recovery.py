@@ -2,7 +2,6 @@
 
 Single events, each in a request of its own, are sent four times a second. An event counts from its answer 202, or from the end of the
 fault where that came later, until it can be queried; a fault's recovery time is that of its slowest event.
-`--ids 18000000` lets the processors begin with the ids of an hour at 5,000 events a second.
 """
 
 import asyncio
@@ -27,8 +26,6 @@ from bench.chaos.__main__ import fleets_of
 from bench.chaos.fleet import Fleet
 from bench.chaos.load import Load
 from bench.servers import cache_option, folder_option, kept_or_temporary, prepare, supervised
-from bench.table_logs import append, logged_ids, read_records
-from broker.client import name_of
 from cli.demo.sample_events import load_samples
 from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
@@ -36,8 +33,7 @@ from cli.send.sender import Sender
 from local.stack import Stack
 from local.supervisor import Supervisor
 from schemas.environment import load
-from schemas.settings import MigrateSettings, ProcessorsSettings
-from schemas.topics import Topic
+from schemas.settings import MigrateSettings
 
 PROBE_SECONDS = 0.25
 LOOK_SECONDS = 0.1
@@ -49,9 +45,6 @@ WATCHED_SECONDS = 30.0
 LONGEST_SECONDS = 900.0
 OUTAGE_SECONDS = 60.0
 BEHIND_EVENTS = 200_000
-BLOCK = 10_000
-CHUNK = 100
-"""Ids of an entry of `seen`, and of a record of `events`."""
 FAULTS = (
     "kill edge",
     "kill processors",
@@ -229,7 +222,6 @@ class SteadyLoad:
 @click.option(
     "--workers", type=click.IntRange(1), default=1, show_default=True, help="Processors, and writers."
 )
-@click.option("--ids", default=0, help="Ids of the last hour that the processors know at the start.")
 @click.option(
     "--fault", "faults", multiple=True, type=click.Choice(FAULTS), help="Only these faults; default: all."
 )
@@ -242,15 +234,13 @@ def recovery(cache: Path, data_dir: Path | None, faults: tuple[str, ...], **opti
         asyncio.run(measure(prepare(folder, cache), faults or FAULTS, **options))
 
 
-async def measure(stack: Stack, faults: Sequence[str], *, rate: int, workers: int, ids: int) -> None:
+async def measure(stack: Stack, faults: Sequence[str], *, rate: int, workers: int) -> None:
     """Cause the faults one after another and print the table."""
     console = Console(highlight=False)
     fleets = fleets_of(stack, workers)
     async with AsyncExitStack() as cleanup:
         others = [child for child in stack.children() if child.name not in fleets]
         supervisor = await cleanup.enter_async_context(supervised(others))
-        if ids:
-            await remember(load(ProcessorsSettings, stack.environ), ids)
         for fleet in fleets.values():
             cleanup.push_async_callback(fleet.stop)
         await asyncio.gather(*(fleet.add(name).ready() for fleet in fleets.values() for name in fleet.absent))
@@ -280,14 +270,6 @@ async def measure(stack: Stack, faults: Sequence[str], *, rate: int, workers: in
             console.print(*row, sep="  ")
             table.add_row(*row)
         console.print(table)
-
-
-async def remember(settings: ProcessorsSettings, ids: int) -> None:
-    """Write the topics as if processors had read so many events within the last hour."""
-    logged = logged_ids(ids, settings.topic_partitions, BLOCK, CHUNK)
-    await append(settings.kafka_bootstrap, name_of(settings, Topic.SEEN), logged)
-    read = read_records(ids, settings.topic_partitions, CHUNK)
-    await append(settings.kafka_bootstrap, name_of(settings, Topic.EVENTS), read)
 
 
 async def calm(probe: Probe) -> None:
