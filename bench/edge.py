@@ -1,7 +1,7 @@
 """The edge under load, with its floors from the same run: `python -m bench.edge [--data FILE] [--seconds N]`.
 
-One edge process on servers of its own, and the load in a separate process. Prints events per second and CPU microseconds per event for
-single events and for gzip batches, and the delays at 70 % of the highest rate.
+One edge process on servers of its own, and the load in a separate process. Prints events per second and CPU
+microseconds per event for single events and for gzip batches, and the delays at 70 % of the highest rate.
 """
 
 import asyncio
@@ -126,7 +126,8 @@ def _show(
     beside = f", {cost / floor:.2f} x floor" if floor else ""
     refused = {status: count for status, count in result.statuses.items() if status != 202}
     print(
-        f"  {title}: {events / result.seconds:,.0f} events/s, {result.answers / result.seconds:,.0f} requests/s, "
+        f"  {title}: {events / result.seconds:,.0f} events/s, "
+        f"{result.answers / result.seconds:,.0f} requests/s, "
         f"{cost:.1f} µs CPU an event ({events / spent:,.0f} events/s a core){beside}; "
         f"p50 {quantile(result.delays, 0.5) * 1000:.1f} ms, p99 {quantile(result.delays, 0.99) * 1000:.1f} ms"
         + (f"; refused {refused}" if refused else "")

@@ -41,7 +41,7 @@ def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
 
 
 class LoadPlan(Struct, frozen=True):
-    """How to send: for `seconds` over `connections`, `rate` requests a second (open loop) or as answers come (0, closed loop).
+    """How to send: for `seconds` over `connections`, at `rate` requests a second or (0) as answers come.
 
     With `fresh` each request has a connection of its own.
     """
@@ -94,7 +94,7 @@ async def _connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWrite
 
 
 async def answered(reader: asyncio.StreamReader) -> int:
-    """The status of the next answer; its body is read and dropped. Raises IncompleteReadError at the connection's end."""
+    """The status of the next answer; its body is dropped. Raises IncompleteReadError at the end."""
     head = await reader.readuntil(_ANSWER_END)
     start = head.find(b"Content-Length: ")
     length = int(head[start + 16 : head.index(b"\r\n", start)]) if start >= 0 else 0

@@ -1,9 +1,10 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
-Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each platform and data set, of errors
-that were found in the open and of those that were made; of projects without the rules that only they need (`bench.grouping_held_out`); of
-each pitfall; and of pairs from documentation (`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding the few
-fields that grouping reads.
+Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each
+platform and data set, of errors that were found in the open and of those that were made; of projects without
+the rules that only they need (`bench.grouping_held_out`); of each pitfall; and of pairs from documentation
+(`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding the few fields that grouping
+reads.
 """
 
 import gzip
@@ -61,7 +62,7 @@ class SliceScore(Struct, frozen=True, rename="camel"):
 
 
 class Evaluation(Scores, frozen=True, rename="camel"):
-    """All scores: `slices` by platform, by data set, and by whether errors were found or made; `pairs` by kind."""
+    """All scores: `slices` by platform, data set, and whether errors were found or made; `pairs` by kind."""
 
     held_out: HeldOutScore
     slices: dict[str, SliceScore]
@@ -137,7 +138,7 @@ def read_lines(path: Path) -> list[bytes]:
 
 
 def measure(lines: Sequence[bytes]) -> tuple[dict[str, GroupingEvent], dict[str, str], Cost]:
-    """Events and their issues by event id, and the cost: of the first round, and of the best of several more."""
+    """Events and their issues by event id, and the cost of the first round and of the best of several more."""
     decode = msgspec.json.Decoder(Identified).decode
     floor = min(_timed(lambda: [decode(line) for line in lines]) for _ in range(_ROUNDS))
     events = {event.id: event for event in map(decode, lines)}
@@ -186,7 +187,7 @@ def evaluate(
 
 
 def compare(scores: Evaluation, baseline: Evaluation) -> list[str]:
-    """A sentence for each score below the baseline by more than the tolerance, and for each further wrong merge of near misses."""
+    """A sentence for each score that fell by more than the tolerance, and each further wrong merge of near misses."""
     worse = falls(_figures(scores), _figures(baseline), TOLERANCE)
     for name, kind in baseline.pairs.items():
         right = scores.pairs.get(name, PairScore(0, 0, 0, 0))
@@ -230,8 +231,10 @@ def _show(scores: Evaluation, cost: Cost) -> None:
         print(f"{name:8s} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
     without = scores.held_out
     print(f"held out precision {without.pair_precision:.3f}  F1 {without.pair_f1:.3f}  gap {without.gap:.3f}")
-    heads = f"{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}{'held out: precision':>21s}{'F1':>7s}{'gap':>7s}"
-    print(f"{'events of':26s}{heads}")
+    print(
+        f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}"
+        f"{'held out: precision':>21s}{'F1':>7s}{'gap':>7s}"
+    )
     for name, part in scores.slices.items():
         without = part.held_out
         print(

@@ -1,10 +1,11 @@
 """Held-out grouping: each project's events, grouped without the rules that only this project needs.
 
-The rules are written by hand, so a project can't be left out of their training. Instead each *entry* of their tables is switched off
-once: an element of a set, tuple or mapping of texts, or an alternative of a pattern, however deep. An entry without which fingerprints
-of one project change, and of no other, counts as the project's own, be it documented or not. So the figures are pessimistic for tables.
-They don't see rules that are statements, nor two entries of which either suffices. Of entries that hide each other in one half of a list,
-some are counted for fewer events than they change: 5 of 528 that were also tried one by one.
+The rules are written by hand, so a project can't be left out of their training. Instead each *entry* of their
+tables is switched off once: an element of a set, tuple or mapping of texts, or an alternative of a pattern,
+however deep. An entry without which fingerprints of one project change, and of no other, counts as the
+project's own, be it documented or not. So the figures are pessimistic for tables. They don't see rules that
+are statements, nor two entries of which either suffices. Of entries that hide each other in one half of a
+list, some are counted for fewer events than they change: 5 of 528 that were also tried one by one.
 """
 
 import importlib
@@ -107,8 +108,8 @@ class Rules:
 class HoldOut:
     """Groups the events of each project without its own entries.
 
-    `events` and `projects` are by event id, `group` gives the issue of an event by all rules that are on. `issues` are the held-out
-    issues by event id, `own` the entries that a project alone needs.
+    `events` and `projects` are by event id, `group` gives the issue of an event by all rules that are on.
+    `issues` are the held-out issues by event id, `own` the entries that a project alone needs.
     """
 
     def __init__(
@@ -136,7 +137,7 @@ class HoldOut:
                 }
 
     def _changed(self, entries: Sequence[Entry], ids: Iterable[str]) -> Iterator[tuple[Entry, list[str]]]:
-        """Entries with the events that need them. Where none is needed all are off at once, which saves nine tenths of the time."""
+        """Entries with the events that need them. Where none is needed, all are off together: a tenth of the time."""
         with self._rules.without(entries):
             ids = [each for each in ids if self._group(self._events[each]) != self._plain[each]]
         if ids and len(entries) > 1:

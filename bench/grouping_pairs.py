@@ -1,6 +1,7 @@
 """Pairs of errors that are one problem, or two: facts of engines, compilers and frameworks, each with its source.
 
-A line of the file is one `PairCase`. A frame is `FUNCTION | FILE | LINE:COLUMN`, after `+` if it is the app's, else `-`.
+A line of the file is one `PairCase`. A frame is `FUNCTION | FILE | LINE:COLUMN`, after `+` if it is the
+app's, else `-`.
 """
 
 from collections import Counter
@@ -54,7 +55,7 @@ def read_pairs(path: Path = FILE) -> list[PairCase]:
 
 def events_of(pair: PairCase) -> tuple[GroupingEvent, GroupingEvent]:
     """Both as events."""
-    return tuple(GroupingEvent(_error(each), pair.platform) for each in (pair.one, pair.other))  # type: ignore[return-value]
+    return GroupingEvent(_error(pair.one), pair.platform), GroupingEvent(_error(pair.other), pair.platform)
 
 
 def score_pairs(pairs: Iterable[PairCase], group: Callable[[GroupingEvent], object]) -> dict[str, PairScore]:

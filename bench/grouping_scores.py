@@ -11,7 +11,10 @@ from msgspec import Struct
 
 
 class Label(Struct, frozen=True, gc=False):
-    """The label of an event; `classes` are the pitfalls it represents, `how` whether it was found or made, `dataset` where. A null group is unlabelled."""
+    """The label of an event; a null group is unlabelled.
+
+    `classes` are the pitfalls that it represents, `how` says whether it was found or made, `dataset` where.
+    """
 
     id: str
     project: str

@@ -57,7 +57,7 @@ class LoadFile(Struct, array_like=True, frozen=True):
 
 
 class SendResult(Struct, frozen=True):
-    """When the first request was sent (Unix time) and how long all took, in seconds; `refused` counts answers but 202."""
+    """When the first request was sent (Unix time), the seconds of all, and the number of answers but 202."""
 
     began: float
     seconds: float
@@ -67,7 +67,8 @@ class SendResult(Struct, frozen=True):
 class EventStream:
     """An endless, reproducible stream of real events under new ids, of the last `past`; some are repeated later.
 
-    Some issues are much more frequent than others; with `shuffled`, others than those of the sample's first events.
+    Some issues are much more frequent than others; with `shuffled`, others than those of the sample's first
+    events.
     """
 
     def __init__(

@@ -1,9 +1,10 @@
-"""`python -m bench.pipeline`: the way of events on this machine, from POST until rows and issues have them, beside its floors.
+"""`python -m bench.pipeline`: events on their way from POST until rows and issues have them, beside floors.
 
-Two systems get the same batches, in alternation, each on fresh servers: the product, and the floor of `bench.floors.pipeline`, the same way
-in a fixed, minimal form. A run ends when every event can be queried and issues have counted each; the CPU of all processes until then is
-divided by the events. The least of all, inflating, decoding and compressing the same events alone, is measured in the same run. Figures
-are ratios to these two; `--check` compares them with a file and fails if one is worse by more than 15 %.
+Two systems get the same batches, in alternation, each on fresh servers: the product, and the floor of
+`bench.floors.pipeline`, the same way in a fixed, minimal form. A run ends when every event can be queried and
+issues have counted each; the CPU of all processes until then is divided by the events. The least of all,
+inflating, decoding and compressing the same events alone, is measured in the same run. Figures are ratios to
+these two; `--check` compares them with a file and fails if one is worse by more than 15 %.
 """
 
 import asyncio
@@ -38,10 +39,11 @@ ALONE_BATCHES: Final = 200
 
 
 class RunFigures(Struct, frozen=True, kw_only=True):
-    """One run: events a second, CPU in µs an event by process, bytes an event, and memory in MB before and after.
+    """One run: events a second, CPU in µs an event by process, bytes an event, memory in MB before and after.
 
-    `accepted` counts until the last 202, `drained` until rows and issues have every event. `waits` are the seconds from POST to queryable
-    of single events on the quiet system, `rest` the share of a core that each process takes at rest.
+    `accepted` counts until the last 202, `drained` until rows and issues have every event. `waits` are the
+    seconds from POST to queryable of single events on the quiet system, `rest` the share of a core that each
+    process takes at rest.
     """
 
     system: str
@@ -130,7 +132,8 @@ def main(
         return
     ratios = _ratios(figures, alone)
     console.print(
-        f"[bold]drained {ratios.drained_of_floor:.2f} of the floor, CPU {1 / ratios.least_of_cpu:.2f} × the least[/]"
+        f"[bold]drained {ratios.drained_of_floor:.2f} of the floor, "
+        f"CPU {1 / ratios.least_of_cpu:.2f} × the least[/]"
     )
     if write is not None:
         save(ratios, write)
@@ -182,7 +185,7 @@ async def _run(system: System, file: Path, load: LoadFile, probes: int, rest: in
 
 
 async def drained(system: System, distinct: int) -> None:
-    """Wait until rows and issues have every event. Raises RuntimeError if there is no progress, as after one too many."""
+    """Wait until rows and issues have every event. Raises RuntimeError if there is no progress."""
     last, moved = (-1, 0), time.monotonic()
     while last != (distinct, distinct):
         stored = await asyncio.to_thread(system.stored)
@@ -249,7 +252,8 @@ def compare(ratios: PipelineRatios, kept: PipelineRatios) -> list[str]:
 
 def _show(console: Console, run: RunFigures, alone: float) -> None:
     console.print(
-        f"[bold]{run.system}: {run.drained:,.0f} events/s[/] until rows and issues have them, {run.accepted:,.0f} accepted"
+        f"[bold]{run.system}: {run.drained:,.0f} events/s[/] until rows and issues have them, "
+        f"{run.accepted:,.0f} accepted"
     )
     table = Table("", "CPU, µs an event", "× the least", "MB fresh", "MB after", "% of a core at rest")
     for name, each in run.cpu.items():
@@ -270,7 +274,7 @@ def _show(console: Console, run: RunFigures, alone: float) -> None:
     )
     if run.waits:
         console.print(
-            f"POST to queryable, quiet: p50 {statistics.median(run.waits):.2f} s, at most {run.waits[-1]:.2f} s ({len(run.waits)} events)"
+            f"POST to queryable, quiet: p50 {statistics.median(run.waits):.2f} s, at most {run.waits[-1]:.2f} s"
         )
 
 

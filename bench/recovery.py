@@ -1,7 +1,8 @@
 """`python -m bench.recovery`: how soon events can be queried after a fault, under steady load on real servers.
 
-Single events, each in a request of its own, are sent four times a second. An event counts from its answer 202, or from the end of the
-fault where that came later, until it can be queried; a fault's recovery time is that of its slowest event.
+Single events, each in a request of its own, are sent four times a second. An event counts from its answer
+202, or from the end of the fault where that came later, until it can be queried; a fault's recovery time is
+that of its slowest event.
 """
 
 import asyncio
@@ -115,7 +116,8 @@ def delays(
 ) -> list[float]:
     """Seconds until events could be queried, counted from the end of the fault where that came later.
 
-    `begin` and `end` are the fault's; events that were queryable before it, or came long after it, are left out.
+    `begin` and `end` are the fault's; events that were queryable before it, or came long after it, are left
+    out.
     """
     return sorted(
         max(0.0, queryable[event] - max(at, end))

@@ -1,4 +1,4 @@
-"""What programs say at their end: claims that hold or don't, and scores that are kept in a file and may not fall."""
+"""What programs say at their end: claims that hold or don't, and figures that may not fall below kept ones."""
 
 import sys
 from collections.abc import Iterable, Mapping

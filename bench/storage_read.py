@@ -1,10 +1,13 @@
 """The latency of each read call, compared with its statements through the bare driver in the same run.
 
-    python -m bench.storage_read --events 1000000        # then 10000000, 100000000 (about half an hour of two cores to build)
-    python -m bench.storage_read --events 10000000 --directory DIR         # the data stay in DIR and are reused; an interrupted build resumes
+    python -m bench.storage_read --events 1000000                    # 100000000: half an hour to build
+    python -m bench.storage_read --events 10000000 --directory DIR   # the data stay in DIR and are reused
 
-A local ClickHouse is started, with 4 GiB at most. Figures are medians and 95th percentiles in ms: `call` is the call, `cpu` what Python
-and the server computed for it, `bare` its statements one after the other by clickhouse-connect alone: the floor.
+An interrupted build resumes.
+
+A local ClickHouse is started, with 4 GiB at most. Figures are medians and 95th percentiles in ms: `call` is
+the call, `cpu` what Python and the server computed for it, `bare` its statements one after the other by
+clickhouse-connect alone: the floor.
 """
 
 import asyncio
@@ -32,7 +35,8 @@ _SHARES: Final = (
     "SELECT project_id, sum(n) / (SELECT sum(n) FROM project_hour) FROM project_hour GROUP BY project_id"
 )
 _CPU: Final = """
-SELECT sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']), sum(read_rows), max(memory_usage) FROM system.query_log
+SELECT sum(ProfileEvents['OSCPUVirtualTimeMicroseconds']), sum(read_rows), max(memory_usage)
+FROM system.query_log
 WHERE type = 'QueryFinish' AND event_time_microseconds >= fromUnixTimestamp64Micro({since:Int64})
     AND event_time_microseconds < fromUnixTimestamp64Micro({until:Int64}) AND query NOT LIKE '%query_log%'
 """
@@ -91,7 +95,8 @@ async def measure(url: str, client: Client, project: int, now_ms: int, repeats: 
         half, high = middle_and_high(times)
         target = measured.target[0 if project == _MIDDLE else 1]
         print(
-            f"{measured.name:<42}{half:>8.1f}{high:>8.1f}{target:>8}{floor:>8.1f}{cold:>8.1f}{len(statements):>5}{used}",
+            f"{measured.name:<42}{half:>8.1f}{high:>8.1f}{target:>8}{floor:>8.1f}{cold:>8.1f}"
+            f"{len(statements):>5}{used}",
             flush=True,
         )
     await reader.close()

@@ -1,4 +1,4 @@
-"""What `bench.pipeline` measures: the product, and the floor of `bench.floors.pipeline`, each on its own servers."""
+"""What `bench.pipeline` measures: the product and the floor, each on its own servers."""
 
 import asyncio
 import gzip
@@ -32,8 +32,8 @@ PATH: Final = "/v1/events:batch"
 class System:
     """A pipeline whose servers are in `folder`.
 
-    `url` takes batches by the tokens that `make_tokens` gives once all `children` are ready; `database` has the tables
-    `events` and `issues`, and `counting` is the SQL for the events that the issues have counted.
+    `url` takes batches by the tokens that `make_tokens` gives once all `children` are ready; `database` has
+    the tables `events` and `issues`, and `counting` is the SQL for the events that the issues have counted.
     """
 
     def __init__(

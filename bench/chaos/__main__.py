@@ -85,7 +85,7 @@ SETTLED_SECONDS = 5
 @folder_option
 @cache_option
 def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
-    """Kill processes at random under full load and operate the system meanwhile; then prove that every event was counted exactly once."""
+    """Kill processes at random under load, operate the system meanwhile, and prove that every count is exact."""
     seed = random.SystemRandom().randrange(1 << 31) if seed is None else seed
     console = Console(highlight=False, soft_wrap=True)
     console.print(f"seed {seed}")
@@ -248,7 +248,7 @@ def groups_of(stack: Stack) -> Groups:
 async def _send(
     url: str, token: str, load: Load, events: int, rate: float, injection: asyncio.Task[None]
 ) -> SendReport:
-    """Send at least `events`, and continue until the end of the faults, at `rate` if there is one: each kill should meet a backlog."""
+    """Send at least `events`, then until the faults end, at `rate` if there is one: kills need a backlog."""
     sender = Sender(url, token, sdk="chaos/1", retry_for=600)
     size = min(SLICE, max(500, events))
     while (early := sender.report.events < events) or not injection.done():
@@ -262,7 +262,7 @@ async def _send(
 async def drained(
     console: Console, settings: MigrateSettings, events: int, groups: Groups
 ) -> proof.Store | None:
-    """The tables once the writer has committed the last block and nothing moves any more, or once nothing has moved for long.
+    """The tables once the writer has committed its last block and nothing moves, or nothing has moved for long.
 
     Rows in `events` don't say that a block is complete: the writer may still compare its rollups.
     """

@@ -1,4 +1,7 @@
-"""The operator of a run: `svc` commands and changes of projects while everything is killed. Some commands are killed too, and repeated."""
+"""The operator of a run: `svc` commands and changes of projects while everything is killed.
+
+Some commands are killed too, and repeated.
+"""
 
 import asyncio
 import os
@@ -52,7 +55,7 @@ AGAIN_SECONDS = 1.0
 
 
 class Planned(Struct, frozen=True):
-    """A command: when it comes after the one before in its lane, when its first try is killed, and what decides about its details."""
+    """A command: its pause after the one before in its lane, when its first try is killed, what decides details."""
 
     number: int
     kind: str

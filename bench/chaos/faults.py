@@ -22,7 +22,7 @@ _BUSY_SECONDS = 60.0
 
 
 class FaultInjector:
-    """Kills processes and scales fleets concurrently, each with its own generator from the seed, so that both are reproducible.
+    """Kills processes and scales fleets, each with its own generator from the seed: both are reproducible.
 
     `scalings` is the number of changes of the number of workers, for each kind.
     """

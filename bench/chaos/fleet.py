@@ -70,8 +70,8 @@ def of_version(checkout: Path) -> dict[str, str]:
 class Worker:
     """A child from its addition to its removal.
 
-    It is restarted at once after each kill: with the growing back-off of `svc up`'s supervisor, most kills of a long run
-    would find no process.
+    It is restarted at once after each kill: with the growing back-off of `svc up`'s supervisor, most kills of
+    a long run would find no process.
     """
 
     def __init__(self, child: Child) -> None:

@@ -26,8 +26,8 @@ _POLL_SECONDS = 0.05
 class ProcessKiller:
     """Kills `kills` processes and restarts the broker `broker_restarts` times.
 
-    `statuses` returns all processes by name: a kind, with a number if there are several. `behind` returns each kind's
-    backlog in records: a kill waits until there is one, or the backlog is unknown.
+    `statuses` returns all processes by name: a kind, with a number if there are several. `behind` returns
+    each kind's backlog in records: a kill waits until there is one, or the backlog is unknown.
     """
 
     def __init__(

@@ -93,7 +93,7 @@ def progress(store: Store) -> int:
 def claims(
     store: Store, sent: Iterable[UUID], accepted: int, erasable: Set[UUID] = frozenset()
 ) -> list[Claim]:
-    """The claims about the tables after `sent` distinct ids were accepted in `accepted` events, and some of `erasable` erased."""
+    """The claims after `sent` distinct ids were accepted in `accepted` events, and some of `erasable` erased."""
     ids = set(sent)
     have, removed = store.ids(), erased(store)
     n = len(ids) - removed

@@ -150,7 +150,7 @@ async def run(
 
 
 def _limits(by_address: int, of_each_form: int) -> dict[str, str]:
-    """Settings of the edge in proportion to the attack: bodies held open exceed a token's share, declared ones the whole."""
+    """Settings of the edge: bodies held open exceed a token's share, declared ones the whole."""
     return {
         "SVC_EDGE_ADDRESS_CONNECTIONS": str(by_address),
         "SVC_EDGE_TOKEN_BODY_BYTES": str(max(MEGABYTE, of_each_form * HELD_BYTES // 2)),
@@ -159,7 +159,7 @@ def _limits(by_address: int, of_each_form: int) -> dict[str, str]:
 
 
 def _limit_descriptors(pid: int, count: int) -> None:
-    """Leave the edge file descriptors for two addresses at their limits: without these, half heads would take them all."""
+    """Leave the edge descriptors for two addresses at their limits, or half heads would take them all."""
     for member in family(pid):
         member.rlimit(psutil.RLIMIT_NOFILE, (count, count))
 

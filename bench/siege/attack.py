@@ -1,4 +1,4 @@
-"""The hostile tokens: a thousand connections in several forms of attack, in a separate process of the lowest priority."""
+"""The hostile tokens: connections in several forms of attack, in a separate process of the lowest priority."""
 
 import asyncio
 import os
@@ -89,13 +89,13 @@ def attack(
     stop: Event,
     results: Callable[[Report], object],
 ) -> None:
-    """Attack in the chosen forms (default: all) until stopped; runs in a separate process. Sets `begun` once all are active."""
+    """Attack in the chosen forms (default: all) until stopped. Sets `begun` once all are active."""
     _give_way()
     results(uvloop.run(_attack(target, chosen, connections, begun, stop)))
 
 
 def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
-    """Whether each form has got its expected answer: a refusal or a closed connection, except for forms that get none soon."""
+    """Whether each form that gets an answer soon has got the expected one: a refusal, or a closed connection."""
     return all(
         any(answer.isdecimal() and (answer != "202" or name in TAKEN) for answer in counts)
         or (name in CLOSED and counts.get("closed", 0) > 0)

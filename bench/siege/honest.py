@@ -1,4 +1,4 @@
-"""The honest project: a steady open-loop load in a separate process; requests are not retried, so that refusals count."""
+"""The honest project: a steady open-loop load in a separate process, without retries: refusals count."""
 
 import gzip
 import json

@@ -41,7 +41,10 @@ def delays(quiet: Sequence[Window], attacked: Sequence[Window]) -> Delays:
 def claims(
     windows: Sequence[Window], memory_mb: tuple[float, float, float], restarts: int, errors: int
 ) -> list[Claim]:
-    """The claims beside delays and exactness; `memory_mb` of the edge before, under attack and a minute after, `errors` counts 500s."""
+    """The claims beside delays and exactness.
+
+    `memory_mb` is the edge's before, under attack and a minute after, `errors` counts answers 500.
+    """
     before, attacked, after = memory_mb
     return [
         Claim("honest requests refused or lost", 0, sum(sum(sample.refused.values()) for sample in windows)),

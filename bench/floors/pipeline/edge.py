@@ -1,4 +1,4 @@
-"""The floor's edge: inflate, decode each event, compress it, and answer 202 once Kafka has a chunk for each partition."""
+"""The floor's edge: inflate, decode and compress each event, and answer 202 once Kafka has the chunks."""
 
 import asyncio
 import json

@@ -4,19 +4,24 @@ from collections.abc import Iterator
 from typing import Final
 
 LOW: Final = "LowCardinality(String)"
-COLUMNS: Final = f"""project_id UInt32, ts DateTime64(3, 'UTC'), id UInt128, issue UInt64, release {LOW}, environment {LOW},
-    platform {LOW}, os {LOW}, user_hash UInt64, error_type {LOW}, message String, tags Map({LOW}, String)"""
+COLUMNS: Final = f"""project_id UInt32, ts DateTime64(3, 'UTC'), id UInt128, issue UInt64, release {LOW},
+    environment {LOW}, platform {LOW}, os {LOW}, user_hash UInt64, error_type {LOW}, message String,
+    tags Map({LOW}, String)"""
 NAMES: Final = (
-    "project_id", "ts", "id", "issue", "release", "environment", "platform", "os", "user_hash", "error_type", "message",
-    "tags", "payload",
+    "project_id", "ts", "id", "issue", "release", "environment", "platform", "os", "user_hash", "error_type",
+    "message", "tags", "payload",
 )  # fmt: skip
 KEYS: Final = {
-    "issue_day": "project_id, toDate(ts) AS day, issue",
-    "issue_day_er": "project_id, toDate(ts) AS day, issue, environment, release",
-    "issue_hour": "project_id, toStartOfHour(ts) AS hour, issue",
-    "project_hour": "project_id, toStartOfHour(ts) AS hour",
-    "issue_total": "project_id, issue",
+    "issue_day": ("project_id, toDate(ts) AS day, issue", "project_id, day, issue"),
+    "issue_day_er": (
+        "project_id, toDate(ts) AS day, issue, environment, release",
+        "project_id, day, issue, environment, release",
+    ),
+    "issue_hour": ("project_id, toStartOfHour(ts) AS hour, issue", "project_id, hour, issue"),
+    "project_hour": ("project_id, toStartOfHour(ts) AS hour", "project_id, hour"),
+    "issue_total": ("project_id, issue", "project_id, issue"),
 }
+"""The key of each rollup, as it is computed and by its names."""
 SETTINGS: Final = {
     "async_insert": 0,
     "insert_deduplicate": 1,
@@ -27,7 +32,8 @@ SETTINGS: Final = {
     "min_insert_block_size_bytes": 1 << 30,
 }
 _PAIRS: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
-_STATES: Final = "countState() AS n, minState(ts) AS first, maxState(ts) AS last, uniqCombined64State(12)(user_hash) AS users"
+_STATES: Final = """countState() AS n, minState(ts) AS first, maxState(ts) AS last,
+    uniqCombined64State(12)(user_hash) AS users"""
 _WINDOW: Final = "non_replicated_deduplication_window = 10000"
 
 
@@ -38,16 +44,20 @@ def statements() -> Iterator[str]:
         INDEX by_tag {_PAIRS} TYPE text(tokenizer = 'array'),
         INDEX by_word message TYPE text(tokenizer = 'splitByNonAlpha', preprocessor = lower(message)))
         ENGINE = MergeTree PARTITION BY toMonday(ts) ORDER BY (project_id, issue, ts) SETTINGS {_WINDOW}"""
-    yield f"""CREATE TABLE payloads (project_id UInt32, id UInt128, ts DateTime64(3, 'UTC'), payload String CODEC(NONE))
+    yield f"""CREATE TABLE payloads
+        (project_id UInt32, id UInt128, ts DateTime64(3, 'UTC'), payload String CODEC(NONE))
         ENGINE = MergeTree PARTITION BY toMonday(ts) ORDER BY (project_id, id)
-        SETTINGS index_granularity = 256, min_compress_block_size = 262144, max_compress_block_size = 524288, {_WINDOW}"""
-    yield f"""CREATE TABLE issues (project_id UInt32, issue UInt64, n UInt64, first String, last String, type {LOW}, title String,
-        version UInt64) ENGINE = ReplacingMergeTree(version) ORDER BY (project_id, issue)"""
+        SETTINGS index_granularity = 256, min_compress_block_size = 262144, max_compress_block_size = 524288,
+            {_WINDOW}"""
+    yield f"""CREATE TABLE issues (project_id UInt32, issue UInt64, n UInt64, first String, last String,
+        type {LOW}, title String, version UInt64)
+        ENGINE = ReplacingMergeTree(version) ORDER BY (project_id, issue)"""
     yield "CREATE MATERIALIZED VIEW mv_events TO events AS SELECT * EXCEPT payload FROM ingest"
     yield "CREATE MATERIALIZED VIEW mv_payloads TO payloads AS SELECT project_id, id, ts, payload FROM ingest"
-    for name, key in KEYS.items():
-        yield f"""CREATE MATERIALIZED VIEW {name} ENGINE = AggregatingMergeTree ORDER BY ({", ".join(k.split(" AS ")[-1] for k in key.split(", "))})
-            SETTINGS {_WINDOW} AS SELECT {key}, {_STATES} FROM ingest GROUP BY {", ".join(k.split(" AS ")[-1] for k in key.split(", "))}"""
-    yield f"""CREATE MATERIALIZED VIEW tag_day ENGINE = AggregatingMergeTree ORDER BY (project_id, day, k, v) SETTINGS {_WINDOW}
-        AS SELECT project_id, toDate(ts) AS day, k, v, countState() AS n FROM (SELECT project_id, ts, tags FROM ingest)
-        ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v GROUP BY project_id, day, k, v"""
+    for name, (key, names) in KEYS.items():
+        yield f"""CREATE MATERIALIZED VIEW {name} ENGINE = AggregatingMergeTree ORDER BY ({names})
+            SETTINGS {_WINDOW} AS SELECT {key}, {_STATES} FROM ingest GROUP BY {names}"""
+    yield f"""CREATE MATERIALIZED VIEW tag_day ENGINE = AggregatingMergeTree ORDER BY (project_id, day, k, v)
+        SETTINGS {_WINDOW} AS SELECT project_id, toDate(ts) AS day, k, v, countState() AS n
+        FROM (SELECT project_id, ts, tags FROM ingest) ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v
+        GROUP BY project_id, day, k, v"""

@@ -76,8 +76,9 @@ class Block:
             user = event.user.id if event.user is not None else None
             hashed = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "little") if user else 0
             row = (
-                item.project, event.timestamp[:23], item.id[::-1], number, event.release, event.environment, event.platform,
-                event.device.os, hashed, event.error.type, event.error.message, event.tags or {}, item.payload,
+                item.project, event.timestamp[:23], item.id[::-1], number, event.release, event.environment,
+                event.platform, event.device.os, hashed, event.error.type, event.error.message,
+                event.tags or {}, item.payload,
             )  # fmt: skip
             for column, value in zip(self.columns, row, strict=True):
                 column.append(value)
