@@ -125,8 +125,8 @@ def main(
             if beside:
                 systems.append(floor(temporary / f"floor{number}", cache, encoded))
             for system in systems:
-                asked = probes if system.name == "product" else 0
-                figures.append(asyncio.run(_run(system, file, load, asked, rest)))
+                singles = probes if system.name == "product" else 0
+                figures.append(asyncio.run(_run(system, file, load, singles, rest)))
                 _show(console, figures[-1], alone)
     if not beside:
         return

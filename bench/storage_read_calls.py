@@ -54,7 +54,7 @@ async def calls(reader: Reader, session: Session, project: int) -> list[Measured
         for _, *columns in await session.rows(issue_list.page_by_time(question, "lastSeen", 50, None))
     ]
     figures = issue_counts(question, {row.issue_id: row.fingerprints for row in rows})
-    asked: dict[str, tuple[ReadCall[Any], tuple[int, int]]] = {
+    reads: dict[str, tuple[ReadCall[Any], tuple[int, int]]] = {
         "series of the project": (GetProjectStats(project), (10, 15)),
         "series of an issue": (GetIssueStats(issue), (10, 15)),
         "event by id, with its neighbours": (GetIssueEvent(issue, event), (20, 25)),
@@ -70,7 +70,7 @@ async def calls(reader: Reader, session: Session, project: int) -> list[Measured
     return [
         Measured("issues", lambda: reader.read(ListIssues(project)), (20, 25)),
         Measured("figures and small series of 50 issues", lambda: session.rows(figures), (10, 10)),
-        *(Measured(name, partial(reader.read, call), target) for name, (call, target) in asked.items()),
+        *(Measured(name, partial(reader.read, call), target) for name, (call, target) in reads.items()),
     ]
 
 
