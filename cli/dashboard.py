@@ -4,7 +4,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine
 from typing import Any
 
 import click
@@ -22,7 +22,6 @@ from dashboard.alike_issues import AlikeIssues
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import STATE, Dependencies
 from dashboard.http.proxies import parse_networks
-from dashboard.learning import ProjectLearning
 from notify.history import NotificationHistory
 from schemas.errors import BadSetting, CannotRun
 from schemas.settings import DashboardSettings
@@ -69,7 +68,6 @@ async def serve(settings: DashboardSettings) -> None:
     )
     state, runner = app[STATE], build_runner(app)
     alike = AlikeIssues(settings, projects, reader, Commands(settings), state.metrics.registry)
-    learning = ProjectLearning(projects, reader, Commands(settings), state.metrics.registry)
     required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["dashboard"]
     host, port = settings.dashboard_host, settings.dashboard_port
     try:
@@ -86,22 +84,17 @@ async def serve(settings: DashboardSettings) -> None:
             reader_urls(settings), reader_rights, spread=len(settings.shard_urls) > 1
         )
         watching = watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
-        tasks = [watching]
-        if settings.dashboard_join_alike:
-            tasks.append(alike.run())
-        if settings.dashboard_learn:
-            tasks.append(learning.run())
-        await until(stop, _together(tasks))
+        await until(stop, _both(watching, alike.run()) if settings.dashboard_join_alike else watching)
     finally:
         await runner.cleanup()
         await projects.stop()
         await reader.close()
 
 
-async def _together(tasks: Iterable[Coroutine[Any, Any, None]]) -> None:
-    async with asyncio.TaskGroup() as group:
-        for task in tasks:
-            group.create_task(task)
+async def _both(one: Coroutine[Any, Any, None], other: Coroutine[Any, Any, None]) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(one)
+        tasks.create_task(other)
 
 
 if __name__ == "__main__":

@@ -166,15 +166,6 @@ def undo_discard(project: Project, fingerprints: Iterable[str]) -> Project:
     return msgspec.structs.replace(project, discarded=discarded)
 
 
-def overrule(project: Project, fact_id: str, *, overruled: bool) -> Project:
-    """The project with a learnt fact overruled, or used again; unchanged if it doesn't have the fact."""
-    learnt = tuple(
-        msgspec.structs.replace(fact, overruled=overruled) if fact.id == fact_id else fact
-        for fact in project.learnt
-    )
-    return msgspec.structs.replace(project, learnt=learnt)
-
-
 def view_id(request: str) -> str:
     """The id of a new view: derived from the request, random for a request without a key."""
     return hashlib.sha256(request.encode()).hexdigest()[:16] if request else secrets.token_hex(8)

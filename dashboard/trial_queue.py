@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from dashboard.http.http_errors import unavailable
-from grouping.fingerprint import CURRENT_VERSION, Mechanism
+from grouping.fingerprint import CURRENT_VERSION
 from grouping.trial import PastEvent, Trial, regroup
 from schemas.projects import GroupingRule
 
@@ -30,9 +30,9 @@ class TrialQueue:
         rules: Sequence[GroupingRule],
         events: Sequence[PastEvent],
         discarded: Collection[int],
-        version: str | Mechanism = CURRENT_VERSION,
+        version: str = CURRENT_VERSION,
     ) -> Trial:
-        """What the rules would do to the events, grouped by a version or as its project is. Raises HttpError if too many trials are waiting."""
+        """What the rules would do to the events, grouped by a version. Raises HttpError if too many trials are waiting."""
         if self._queued > self._max_waiting:
             raise unavailable("other rules are being tested: try again in a moment")
         self._queued += 1
@@ -52,7 +52,7 @@ class TrialQueue:
         rules: Sequence[GroupingRule],
         events: Sequence[PastEvent],
         discarded: Collection[int],
-        version: str | Mechanism,
+        version: str,
     ) -> Trial:
         until = time.monotonic() + self._seconds
         return regroup(rules, events, discarded, lambda: time.monotonic() < until, version)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.fingerprint import CURRENT_VERSION, Fingerprint, GroupingEvent, Mechanism, grouped
+from grouping.fingerprint import CURRENT_VERSION, Fingerprint, GroupingEvent, grouped
 from grouping.rules import Answers, compile_rules, outcome_of, until_discard
 from query.event_view import EventView, from_json
 from schemas.errors import Unreadable
@@ -70,7 +70,7 @@ def regroup(
     events: Sequence[PastEvent],
     discarded: Collection[int] = (),
     in_time: Callable[[], bool] = lambda: True,
-    version: str | Mechanism = CURRENT_VERSION,
+    version: str = CURRENT_VERSION,
 ) -> Trial:
     """Group events by rules and a version, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
     compiled = compile_rules(rules)
@@ -98,7 +98,7 @@ def _regrouped(
     view: EventView,
     answers: Answers,
     discarded: Collection[int],
-    version: str | Mechanism,
+    version: str,
 ) -> Regrouped:
     fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view), version=version)
     if fingerprint.hash in discarded:

@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -62,41 +61,6 @@ class SavedView(Struct, frozen=True, rename="camel"):
     range: str = "14d"
 
 
-FactKind = Literal["helper", "varies", "telling"]
-
-
-class LearntFact(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What grouping has learnt of a project; it is used for new events unless a user overruled it.
-
-    | kind      | `text`                                            | what follows                                          |
-    | --------- | ------------------------------------------------- | ----------------------------------------------------- |
-    | `helper`  | a frame, as in the parts of a fingerprint         | its caller and the message count beside it            |
-    | `varies`  | a message's template, with `<*>` as word `at`     | that word doesn't count                               |
-    | `telling` | a message's template; `at` counts its `<*>`       | where the value there is one of `values`, it counts   |
-
-    `callers` and `messages` (for `varies`, values) are how many were seen by `learnt_at`, in Unix ms.
-    """
-
-    kind: FactKind
-    text: str
-    at: int = 0
-    values: tuple[str, ...] = ()
-    callers: int = 0
-    messages: int = 0
-    learnt_at: int = 0
-    overruled: bool = False
-
-    @property
-    def name(self) -> str:
-        """What identifies it within a project."""
-        return f"{self.kind} {self.at} {self.text}"
-
-    @property
-    def id(self) -> str:
-        """Its name outside of the record: sixteen hexadecimal digits, the same for as long as the fact is known."""
-        return _digest(self.name).hex()[:16]
-
-
 class Regrouping(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A change of a project's grouping version by `svc regroup`, under way or done; what it merged can be undone by its `id`.
 
@@ -131,8 +95,6 @@ class Project(Struct, frozen=True, rename="camel"):
     """The version of the fingerprint by which new events are grouped; an upgrade doesn't change it."""
     regrouping: Regrouping | None = None
     """The last change of that version."""
-    learnt: tuple[LearntFact, ...] = ()
-    """What grouping has learnt, the oldest first."""
     requests: tuple[str, ...] = ()
     """Ids of the last changes with an `Idempotency-Key` (`schemas.idempotency`)."""
 

@@ -327,10 +327,6 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     dashboard_join_alike: Annotated[
         bool, Meta(description="merge a new issue into the one that it surely is, by its fault and its stack")
     ] = True
-    dashboard_learn: Annotated[
-        bool,
-        Meta(description="learn helpers, varying words and telling values from the events of each project"),
-    ] = True
     processors_app: Annotated[
         str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
     ] = "svc-processors"

@@ -38,7 +38,6 @@ _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
     },
     "token": {"type": "string", "pattern": "^svc_pk_[0-9a-z]{26}$", "description": "a project token"},
     "view": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a saved view's id"},
-    "fact": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a learnt fact's id"},
     "key": {"type": "string", "minLength": 1, "maxLength": 64, "description": "a tag's key"},
     "field": {
         "type": "string",

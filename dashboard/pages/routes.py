@@ -38,7 +38,6 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/{project}/views/{view}/remove", views.delete)
     app.router.add_get("/projects/{project}/rules", rules.show)
     app.router.add_post("/projects/{project}/rules", rules.change)
-    app.router.add_post("/projects/{project}/learnt/{fact}", rules.change_fact)
     app.router.add_get("/projects/{project}/notifications", notifications.show)
     app.router.add_post("/projects/{project}/notifications", notifications.change)
     app.router.add_get("/projects/{project}/releases", releases.show)

@@ -1,4 +1,4 @@
-"""A project's grouping rules: a form to edit, test and save them; what grouping has learnt, to overrule."""
+"""A project's grouping rules: a form to edit, test and save them."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -7,18 +7,16 @@ from aiohttp import web
 from msgspec import Struct
 
 from control.project_edits import set_rules
-from dashboard.api.learnt import set_overruled
 from dashboard.api.rules import RuleView, Skipped, read_rules, skip_counts
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import changes_of, state_of
-from dashboard.http.http_errors import HttpError, invalid
+from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import MAX_QUERY
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
 from dashboard.pages.rule_form import RuleFields, fields_of, read_fields
 from dashboard.projects import edit_project, project_of
 from dashboard.rule_trial import RuleTest, TrialRequest, try_rules
-from dashboard.view.learnt import learnt_sentence
 from grouping import rule_checks
 from grouping.fingerprint import known_version
 from grouping.rules import fixed_fingerprint
@@ -82,16 +80,6 @@ async def change(request: web.Request) -> web.Response:
     return _page(request, project, entered, RulesPage(tested=tested, into=into))
 
 
-async def change_fact(request: web.Request) -> web.Response:
-    """Overrule what grouping has learnt, or use it again."""
-    project, form = project_of(request), await read_form(request)
-    choice = form.get("overruled")
-    if choice not in {"yes", "no"}:
-        raise invalid("overruled", "the form is incomplete: reload the page")
-    await set_overruled(state_of(request), project, request.match_info["fact"], overruled=choice == "yes")
-    return redirect(f"/projects/{project.id}/rules?fact=saved#learnt")
-
-
 def _issue(text: str) -> str:
     """The issue from which the page was opened; empty for none."""
     return text if is_issue(text) else ""
@@ -142,8 +130,6 @@ def _page(
         skipped=content.skipped,
         variables=KNOWN[1:],
         limits=rule_checks,
-        learnt=[(fact, learnt_sentence(fact)) for fact in project.learnt],
-        fact_saved=request.query.get("fact") == "saved",
     )
 
 

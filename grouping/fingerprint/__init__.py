@@ -7,7 +7,7 @@ from grouping.fingerprint.compute import culprit, fingerprint, grouped, locate
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.key import Fingerprint
 from grouping.fingerprint.mechanism import Mechanism
-from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, known_version, mechanism_of
+from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS, known_version
 
 __all__ = [
     "CURRENT_VERSION",
@@ -20,5 +20,4 @@ __all__ = [
     "grouped",
     "known_version",
     "locate",
-    "mechanism_of",
 ]

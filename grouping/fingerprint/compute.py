@@ -7,9 +7,8 @@ from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.frames import Site
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.fingerprint.key import Fingerprint, hash_parts
-from grouping.fingerprint.mechanism import Mechanism
 from grouping.fingerprint.stacks import ErrorLocation
-from grouping.fingerprint.versions import CURRENT_VERSION, mechanism
+from grouping.fingerprint.versions import CURRENT_VERSION, VERSIONS
 
 if TYPE_CHECKING:
     from grouping.rules import CompiledRules, RuleOutcome
@@ -21,7 +20,7 @@ def fingerprint(
     rules: "CompiledRules | None" = None,
     *,
     view: "EventView | None" = None,
-    version: str | Mechanism = CURRENT_VERSION,
+    version: str = CURRENT_VERSION,
     location: ErrorLocation | None = None,
 ) -> Fingerprint:
     """The fingerprint of an event; never raises for events that the edge accepts.
@@ -37,25 +36,22 @@ def grouped(
     event: GroupingEvent,
     outcome: "RuleOutcome | None",
     *,
-    version: str | Mechanism = CURRENT_VERSION,
+    version: str = CURRENT_VERSION,
     location: ErrorLocation | None = None,
 ) -> Fingerprint:
     """The fingerprint of an event, given the outcome of its project's rules; `location` as for `fingerprint`."""
     if outcome is not None and outcome.in_app_rules and location is None:
         event = apply_in_app_rules(event, outcome.in_app_rules)
-    by = mechanism(version)
-    rule, computed = by.decide(event, location)
+    rule, computed = VERSIONS[version].decide(event, location)
     parts = computed
     if outcome is not None and outcome.fingerprint:
-        site = _site(location or by.locate(event)) if needs_site(outcome.fingerprint) else None
+        site = _site(location or VERSIONS[version].locate(event)) if needs_site(outcome.fingerprint) else None
         rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed, site)
     elif elements := given(event.fingerprint):
         rule, parts = "client", splice(elements, computed)
     if outcome is not None and outcome.discard:
-        return Fingerprint(
-            by.version, hash_parts(by.version, parts), f"rule:{outcome.rule}", parts, discard=True
-        )
-    return Fingerprint(by.version, hash_parts(by.version, parts), rule, parts)
+        return Fingerprint(version, hash_parts(version, parts), f"rule:{outcome.rule}", parts, discard=True)
+    return Fingerprint(version, hash_parts(version, parts), rule, parts)
 
 
 def _site(location: ErrorLocation) -> Site | None:
@@ -65,12 +61,12 @@ def _site(location: ErrorLocation) -> Site | None:
 
 
 def culprit(
-    event: GroupingEvent, location: ErrorLocation | None = None, *, version: str | Mechanism = CURRENT_VERSION
+    event: GroupingEvent, location: ErrorLocation | None = None, *, version: str = CURRENT_VERSION
 ) -> str:
     """The error's site for people: `function in file` of the deciding frame, or empty."""
-    return mechanism(version).culprit(event, location)
+    return VERSIONS[version].culprit(event, location)
 
 
-def locate(event: GroupingEvent, *, version: str | Mechanism = CURRENT_VERSION) -> ErrorLocation:
+def locate(event: GroupingEvent, *, version: str = CURRENT_VERSION) -> ErrorLocation:
     """The error's location by the stacks; depends on platform, error types and stacks alone."""
-    return mechanism(version).locate(event)
+    return VERSIONS[version].locate(event)

@@ -39,12 +39,10 @@ class Reading(NamedTuple):
 
 
 class Mechanism(NamedTuple):
-    """A grouping version by its name; `why` is the reason for it. With what was learnt of a project, it has a `key` of its own."""
+    """A grouping version; `why` is the reason for it."""
 
-    version: str
     reading: Reading
     why: str
-    key: str = ""
 
     def locate(self, event: GroupingEvent) -> ErrorLocation:
         """The error's location by the stacks alone; depends on platform, types and stacks, not on messages."""

@@ -13,14 +13,12 @@ from msgspec import Raw, Struct
 from grouping.cost import EventSizes, steps
 from grouping.fingerprint import (
     CURRENT_VERSION,
-    VERSIONS,
     Fingerprint,
     GroupingEvent,
-    Mechanism,
     culprit,
     grouped,
+    known_version,
     locate,
-    mechanism_of,
 )
 from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, frame_names, most_names
 from grouping.fingerprint.stacks import ErrorLocation
@@ -107,7 +105,7 @@ class Fingerprinter:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
-        self._mechanisms: dict[int, Mechanism] = {}
+        self._versions: dict[int, str] = {}
         self._groupings: LruCache[tuple[str, str | None, bytes, bytes, RuleOutcome], EventGrouping] = (
             LruCache(CACHE_BYTES)
         )
@@ -133,8 +131,8 @@ class Fingerprinter:
         outcome = (
             self._outcome(event, rules, body, chunk_event, budget or RuleBudget()) if rules else UNTOUCHED
         )
-        by = self._mechanisms.get(chunk_event.project, VERSIONS[CURRENT_VERSION])
-        result = self._by_error(by, event, outcome)
+        version = self._versions.get(chunk_event.project, CURRENT_VERSION)
+        result = self._by_error(version, event, outcome)
         if self._discarded and result.grouping.fingerprint in self._discarded.get(chunk_event.project, ()):
             result = EventGrouping(0, result.grouping, result.description)
         return event, result
@@ -144,28 +142,28 @@ class Fingerprinter:
         """How many rules are ignored because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
-    def _by_error(self, by: Mechanism, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
+    def _by_error(self, version: str, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
         """The grouping by version, platform, error and the event's own fingerprint, and by what the rules did."""
-        key = (by.key, event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
+        key = (version, event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
         result = self._groupings.get(key)
         if result is None:
-            error_event, location = self._by_stacks(by, event, outcome.in_app_rules)
-            found = grouped(error_event, outcome, version=by, location=location)
+            error_event, location = self._by_stacks(version, event, outcome.in_app_rules)
+            found = grouped(error_event, outcome, version=version, location=location)
             result = _event_grouping(error_event, found, location)
             self._groupings.put(key, result, len(key[2]) + len(key[3]) + ENTRY_BYTES)
         return result
 
     def _by_stacks(
-        self, by: Mechanism, event: EventOutline, in_app_rules: InAppRules
+        self, version: str, event: EventOutline, in_app_rules: InAppRules
     ) -> tuple[GroupingEvent, ErrorLocation]:
         """The event for grouping and its location, which is cached by stack: messages differ more often than stacks."""
         error = outline(event)
-        key = (by.key, event.platform, stacks(error), in_app_rules)
+        key = (version, event.platform, stacks(error), in_app_rules)
         location = self._locations.get(key)
         if location is not None:
             return without_stacks(event, error), location
         error_event = apply_in_app_rules(grouping_event(event), in_app_rules)
-        location = locate(error_event, version=by)
+        location = locate(error_event, version=version)
         self._locations.put(key, location, sum(len(stack) for _, stack in key[2]) + ENTRY_BYTES)
         return error_event, location
 
@@ -237,7 +235,9 @@ class Fingerprinter:
             for project in self._projects
             if project.discarded
         }
-        self._mechanisms = {project.number: mechanism_of(project) for project in self._projects}
+        self._versions = {
+            project.number: known_version(project.grouping_version) for project in self._projects
+        }
         self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
         self._version = self._projects.version
 

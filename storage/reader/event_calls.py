@@ -49,9 +49,8 @@ class ListProjectEvents(ProjectCall[EventPage], frozen=True):
 
 
 class SampleEvents(ProjectCall[list[Sample]], frozen=True):
-    """The newest events in range and query that have a readable payload, of one issue if given; fewer than the limit if they are large."""
+    """The newest events in range and query that have a readable payload; fewer than the limit if they are large."""
 
-    issue: str = ""
     limit: int = 500
     max_bytes: int = MAX_BYTES
 
@@ -60,8 +59,7 @@ class SampleEvents(ProjectCall[list[Sample]], frozen=True):
         if not 1 <= self.limit <= MAX_SAMPLE:
             raise BadQuery("limit", f"a number from 1 to {MAX_SAMPLE}")
         question = self.question(session)
-        issue_ref = await session.issue_ref(self.issue, self.project) if self.issue else None
-        rows = await _newest(session, question, issue_ref, self.limit, None)
+        rows = await _newest(session, question, None, self.limit, None)
         events = [StoredEvent(*row) for row in rows[: self.limit]]
         issues = await _issues_of_events(session, question, events)
         samples: list[Sample] = []

@@ -25,7 +25,6 @@ from schemas.notifications import (
     QuietHours,
     RulesRecord,
 )
-from schemas.projects import LearntFact
 from schemas.settings import DashboardSettings
 from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.migrations.migrate import migrate
@@ -57,11 +56,6 @@ NOTIFICATION_RULES = (
         quiet=QuietHours("19:00", "08:00", "Europe/Berlin", ("sat", "sun")),
     ),
 )
-LEARNT = (
-    LearntFact("helper", "save in orm.py", callers=41, messages=380),
-    LearntFact("varies", "no such \u202ecustomer <b> <*>", 4, messages=17, overruled=True),
-    LearntFact("telling", f"interface <*> of {'x' * 300} is down", values=("eth0", "wlan0"), messages=40),
-)
 LAG = FixedLag()
 """What all pages see of the pipeline."""
 
@@ -75,7 +69,7 @@ def _parts(store: Store) -> Dependencies:
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     store.fill(now_ms())
-    full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES, learnt=LEARNT)
+    full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES)
     log = _log()
 
     async def since(ms: int) -> list[NotificationRecord]:

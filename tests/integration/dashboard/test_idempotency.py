@@ -3,18 +3,15 @@
 from typing import Any, NamedTuple
 
 import pytest
-from msgspec.structs import replace
 
 from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
 from schemas.ids import hex64
-from schemas.projects import LearntFact
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import issue_of
 
 NOTIFICATION_RULE = {"name": "new", "causes": ["created"], "channels": ["mail"]}
 RULE = {"name": "r", "match": "a", "discard": True}
-FACT = LearntFact("helper", "save in orm.py", callers=9, messages=9)
 OTHER, THIRD = issue_of(1), issue_of(2)
 
 
@@ -38,7 +35,6 @@ CASES = {
     "POST /issues/{issue}/discard": Case({"discard": True}, {"discard": False}),
     "PUT /projects/{project}/grouping-rules": Case({"rules": [RULE]}, {"rules": []}),
     "PUT /projects/{project}/notification-rules": Case({"rules": [NOTIFICATION_RULE]}, {"rules": []}),
-    "POST /projects/{project}/learnt/{fact}": Case({"overruled": True}, {"overruled": False}),
     "POST /projects/{project}/views": Case({"name": "a", "query": "x"}, {"name": "b", "query": "x"}),
     "PATCH /projects/{project}/views/{view}": Case({"name": "a"}, {"name": "b"}),
 }
@@ -71,9 +67,7 @@ async def test_the_same_key_makes_a_change_once_and_no_other(site: StoredSite, n
     issue = (await site.api("GET", f"{project}/issues"))[1]["issues"][0]["id"]
     view = (await site.api("POST", f"{project}/views", json={"name": "v", "query": ""}))[1]["id"]
     method, path = name.split(" ")
-    await site.projects.edit(site.project.number, lambda old: replace(old, learnt=(FACT,)))
     path = path.replace("{project}", site.project.id).replace("{issue}", issue).replace("{view}", view)
-    path = path.replace("{fact}", FACT.id)
 
     async def ask(body: dict[str, Any], key: str = "k") -> tuple[int, Any]:
         body = {field: [issue] if value == ["{issue}"] else value for field, value in body.items()}

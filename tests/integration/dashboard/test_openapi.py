@@ -36,7 +36,6 @@ PATHS = {
     "field": "release",
     "token": "none",
     "view": "none",
-    "fact": "none",
 }
 
 

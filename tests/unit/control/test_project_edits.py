@@ -8,14 +8,13 @@ from control.project_edits import (
     ProjectChanges,
     add_token,
     create,
-    overrule,
     revoke_token,
     set_rules,
     update,
 )
 from schemas.errors import BadChange
 from schemas.ids import decode_token
-from schemas.projects import GroupingRule, LearntFact, Project
+from schemas.projects import GroupingRule, Project
 
 NOW = 1_760_000_000_000
 LATER = NOW + 5_000
@@ -101,23 +100,3 @@ def test_unknown_token_cannot_be_revoked() -> None:
 def test_rules_keep_their_order() -> None:
     first, second = GroupingRule(name="a", match="type:X"), GroupingRule(name="b", match="type:Y")
     assert set_rules(a_project(), [second, first]).grouping_rules == (second, first)
-
-
-def test_a_fact_is_overruled_by_its_id_and_used_again() -> None:
-    facts = tuple(LearntFact("varies", "no <*> of <*>", at, messages=9) for at in (1, 3))
-    project = a_project(learnt=facts)
-    changed = overrule(project, facts[1].id, overruled=True)
-    assert [fact.overruled for fact in changed.learnt] == [False, True]
-    assert overrule(changed, facts[1].id, overruled=True) == changed
-    assert overrule(changed, facts[1].id, overruled=False) == project
-    assert overrule(project, "0" * 16, overruled=True) == project
-
-
-def test_the_id_of_a_fact_is_of_what_it_says_and_not_of_what_was_counted() -> None:
-    fact = LearntFact("helper", "save in orm.py", callers=9)
-    assert fact.id == "33b87be8460dba2d"
-    assert msgspec.structs.replace(fact, callers=10, learnt_at=NOW, overruled=True).id == fact.id
-    others = [
-        msgspec.structs.replace(fact, **change) for change in ({"kind": "varies"}, {"at": 1}, {"text": "x"})
-    ]
-    assert len({fact.id, *(other.id for other in others)}) == 4

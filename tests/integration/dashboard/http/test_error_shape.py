@@ -37,7 +37,6 @@ def path_of(operation: Operation, site: Site, **given: str) -> str:
     values |= {
         "token": site.project.tokens[0].token,
         "view": "0000000000000001",
-        "fact": "0000000000000001",
     } | given
     return API + re.sub(r"\{(\w+)\}", lambda match: values[match[1]], operation.path)
 
@@ -73,7 +72,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /projects/{project}/grouping-rules:test": {"rules": []},
     "PUT /projects/{project}/notification-rules": {"rules": []},
     "POST /projects/{project}/notification-rules:preview": {"rules": []},
-    "POST /projects/{project}/learnt/{fact}": {"overruled": True},
     "POST /projects/{project}/views": {"name": "x", "query": ""},
     "PATCH /projects/{project}/views/{view}": {"name": "x"},
     "PATCH /issues/{issue}": {"status": "open"},
