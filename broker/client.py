@@ -185,7 +185,7 @@ def pause_metadata_retries(client: Any) -> None:
 
 
 class TopicFollower:
-    """Reads a topic from its beginning, or from a time (Unix ms) on, then follows it; `apply` gets each record's key and value.
+    """Reads a compacted topic from its beginning, then follows it; `apply` gets each record's key and value.
 
     `loaded` is set once everything in the topic at the start has been applied. It waits for an unavailable broker. A record
     that `apply` refuses with ValueError (msgspec's errors are) is logged and skipped: one bad record must not keep all
@@ -193,14 +193,9 @@ class TopicFollower:
     """
 
     def __init__(
-        self,
-        settings: KafkaSettings,
-        topic: Topic,
-        apply: Callable[[bytes, bytes | None], None],
-        since_ms: int | None = None,
+        self, settings: KafkaSettings, topic: Topic, apply: Callable[[bytes, bytes | None], None]
     ) -> None:
         self._settings = settings
-        self._since_ms = since_ms
         self._topic = name_of(settings, topic)
         self._apply = apply
         self._applied: dict[TopicPartition, int] = {}
@@ -246,9 +241,8 @@ class TopicFollower:
     async def _follow(self, consumer: Consumer) -> None:
         partitions = [TopicPartition(self._topic, p) for p in await self._partitions(consumer)]
         consumer.assign(partitions)
-        first = await self._first(consumer, partitions)
         for partition in partitions:
-            consumer.seek(partition, self._applied.get(partition, first.get(partition, 0)))
+            consumer.seek(partition, self._applied.get(partition, 0))
         while True:
             if self.age > _END_OFFSETS_SECONDS:
                 await self._check_end(consumer, partitions)
@@ -271,14 +265,6 @@ class TopicFollower:
                 raise TopicAuthorizationFailedError(self._topic)
             log.warning("topic %s is missing: run `svc migrate`", self._topic)
             await asyncio.sleep(1.0)
-
-    async def _first(self, consumer: Consumer, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Where to begin: by default at the start of the topic."""
-        if self._since_ms is None:
-            return {}
-        ends = await consumer.end_offsets(partitions)
-        found = await consumer.offsets_for_times(dict.fromkeys(partitions, self._since_ms))
-        return {tp: ends[tp] if found.get(tp) is None else found[tp].offset for tp in partitions}
 
     async def _check_end(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Compare the positions with the end offsets: only a response shows that nothing is missing."""

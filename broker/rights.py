@@ -87,7 +87,7 @@ def needs(
             describes_groups=(processors_app,),
         ),
         "dashboard": RequiredRights(
-            reads=(Topic.PROJECTS, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
+            reads=(Topic.PROJECTS, Topic.ISSUES, Topic.NOTIFICATIONS),
             writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS),
             describes=(Topic.EVENTS, Topic.GROUPED),
             describes_groups=(processors_app, writer_group),

@@ -4,8 +4,6 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Coroutine
-from typing import Any
 
 import click
 from aiohttp import web
@@ -18,7 +16,6 @@ from cli import process
 from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
-from dashboard.alike_issues import AlikeIssues
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import STATE, Dependencies
 from dashboard.http.proxies import parse_networks
@@ -67,7 +64,6 @@ async def serve(settings: DashboardSettings) -> None:
         Dependencies(reader, projects, changes=changes, notifications=notifications, lag=lag),
     )
     state, runner = app[STATE], build_runner(app)
-    alike = AlikeIssues(settings, projects, reader, Commands(settings), state.metrics.registry)
     required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["dashboard"]
     host, port = settings.dashboard_host, settings.dashboard_port
     try:
@@ -83,18 +79,13 @@ async def serve(settings: DashboardSettings) -> None:
         stored_rights = ClickHouseRights(
             reader_urls(settings), reader_rights, spread=len(settings.shard_urls) > 1
         )
-        watching = watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
-        await until(stop, _both(watching, alike.run()) if settings.dashboard_join_alike else watching)
+        await until(
+            stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
+        )
     finally:
         await runner.cleanup()
         await projects.stop()
         await reader.close()
-
-
-async def _both(one: Coroutine[Any, Any, None], other: Coroutine[Any, Any, None]) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(one)
-        tasks.create_task(other)
 
 
 if __name__ == "__main__":

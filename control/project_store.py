@@ -39,7 +39,7 @@ class ProjectStore:
         self.start()
         try:
             async with asyncio.timeout(self._deadline):
-                await self.until_loaded()
+                await self._follower.loaded.wait()
         except BaseException as error:
             await self.stop()
             if isinstance(error, TimeoutError):
@@ -69,10 +69,6 @@ class ProjectStore:
     def loaded(self) -> bool:
         """Whether every record that was in the topic at the start has been read."""
         return self._follower.loaded.is_set()
-
-    async def until_loaded(self) -> None:
-        """Return once `loaded`."""
-        await self._follower.loaded.wait()
 
     def answering(self) -> Part:
         """Whether Kafka answers, for readiness."""

@@ -9,8 +9,6 @@ from schemas.ids import parse_hex64
 from schemas.issues import Status
 from schemas.times import parse_iso
 
-GROUPING: Final = "grouping"
-"""Who merges issues that are surely one."""
 NEXT: Final = "next"
 """As `resolvedIn`: the release after the newest known one."""
 MAX_COMMENT: Final = 10_000

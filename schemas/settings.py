@@ -324,9 +324,6 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="answer without the rows of ClickHouse servers that are unavailable, and say so; else such a question is 503"
         ),
     ] = False
-    dashboard_join_alike: Annotated[
-        bool, Meta(description="merge a new issue into the one that it surely is, by its fault and its stack")
-    ] = True
     processors_app: Annotated[
         str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
     ] = "svc-processors"

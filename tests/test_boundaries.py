@@ -20,7 +20,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "grouping": {"schemas", "query"},
     "edge": {"schemas", "broker"},
     "processors": {"schemas", "broker", "grouping", "query"},
-    "storage": {"schemas", "broker", "query"},
+    "storage": {"schemas", "broker", "query", "grouping"},
     "control": {"schemas", "broker", "query", "storage"},
     "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage", "control"},
     "notify": {"schemas", "broker", "query", "processors", "storage"},

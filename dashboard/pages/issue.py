@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 import msgspec
 from aiohttp import web
 
-from dashboard.alike_issues import read_trace
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import not_found
@@ -24,20 +23,15 @@ from dashboard.view.charts import events_chart
 from dashboard.view.copies import as_markdown, as_sql
 from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
-from dashboard.view.likeness import difference
 from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
-from grouping.fingerprint import known_version
-from grouping.rules import compile_rules
-from schemas.projects import Project
 from schemas.times import parse_iso
-from storage.answers import EventDetail, Issue, IssuePart, Release, Series, Similar, TagValues
+from storage.answers import EventDetail, Issue, IssuePart, Release, Series, TagValues
 from storage.errors import DamagedPayload, NotFound
 from storage.reader.completion import CompleteField
 from storage.reader.count_calls import GetIssueStats
 from storage.reader.event_detail import GetIssueEvent
 from storage.reader.issue_calls import GetIssue, ListActivity, ListParts
-from storage.reader.newest_events import ListNewestEvents
 from storage.reader.reader import Reader
 from storage.reader.similar import ListSimilarIssues
 from storage.reader.tag_calls import CountIssueTags
@@ -69,7 +63,6 @@ async def show(request: web.Request) -> web.Response:
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )
     project = find_project(state, issue.project_id)
-    differences = await _differences(reader, project, issue, similar.similar)
     sections = _sections(detail) if detail is not None else None
     return page(
         request,
@@ -96,7 +89,6 @@ async def show(request: web.Request) -> web.Response:
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
         similar=similar.similar,
-        differences=differences,
         merged=[part for part in merged if part.events != 0],
         merge_rule=_merge_rule(issue, merged),
         can_change=state.dependencies.changes is not None,
@@ -146,23 +138,6 @@ def _like(issue: Issue, event: EventSections | None) -> str:
     file = next((frame.file for frame in frames if frame.in_app and frame.file), "")
     terms = [field_query("type", issue.error_type), field_query("file", file) if file else ""]
     return " ".join(filter(None, terms))
-
-
-async def _differences(
-    reader: Reader, project: Project, issue: Issue, others: Sequence[Similar]
-) -> dict[str, str]:
-    """What the stacks of similar issues have in common with this one's, and what not, by issue."""
-    if not others:
-        return {}
-    version = known_version(project.grouping_version)
-    numbers = [int(issue.id, 16), *(int(one.id, 16) for one in others)]
-    found = await reader.read(ListNewestEvents(project.number, version, numbers, limit=len(numbers)))
-    rules = compile_rules(project.grouping_rules)
-    traces = {
-        one.issue: read_trace(bytes(one.event), rules, version) for one in found if one.event is not None
-    }
-    own, *their = (traces.get(number) for number in numbers)
-    return {one.id: difference(own, trace) for one, trace in zip(others, their, strict=True)}
 
 
 def _merge_rule(issue: Issue, parts: Sequence[IssuePart]) -> str:

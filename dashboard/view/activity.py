@@ -9,7 +9,7 @@ from msgspec import Struct
 from dashboard.view.charts import Mark
 from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
-from schemas.changes import GROUPING, NEXT
+from schemas.changes import NEXT
 from schemas.issues import ActivityKind
 from schemas.times import parse_iso
 from storage.answers import ActivityRow
@@ -64,10 +64,9 @@ def resolved_after(rows: Sequence[ActivityRow], issue: str) -> str:
 def describe(row: ActivityRow, issue: str) -> ActivityLine:
     """A row of an issue's activity."""
     merged_issue = row.issue_id if row.issue_id != issue else ""
-    text = _text(row.kind, _data(row))
-    if row.kind == "merged" and row.by == GROUPING:
-        text += ", because fault and stack are alike"
-    return ActivityLine(_TITLES.get(row.kind, row.kind), row.by, row.at, text, merged_issue)
+    return ActivityLine(
+        _TITLES.get(row.kind, row.kind), row.by, row.at, _text(row.kind, _data(row)), merged_issue
+    )
 
 
 def _data(row: ActivityRow) -> dict[str, Any]:

@@ -67,24 +67,6 @@ async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_late
     assert registry.by_token(second) is not None
 
 
-async def test_a_follower_may_begin_at_a_time(
-    settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
-) -> None:
-    name = settings.topic_prefix + "projects"
-    written = [
-        await producer.send_and_wait(name, b"x", key=str(ms).encode(), timestamp_ms=ms, partition=0)
-        for ms in (1_000_000, 2_000_000, 3_000_000)
-    ]
-    for since, expected in ((1_500_000, [b"2000000", b"3000000"]), (9_000_000_000_000, [])):
-        seen = dict[bytes, bytes | None]()
-        follower = TopicFollower(settings, Topic.PROJECTS, seen.__setitem__, since_ms=since)
-        running.append(asyncio.create_task(follower.run()))
-        async with asyncio.timeout(30):
-            await follower.loaded.wait()
-        assert list(seen) == expected
-    assert [one.offset for one in written] == [0, 1, 2]
-
-
 async def test_an_empty_topic_is_loaded(settings: EdgeSettings, running: list[asyncio.Task[None]]) -> None:
     follower = follow_projects(settings, ProjectRegistry())
     running.append(asyncio.create_task(follower.run()))

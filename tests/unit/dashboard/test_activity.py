@@ -3,12 +3,10 @@
 import json
 from typing import Any
 
-import msgspec
 import pytest
 from msgspec import Raw
 
 from dashboard.view.activity import describe, resolved_after
-from schemas.changes import GROUPING
 from storage.answers import ActivityRow
 
 
@@ -73,11 +71,3 @@ def test_the_newest_change_of_the_issue_itself_says_what_the_next_release_is_aft
     assert resolved_after([made(4, "commented", {"text": "x"}), part, newer, older], "1f") == "shop@2.0.0+2"
     assert resolved_after([made(5, "resolved", {}), newer], "1f") == ""
     assert resolved_after([], "1f") == ""
-
-
-def test_a_merge_by_likeness_says_so() -> None:
-    row = ActivityRow(
-        id="1", issue_id="a" * 16, kind="merged", by=GROUPING, at="2026-01-01T00:00:00.000Z", data=Raw(b'{"issue":"1f"}')
-    )  # fmt: skip
-    assert describe(row, "a" * 16).text == "with 1f, because fault and stack are alike"
-    assert describe(msgspec.structs.replace(row, by="ann"), "a" * 16).text == "with 1f"

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from grouping.similarity import MAX_CANDIDATES
 from query.event_view import EventView
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import IssueRecord
@@ -87,22 +88,45 @@ async def test_the_version_that_is_read_tells_of_a_merge(
     assert [one.id for one in (await reader.read(ListIssues(project))).issues] == ids[:1]
 
 
-async def test_issues_that_share_rare_parts_are_more_alike_than_those_that_share_common_ones(
+async def test_issues_that_share_rare_parts_are_more_similar_than_those_that_share_common_ones(
     reader: Reader, database: Client, project: int
 ) -> None:
     common = [record(project, 100 + n, ["TypeError", f"other {n}", f"more {n}"]) for n in range(20)]
     target = record(project, 1, ["TypeError", "null.x", "cart.js pay"])
-    alike = record(project, 2, ["TypeError", "null.x", "cart.js pay", "shop.js buy"])
+    similar = record(project, 2, ["TypeError", "null.x", "cart.js pay", "shop.js buy"])
     half = record(project, 3, ["RangeError", "cart.js pay"])
     merged = record(project, 4, ["TypeError", "null.x", "cart.js pay"], merged_into=target.id)
-    insert(database, target, alike, half, merged, *common)
+    insert(database, target, similar, half, merged, *common)
     found = (await reader.read(ListSimilarIssues(target.id))).similar
-    assert [one.id for one in found[:2]] == [alike.id, half.id]
+    assert [one.id for one in found[:2]] == [similar.id, half.id]
     assert merged.id not in {one.id for one in found}
     assert found[0].shared == ["TypeError", "null.x", "cart.js pay"]
-    assert found[0].reason == "3 of 3 parts are equal: TypeError, null.x, cart.js pay"
+    assert found[0].reason == (
+        "3 of 3 parts are equal: TypeError, null.x, cart.js pay; only there: shop.js buy"
+    )
     assert all(one.share < found[1].share for one in found[2:])
     assert len((await reader.read(ListSimilarIssues(target.id, limit=1))).similar) == 1
+
+
+async def test_the_candidates_are_those_that_share_what_few_have(
+    reader: Reader, database: Client, project: int
+) -> None:
+    target = record(project, 1, ["TypeError", "null.x"])
+    rare = record(project, 2, ["RangeError", "null.x"])
+    common = [record(project, 100 + n, ["TypeError", f"other {n}"]) for n in range(MAX_CANDIDATES + 10)]
+    insert(database, target, rare, *common)
+    (found,) = (await reader.read(ListSimilarIssues(target.id))).similar
+    assert found.id == rare.id
+    assert found.reason == "1 of 2 parts are equal: null.x; only here: TypeError; only there: RangeError"
+
+
+async def test_many_long_parts_are_told_in_short(reader: Reader, database: Client, project: int) -> None:
+    parts = [f"{n} {'x' * 300}" for n in range(5)]
+    insert(database, record(project, 1, parts), record(project, 2, parts))
+    (found,) = (await reader.read(ListSimilarIssues(hex64(issue_id(project, 1))))).similar
+    assert found.shared == parts
+    listed = ", ".join(part[:100] for part in parts[:3])
+    assert found.reason == f"5 of 5 parts are equal: {listed} and 2 more"
 
 
 async def test_an_issue_without_parts_is_like_none(reader: Reader, database: Client, project: int) -> None:
