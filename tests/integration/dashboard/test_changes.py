@@ -116,6 +116,21 @@ async def test_similar_issues_say_what_they_share(site: StoredSite) -> None:
         assert 0 < one["share"] <= 1
 
 
+async def test_a_page_suggests_similar_issues_and_merges_none_of_them(site: StoredSite) -> None:
+    _, body = await site.api("GET", f"/projects/{site.project.id}/issues?limit=100")
+    await site.sign_in()
+    shown = 0
+    for issue in body["issues"][:8]:
+        similar = (await site.api("GET", f"/issues/{issue['id']}/similar?limit=5"))[1]["similar"]
+        html = unescape(await (await site.client.get(f"/issues/{issue['id']}")).text())
+        for one in similar:
+            assert f'name="other" value="{one["id"]}"' in html
+            assert one["reason"].partition(":")[0] in html
+        shown += len(similar)
+    assert shown
+    assert site.commands.made == []
+
+
 @pytest.mark.parametrize(
     ("fields", "kind", "data"),
     [
