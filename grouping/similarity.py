@@ -1,7 +1,8 @@
 """Near duplicates of an issue, by the parts of the fingerprints: what a person may want to merge. Pure.
 
-Parts are compared by their words, because an engine or a compiler changes one name and keeps the rest. A word that many candidates have
-says little. Clients can send any parts, so each list is cut before it is compared, and all of it ends when its time is spent.
+Parts are compared by their words, because an engine or a compiler changes one name and keeps the rest. A word
+that many candidates have says little. Clients can send any parts, so each list is cut before it is compared,
+and the comparison ends when its time is spent.
 """
 
 import math
@@ -24,7 +25,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class Match(NamedTuple):
-    """A candidate by its position: a weighted `share` of both sides' words is the same (0 to 1); parts that both have, or only one."""
+    """A candidate by its position; `share` of the words of both, weighted, is the same (0 to 1)."""
 
     position: int
     share: float

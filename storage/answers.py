@@ -319,7 +319,10 @@ class ActivityPage(Struct, frozen=True, rename="camel"):
 
 
 class Similar(Struct, frozen=True, rename="camel", kw_only=True):
-    """An issue that may have the same cause as another: a weighted `share` (0 to 1) of the words of the grouping parts is the same; the parts `shared` are equal."""
+    """An issue that may have the same cause as another.
+
+    A weighted `share` (0 to 1) of the words of the grouping parts is the same; the parts `shared` are equal.
+    """
 
     id: str
     error_type: str

@@ -21,7 +21,7 @@ _CHARACTERS: Final = 100
 
 
 class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
-    """The issues of a project that are most similar to an issue by their parts; what few issues have weighs more."""
+    """The issues of a project that are most similar to an issue by their parts; rare words weigh more."""
 
     issue: str
     limit: int = 10
@@ -50,12 +50,11 @@ def _candidates(question: Question, issue: int, parts: Sequence[str]) -> Sql:
     wanted = statement.parameters.add(list(parts), "Array(String)")
     own = statement.parameters.add(issue, "UInt64")
     sharing = f"{statement.issues} AND hasAny(grouping_parts, {wanted})"
-    having = (
-        f"SELECT sumForEach(arrayMap(part -> toUInt64(has(grouping_parts, part)), {wanted})) FROM {sharing}"
-    )
+    counted = f"sumForEach(arrayMap(part -> toUInt64(has(grouping_parts, part)), {wanted}))"
     rarity = f"arraySum((part, n) -> has(grouping_parts, part) / greatest(n, 1), {wanted}, having)"
     return statement.ready(
-        f"WITH ({having}) AS having SELECT grouping_parts, {ISSUE_COLUMNS} FROM {sharing} AND issue_id != {own}"
+        f"WITH (SELECT {counted} FROM {sharing}) AS having"
+        f" SELECT grouping_parts, {ISSUE_COLUMNS} FROM {sharing} AND issue_id != {own}"
         f" ORDER BY {rarity} DESC, last_seen DESC, issue_id LIMIT {MAX_CANDIDATES:d}"
     )
 
