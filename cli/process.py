@@ -9,8 +9,8 @@ from typing import NoReturn, TypeVar
 import click
 
 from broker.traces import check_traces
-from cli.idle_memory import release_when_idle
 from cli.logs import configure
+from runtime.memory import trim_in_background
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
 from schemas.payload import use_dictionaries
@@ -41,14 +41,15 @@ def _require(settings: KafkaSettings, *names: str) -> None:
             raise BadSetting(f"SVC_{name.upper()} is required")
 
 
-def run(main: Callable[[], object], settings: KafkaSettings) -> NoReturn:
+def run(main: Callable[[], object], settings: KafkaSettings, *, collect: bool = False) -> NoReturn:
     """Run `main` with its log, then end: with status 1 and one line if it can't run, and a traceback for any other failure.
 
     The interpreter's cleanup is left out. Everything is written and closed by now, and after a failure objects in its traceback would
-    outlive the sketches' library, which then lists each of its functions on standard error.
+    outlive the sketches' library, which then lists each of its functions on standard error. `collect` is that of
+    `trim_in_background`.
     """
     configure(settings.log_level)
-    release_when_idle()
+    trim_in_background(collect=collect)
     status = 1
     try:
         main()

@@ -35,7 +35,6 @@ from edge.limits.local_window import LocalWindow, RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.remote_window import RemoteWindow
 from edge.limits.scheduler import FairScheduler
-from edge.memory import trim_forever
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
 from edge.unknown_fields import UnknownFieldSampler
@@ -106,7 +105,6 @@ class EdgeProcess:
         self._spawn(self._projects.run(settings))
         self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
-        self._spawn(trim_forever())
         # Without any of them it is ready: it spools, or knows the projects of the snapshot.
         required = needs("", "", grouped_events=False)["edge"]
         self._spawn(watch_rights(settings, required, self.health, self._metrics.registry))

@@ -24,6 +24,7 @@ from broker import event_loop
 from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
+from runtime.memory import trim_in_background
 from schemas.errors import CannotRun
 from schemas.settings import EdgeSettings
 
@@ -144,6 +145,7 @@ def _work(
     configure_logs: Callable[[str], None],
 ) -> None:
     configure_logs(settings.log_level)
+    trim_in_background(collect=True)
     raise_file_limit()
     _exit(event_loop.run(serve(settings, listener, tether)))
 

@@ -23,6 +23,7 @@ PRODUCT = {
     "processors",
     "query",
     "rebuild",
+    "runtime",
 } | {
     "schemas",
     "storage",

@@ -10,7 +10,7 @@ from tests.syntax import nodes
 
 ROOT = Path(__file__).parent.parent
 ROOMS = (
-    *("schemas", "broker", "query", "grouping", "edge", "processors"),
+    *("schemas", "broker", "runtime", "query", "grouping", "edge", "processors"),
     *("storage", "control", "rebuild", "notify", "dashboard", "local", "cli", "svc"),
 )
 
