@@ -32,7 +32,7 @@ from cli.projects import CreatedProject, create_project
 from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 

@@ -12,9 +12,10 @@ import msgspec
 
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
+from local.child import Child
 from local.ports import free_port
 from local.stack import Stack
-from local.supervisor import Child, Supervisor
+from runtime.supervisor import Supervisor
 
 PORTS: Final = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
 

@@ -18,7 +18,7 @@ from local.board import Board
 from local.data_dir import locked
 from local.discovery import published
 from local.stack import PASSWORD_FILE, Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings

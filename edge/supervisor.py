@@ -4,18 +4,19 @@ No other edge may share the port, so the address is claimed before the first soc
 sockets: the successor of a dead worker serves the connections that wait in its socket.
 """
 
+import asyncio
 import logging
 import multiprocessing
 import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable
-from contextlib import suppress
-from multiprocessing.connection import wait
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Final
@@ -25,14 +26,15 @@ from edge.address import PATIENCE_SECONDS, claim, new_listener
 from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
 from runtime.memory import trim_in_background
+from runtime.supervisor import Status, Supervisor
 from schemas.errors import CannotRun
 from schemas.settings import EdgeSettings
 
 log = logging.getLogger(__name__)
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # mkdtemp creates a folder in it for this user only
-_MIN_RESTART_SECONDS: Final = 0.5
-"""Minimum time between two starts of a worker: a worker that can't start must not use up the CPU."""
+_RESTART_SECONDS: Final = (0.0, 0.5)
+"""A worker is missed at once, but one that can't start must not use up the CPU."""
 
 
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
@@ -50,7 +52,8 @@ def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
         if settings.edge_workers == 1:
             _exit(event_loop.run(serve(settings, listener)))
         else:
-            _Supervisor(settings, listener, configure_logs).run()
+            with _metrics_folder(folder / "metrics"):
+                asyncio.run(_supervise(settings, listener, configure_logs))
 
 
 def open_address(
@@ -64,78 +67,93 @@ def open_address(
         raise CannotRun(f"can't listen on {host}:{port}: {error.strerror or error}") from None
 
 
-class _Supervisor:
-    def __init__(
-        self, settings: EdgeSettings, first: socket.socket, configure_logs: Callable[[str], None]
-    ) -> None:
-        self._settings = settings
-        self._configure_logs = configure_logs
-        host, port = first.getsockname()[:2]
-        others = [new_listener(host, port, shared=True) for _ in range(settings.edge_workers - 1)]
-        self._listeners = [first, *others]
-        self._workers: list[BaseProcess] = []
-        self._started: list[float] = []
-        # The workers' end is closed when this process dies in any way.
-        self._tether, self._workers_end = socket.socketpair()
-        self._woken, self._waker = socket.socketpair()
-        self._stopping = False
-
-    def run(self) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._stop)
-        registry = Path(self._settings.data_dir) / "edge" / "metrics"
-        directory = create_metrics_folder(registry)
-        os.environ[MULTIPROCESS] = str(directory)
-        try:
-            for listener in self._listeners:
-                self._workers.append(self._start(listener))
-                self._started.append(time.monotonic())
-            while not self._stopping:
-                self._watch()
-            self._end()
-        finally:
-            del os.environ[MULTIPROCESS]
-            shutil.rmtree(directory, ignore_errors=True)
-            remove_stale_metrics(registry)
-
-    def _start(self, listener: socket.socket) -> BaseProcess:
-        context = multiprocessing.get_context("spawn")
-        worker = context.Process(
-            target=_work,
-            args=(self._settings, listener, self._workers_end, self._configure_logs),
-            daemon=False,
+async def _supervise(
+    settings: EdgeSettings, first: socket.socket, configure_logs: Callable[[str], None]
+) -> None:
+    """Run the workers until SIGTERM or SIGINT. A second signal doesn't hurry them: they finish their requests."""
+    host, port = first.getsockname()[:2]
+    others = [new_listener(host, port, shared=True) for _ in range(settings.edge_workers - 1)]
+    listeners = [first, *others]
+    # The workers' end is closed when this process dies in any way.
+    tether, workers_end = socket.socketpair()
+    workers = [
+        _Worker(
+            f"worker {number}",
+            (settings, listener, workers_end, configure_logs),
+            grace_seconds=settings.edge_drain_seconds + 2 * settings.edge_stop_seconds + 5,
         )
-        worker.start()
-        return worker
-
-    def _watch(self) -> None:
-        wait([self._woken, *(worker.sentinel for worker in self._workers)])
-        for index, worker in enumerate(self._workers):
-            if self._stopping or worker.is_alive():
-                continue
-            log.warning("worker died, replacing it", extra={"died": worker.pid, "exit_code": worker.exitcode})
-            _remove_gauges(worker.pid)
-            time.sleep(max(0.0, self._started[index] + _MIN_RESTART_SECONDS - time.monotonic()))
-            self._workers[index] = self._start(self._listeners[index])
-            self._started[index] = time.monotonic()
-
-    def _end(self) -> None:
-        for listener in self._listeners:
+        for number, listener in enumerate(listeners)
+    ]
+    supervisor = Supervisor(workers, _log_kill, _clean_up, restart_seconds=_RESTART_SECONDS, together=True)
+    loop = asyncio.get_running_loop()
+    for stop in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(stop, supervisor.stopping.set)
+    with tether:
+        await supervisor.start()
+        await supervisor.stopping.wait()
+        for listener in listeners:
             listener.close()
-        for worker in self._workers:
-            worker.terminate()
-        timeout = self._settings.edge_drain_seconds + 2 * self._settings.edge_stop_seconds + 5
-        end = time.monotonic() + timeout
-        for worker in self._workers:
-            worker.join(max(0.0, end - time.monotonic()))
-            if worker.is_alive():
-                log.warning("worker does not stop, killing it", extra={"killed": worker.pid})
-                worker.kill()
-                worker.join()
+        await supervisor.stop()
 
-    def _stop(self, *_: object) -> None:
-        self._stopping = True
-        self._waker.send(b"x")
+
+@dataclass(frozen=True)
+class _Worker:
+    """A worker; see `runtime.supervisor.Supervised`. It counts as ready once it runs: connections wait in its socket."""
+
+    name: str
+    arguments: tuple[EdgeSettings, socket.socket, socket.socket, Callable[[str], None]]
+    """Those of `_work`."""
+    grace_seconds: float
+    ready: Callable[[], bool] = lambda: True
+    once: bool = False
+    start_seconds: float = 0.0
+    progress: Callable[[], str] = str
+
+    def prepare(self) -> "Callable[[], _WorkerProcess]":
+        """What starts the worker."""
+        return self._start
+
+    def _start(self) -> "_WorkerProcess":
+        process = multiprocessing.get_context("spawn").Process(
+            target=_work, args=self.arguments, daemon=False
+        )
+        process.start()
+        return _WorkerProcess(process)
+
+    def failed(self, what: str) -> CannotRun:
+        """The error of a start that failed."""
+        return CannotRun(f"{self.name} {what}")
+
+
+class _WorkerProcess:
+    """A process of `multiprocessing` as a `runtime.process.RunningProcess`."""
+
+    def __init__(self, process: BaseProcess) -> None:
+        assert process.pid is not None
+        self._process, self.pid = process, process.pid
+        self.terminate, self.kill = process.terminate, process.kill
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if (status := self._process.exitcode) is None:
+            raise subprocess.TimeoutExpired(f"worker {self.pid}", timeout or 0.0)
+        return status
+
+
+def _log_kill(status: Status) -> None:
+    if status.state == "stopped" and status.detail:
+        log.warning("worker did not stop in time", extra={"worker": status.name, "ended": status.detail})
+
+
+def _clean_up(pid: int, exit_code: int) -> None:
+    """Remove a dead worker's gauges; its counters remain in the sums."""
+    from prometheus_client.multiprocess import mark_process_dead
+
+    log.warning("worker died, replacing it", extra={"died": pid, "exit_code": exit_code})
+    mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 def _work(
@@ -155,11 +173,17 @@ def _exit(succeeded: bool) -> None:
         sys.exit(1)
 
 
-def _remove_gauges(pid: int | None) -> None:
-    """Remove a dead worker's gauges; its counters remain in the sums."""
-    from prometheus_client.multiprocess import mark_process_dead
-
-    mark_process_dead(pid)  # type: ignore[no-untyped-call]
+@contextmanager
+def _metrics_folder(registry: Path) -> Iterator[None]:
+    """The folder of the workers' metrics, which they find by the environment."""
+    directory = create_metrics_folder(registry)
+    os.environ[MULTIPROCESS] = str(directory)
+    try:
+        yield
+    finally:
+        del os.environ[MULTIPROCESS]
+        shutil.rmtree(directory, ignore_errors=True)
+        remove_stale_metrics(registry)
 
 
 def create_metrics_folder(registry: Path, memory: Path = _MEMORY) -> Path:

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from local.supervisor import Status
+from runtime.supervisor import Status
 
 STYLES = {
     "ready": "green",

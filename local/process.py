@@ -18,6 +18,16 @@ TETHER = Path(__file__).with_name("tether.py")
 LOG_BYTES = 10 << 20
 
 
+class ProcessGroup(subprocess.Popen[bytes]):
+    """A child that leads a session, and so a group of processes."""
+
+    def kill(self) -> None:
+        """Kill the group, also what is left of it after the end of the child."""
+        # macOS answers EPERM for a group that has only zombies.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+
 @functools.cache
 def _spawner() -> ThreadPoolExecutor:
     # The kernel's parent-death signal follows the parent *thread*: this one lives as long as the process.
@@ -38,7 +48,7 @@ def spawn(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     nice: int = 0,
-) -> subprocess.Popen[bytes]:
+) -> ProcessGroup:
     """Start `argv` in its own session and append its output to `log`; it dies with this process. `nice` lowers its priority.
 
     Thread-safe. Raises FileNotFoundError if `cwd` is missing; if the program is missing, the child ends at once.
@@ -46,9 +56,9 @@ def spawn(
     rotate(log)
     command = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]
 
-    def start() -> subprocess.Popen[bytes]:
+    def start() -> ProcessGroup:
         with log.open("ab") as output:
-            return subprocess.Popen(
+            return ProcessGroup(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -59,27 +69,6 @@ def spawn(
             )
 
     return _spawner().submit(start).result()
-
-
-def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kill the child's process group, itself included, and reap it."""
-    # macOS answers EPERM for a group that has only zombies.
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def end(process: subprocess.Popen[bytes], grace: float) -> bool:
-    """Terminate the child; kill it and its group after `grace` seconds; true if it stopped in time."""
-    if process.poll() is None:
-        process.terminate()
-    try:
-        process.wait(grace)
-    except subprocess.TimeoutExpired:
-        return False
-    finally:
-        kill_group(process)
-    return True
 
 
 def tail(log: Path, lines: int = 12) -> str:

@@ -1,12 +1,12 @@
 """A local server as a child process: start, stop, kill."""
 
-import subprocess
 from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Self
 
 from local.errors import StartError
-from local.process import await_ready, end, kill_group, spawn
+from local.process import ProcessGroup, await_ready, spawn
+from runtime.process import end, kill
 
 
 class LocalServer(ABC):
@@ -19,7 +19,7 @@ class LocalServer(ABC):
         self.directory = directory.resolve()
         self.log = log
         self._name = name
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ProcessGroup | None = None
 
     @abstractmethod
     def prepare(self) -> list[str]:
@@ -51,4 +51,4 @@ class LocalServer(ABC):
     def kill(self) -> None:
         """Kill the server at once; its data is left as it is."""
         if self._process:
-            kill_group(self._process)
+            kill(self._process)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
+from local.child import Child
 from local.clickhouse.server import LocalClickHouse
 from local.discovery import overlaid
 from local.errors import StartError
@@ -13,7 +14,6 @@ from local.kafka.container import choose_kafka
 from local.ports import is_free, stored_ports
 from local.private_file import write_private
 from local.readiness import is_ready, reachable_host, unready_parts
-from local.supervisor import Child
 from schemas.environment import load
 from schemas.settings import (
     AnalystSettings,

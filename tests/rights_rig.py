@@ -18,7 +18,6 @@ from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-from unittest.mock import patch
 from uuid import UUID
 
 import aiohttp
@@ -35,7 +34,7 @@ from cli.projects import CreatedProject, create_project
 from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.errors import ProjectsUnavailable
 from schemas.notifications import NotificationRule
 from schemas.settings import KafkaSettings
@@ -585,8 +584,7 @@ async def running(folder: Path) -> AsyncIterator[Rig]:
             if child.name in RUNNING
         ]
         # Rights are lost sooner than a supervisor forgets the last one: its pauses would grow.
-        cleanup.enter_context(patch("local.supervisor.BACKOFF_SECONDS", (0.5,)))
-        supervisors = {child.name: Supervisor([child]) for child in children}
+        supervisors = {child.name: Supervisor([child], restart_seconds=(0.5,)) for child in children}
         for supervisor in supervisors.values():
             cleanup.push_async_callback(supervisor.stop)
         project = await create_project(settings, "rights")

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from local.child import Child
 from local.server import LocalServer
 from local.stack import BACKGROUND_NICE, SERVER_SECONDS
-from local.supervisor import Child
 from tests.kafka_brokers import COPIES, brokers_of
 from tests.shard_servers import CLUSTER, servers_of
 

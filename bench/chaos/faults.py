@@ -15,7 +15,7 @@ from bench.chaos.groups import Groups
 from bench.chaos.kills import ProcessKiller
 from bench.chaos.scaling import Scaling, sizes
 from bench.report import Claim
-from local.supervisor import Status, Supervisor
+from runtime.supervisor import Status, Supervisor
 
 _POLL_SECONDS = 0.05
 _BUSY_SECONDS = 60.0

@@ -3,17 +3,18 @@
 import asyncio
 import random
 import signal
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from broker.waiting import pause
+from local.child import Child
 from local.ports import free_port
-from local.process import end, kill_group, spawn
+from local.process import ProcessGroup, spawn
 from local.readiness import is_ready
-from local.supervisor import Child, Status
+from runtime.process import end, kill
+from runtime.supervisor import Status
 
 RESTART_SECONDS = 0.2
 POLL_SECONDS = 0.1
@@ -78,7 +79,7 @@ class Worker:
         self._child = child
         self._ready = asyncio.Event()
         self._leaving = asyncio.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ProcessGroup | None = None
         self.status = Status(child.name)
         self._keeping = asyncio.create_task(self._keep(), name=f"keep {child.name}")
 
@@ -93,7 +94,7 @@ class Worker:
         await self._keeping
         ended = True
         if self._process is not None and how is signal.SIGKILL:
-            await asyncio.to_thread(kill_group, self._process)
+            await asyncio.to_thread(kill, self._process)
         elif self._process is not None:
             ended = await asyncio.to_thread(end, self._process, self._child.grace_seconds)
         self.status.state, self.status.pid = "stopped", None
@@ -108,12 +109,12 @@ class Worker:
             self.status.state, self.status.pid = "starting", process.pid
             await self._watch(process)
             if process.poll() is not None:
-                kill_group(process)
+                kill(process)
                 self.status.state, self.status.pid = "restarting", None
                 self.status.restarts += 1
                 await self._pause(RESTART_SECONDS)
 
-    async def _watch(self, process: subprocess.Popen[bytes]) -> None:
+    async def _watch(self, process: ProcessGroup) -> None:
         """Wait until the process has ended or is to be removed."""
         while process.poll() is None and not self._leaving.is_set():
             if self.status.state == "starting" and await asyncio.to_thread(self._child.ready):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from rich.console import Console
 
-from local.supervisor import Status
+from runtime.supervisor import Status
 
 VICTIMS = ("edge", "processors", "processors", "writer", "writer", "clickhouse", "notify")
 """Kinds of processes to kill, weighted by repetition; any worker of the kind may be chosen."""

@@ -12,7 +12,8 @@ from local.kafka.downloads import locked
 from local.kafka.java import Java
 from local.kafka.probe import brokers
 from local.ports import stored_ports
-from local.process import await_ready, end, spawn
+from local.process import await_ready, spawn
+from runtime.process import end
 
 
 def archive_path(java: Java, jars: Path) -> Path:

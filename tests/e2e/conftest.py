@@ -11,7 +11,7 @@ import pytest_asyncio
 from bench.servers import prepare
 from local.kafka.server import LocalKafka
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.integration.notify.mail_server import MailServer
 from tests.servers import CACHE, new_database, new_prefix

@@ -16,7 +16,7 @@ from cli.projects import CreatedProject
 from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.times import iso
 from tests.e2e.whole_stack import SDK, encoded, project_of, session_of
 from tests.eventually import eventually

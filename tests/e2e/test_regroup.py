@@ -14,7 +14,7 @@ from cli.demo.sample_events import fresh, load_samples
 from cli.projects import CreatedProject
 from control.project_store import ProjectStore
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.e2e.test_erasure import command, post, printed

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect, sync_playwright
 
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from tests.e2e.browser import launch, watched_page
 from tests.e2e.whole_stack import project_of, session_of
 from tests.eventually import eventually

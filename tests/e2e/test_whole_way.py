@@ -28,7 +28,7 @@ from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.ports import free_port
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings, WriterSettings
 from tests.e2e.whole_stack import SDK, encoded, project_of, session_of

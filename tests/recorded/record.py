@@ -22,7 +22,7 @@ from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.kafka.server import LocalKafka
 from local.stack import Stack
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.backed_up_clickhouse import BackedUpClickHouse

@@ -22,7 +22,8 @@ from cli.__main__ import svc
 from cli.doctor.checks import Finding
 from cli.doctor.kafka import check_kafka
 from local.ports import free_port
-from local.process import kill_group, spawn
+from local.process import spawn
+from runtime.process import kill
 from schemas.health import Part
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings
@@ -183,7 +184,7 @@ async def test_a_process_that_starts_without_its_rights_names_them_in_one_line_a
         await eventually(lambda: asyncio.to_thread(named), 60)
         assert started.poll() is None
     finally:
-        kill_group(started)
+        kill(started)
     lines = [json.loads(line) for line in log.read_bytes().splitlines()]
     (line,) = [line for line in lines if line["logger"] == "broker.rights_watch"]
     assert missing in line["message"]

@@ -19,7 +19,7 @@ from bench.chaos.faults import FaultInjector
 from bench.chaos.groups import Group, Groups, shares
 from bench.chaos.kills import VICTIMS, ProcessKiller
 from bench.chaos.scaling import MOST_WORKERS, sizes
-from local.supervisor import Status, Supervisor
+from runtime.supervisor import Status, Supervisor
 from schemas.environment import load
 from schemas.settings import KafkaSettings, MigrateSettings
 

@@ -14,11 +14,11 @@ from rich.console import Console
 from cli.__main__ import COMMANDS, SECTIONS, LazyGroup, hoisted, svc
 from cli.up import announce, start
 from cli.workspace import Workspace
+from local.child import Child
 from local.discovery import FILE, environment
 from local.errors import StartError
 from local.private_file import write_private
 from local.stack import Stack
-from local.supervisor import Child
 from tests.unit.local.test_stack import SERVERS
 
 ROOT = Path(__file__).parents[3]

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from local.supervisor import Child
+from local.child import Child
 
 STOPS_WELL = """
 import pathlib, signal, sys

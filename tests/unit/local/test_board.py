@@ -5,7 +5,7 @@ import io
 from rich.console import Console
 
 from local.board import Board, line
-from local.supervisor import Status
+from runtime.supervisor import Status
 
 
 def test_each_change_is_one_line() -> None:

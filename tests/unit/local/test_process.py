@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from local.errors import StartError
-from local.process import TETHER, await_ready, end, rotate, spawn, tail
+from local.process import TETHER, await_ready, rotate, spawn, tail
+from runtime.process import end
 
 
 def test_output_goes_to_the_log_and_a_later_start_appends(tmp_path: Path) -> None:

@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from local.errors import StartError
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from tests.eventually import eventually
 from tests.unit.local.children import HAS_A_CHILD, IGNORES_TERM, child, lives
 
@@ -44,6 +45,32 @@ async def test_child_that_dies_is_started_again_and_counted(tmp_path: Path) -> N
     assert pid_of(supervisor, "a") != first
     await supervisor.stop()
     assert (tmp_path / "starts").read_text().split() == ["a", "a"]
+
+
+async def test_children_that_stop_together_share_their_grace_period(tmp_path: Path) -> None:
+    children = [child(name, tmp_path, IGNORES_TERM, grace_seconds=2) for name in ("a", "b", "c")]
+    supervisor = Supervisor([*children, child("d", tmp_path)], together=True)
+    await supervisor.start()
+    began = time.monotonic()
+    await supervisor.stop()
+    assert time.monotonic() - began < 4
+    assert (tmp_path / "stops").read_text().split() == ["d"]
+    assert [status.detail for status in supervisor.statuses.values()] == ["killed after 2 s"] * 3 + [""]
+
+
+async def test_each_death_is_reported_and_the_pauses_before_restarts_can_be_chosen(tmp_path: Path) -> None:
+    deaths: list[tuple[int, int]] = []
+    supervisor = Supervisor(
+        [child("a", tmp_path)], died=lambda pid, status: deaths.append((pid, status)), restart_seconds=(0.0,)
+    )
+    await supervisor.start()
+    status, pids = supervisor.statuses["a"], list[int]()
+    for restarts in (1, 2, 3):
+        pids.append(pid_of(supervisor, "a"))
+        os.kill(pids[-1], signal.SIGKILL)
+        await eventually(lambda: status.restarts == restarts and status.state == "ready")  # noqa: B023
+    await supervisor.stop()
+    assert deaths == [(pid, -signal.SIGKILL) for pid in pids]
 
 
 async def test_child_that_ignores_the_request_to_stop_is_killed_after_its_grace(tmp_path: Path) -> None:
@@ -161,7 +188,7 @@ async def test_running_child_that_is_no_longer_ready_becomes_unready(tmp_path: P
 async def test_children_die_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 import asyncio, pathlib
-from local.supervisor import Supervisor
+from runtime.supervisor import Supervisor
 from tests.unit.local.children import child, IGNORES_TERM
 folder = pathlib.Path({str(tmp_path)!r})
 async def main():

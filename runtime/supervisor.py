@@ -1,48 +1,53 @@
-"""Supervises child processes: starts them in order, restarts them after they die, stops them in reverse order."""
+"""Supervises child processes: starts them in order, restarts them after they die, stops them."""
 
 import asyncio
 import logging
-import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Protocol
 
 from broker.waiting import pause
-from local.process import end, failed_start, kill_group, spawn
+from runtime.process import RunningProcess, await_end, kill
 from schemas.errors import CannotRun
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.1
-BACKOFF_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Pauses before the restarts of a child that dies again and again."""
 CHECK_SECONDS = 2.0
 UNREADY_CHECKS = 3  # in a row: a single check may fail on a busy machine
 STEADY_SECONDS = 60.0
-"""The backoff is reset after a child ran this long."""
+"""The pauses begin anew after a child ran this long."""
 
 
-@dataclass(frozen=True)
-class Child:
-    """A command and its readiness check.
+class Supervised(Protocol):
+    """A program and its readiness check.
 
-    `command` is called in a thread before each start, may do preparations, and returns the argument vector. `ready` is
-    called in a thread and may block for seconds. A child that isn't ready after `start_seconds` is ended, unless its
-    `progress`, called likewise, has changed meanwhile. A child with `once` exits by itself; exit status 0 makes it ready.
-    `data` is its data folder. `nice` lowers its priority.
+    `ready` is called in a thread and may block for seconds. A program that isn't ready after `start_seconds` is ended,
+    unless its `progress`, called likewise, has changed meanwhile. A program with `once` exits by itself; exit status 0
+    makes it ready.
     """
 
-    name: str
-    command: Callable[[], Sequence[str]]
-    log: Path
-    ready: Callable[[], bool] = lambda: True
-    env: Mapping[str, str] | None = None
-    once: bool = False
-    start_seconds: float = 60.0
-    progress: Callable[[], str] = str
-    grace_seconds: float = 30.0
-    data: Path | None = None
-    nice: int = 0
+    @property
+    def name(self) -> str: ...
+    @property
+    def once(self) -> bool: ...
+    @property
+    def start_seconds(self) -> float: ...
+    @property
+    def grace_seconds(self) -> float: ...
+    @property
+    def ready(self) -> Callable[[], bool]: ...
+    @property
+    def progress(self) -> Callable[[], str]: ...
+
+    def prepare(self) -> Callable[[], RunningProcess]:
+        """Prepare a start, in a thread; the result starts the program. Raises CannotRun or OSError."""
+
+    def failed(self, what: str) -> CannotRun:
+        """The error of a start that failed."""
 
 
 @dataclass
@@ -60,20 +65,30 @@ class Status:
 
 
 class Supervisor:
-    """Runs children; calls `changed` with a child's status at each change."""
+    """Runs children; calls `changed` with a child's status at each change, and `died` with the process id and exit status.
+
+    They stop in reverse order, each after the end of the next, or, with `together`, all in the same time.
+    """
 
     def __init__(
         self,
-        children: Sequence[Child],
+        children: Sequence[Supervised],
         changed: Callable[[Status], None] = lambda _: None,
+        died: Callable[[int, int], None] = lambda _, __: None,
         check_seconds: float = CHECK_SECONDS,
+        restart_seconds: Sequence[float] = RESTART_SECONDS,
+        *,
+        together: bool = False,
     ) -> None:
         self.children = tuple(children)
         self.statuses = {child.name: Status(child.name) for child in children}
         self.stopping = asyncio.Event()
         self._changed = changed
+        self._died = died
         self._check_seconds = check_seconds
-        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._restart_seconds = restart_seconds
+        self._together = together
+        self._processes: dict[str, RunningProcess] = {}
         self._keepers: dict[str, asyncio.Task[None]] = {}
         self._hurry = False
 
@@ -99,40 +114,55 @@ class Supervisor:
                 self._keepers[child.name] = asyncio.create_task(self._keep(child), name=f"keep {child.name}")
 
     async def stop(self) -> None:
-        """Stop all children in reverse order and wait for their end."""
+        """Stop all children and wait for their end."""
         self.stopping.set()
         await asyncio.gather(*self._keepers.values())
-        for child in reversed(self.children):
+        if self._together:
+            await self._end(self.children)
+        else:
+            for child in reversed(self.children):
+                await self._end([child])
+
+    async def _end(self, children: Sequence[Supervised]) -> None:
+        """Terminate these children; kill those that have not ended after their grace period."""
+        ending: list[tuple[Supervised, RunningProcess]] = []
+        for child in children:
             process = self._processes.get(child.name)
             if process and not (child.once and process.poll() is not None):
                 self._set(child, "stopping")
-                grace = 0.0 if self._hurry else child.grace_seconds
-                in_time = await asyncio.to_thread(end, process, grace)
-                self._set(child, "stopped", "" if in_time else f"killed after {grace:.0f} s")
+                if process.poll() is None:
+                    process.terminate()
+                ending.append((child, process))
+        began = time.monotonic()
+        for child, process in ending:
+            grace = 0.0 if self._hurry else child.grace_seconds
+            left = max(0.0, began + grace - time.monotonic())
+            in_time = await asyncio.to_thread(await_end, process, left)
+            self._set(child, "stopped", "" if in_time else f"killed after {grace:.0f} s")
 
-    async def _launch(self, child: Child) -> None:
+    async def _launch(self, child: Supervised) -> None:
         self._set(child, "preparing")
-        command = await asyncio.to_thread(child.command)
+        start = await asyncio.to_thread(child.prepare)
         if self.stopping.is_set():
             return
-        process = self._processes[child.name] = spawn(command, log=child.log, env=child.env, nice=child.nice)
+        process = self._processes[child.name] = start()
         self._set(child, "starting")
         try:
             await self._await_ready(child, process)
         except BaseException:
-            kill_group(process)
+            kill(process)
             raise
         if not self.stopping.is_set():
             self._set(child, "done" if child.once else "ready")
 
-    async def _await_ready(self, child: Child, process: subprocess.Popen[bytes]) -> None:
+    async def _await_ready(self, child: Supervised, process: RunningProcess) -> None:
         limit, progress = time.monotonic() + child.start_seconds, ""
         while not self.stopping.is_set():
             code = process.poll()
             if child.once and code == 0:
                 return
             if code is not None:
-                raise failed_start(child.name, f"ended with {code} while starting", child.log, child.data)
+                raise child.failed(f"ended with {code} while starting")
             if not child.once and await asyncio.to_thread(child.ready):
                 return
             if time.monotonic() > limit:
@@ -140,11 +170,11 @@ class Supervisor:
                 if progress == before:
                     last = f" ({progress})" if progress else ""
                     late = f"was not ready and made no progress in {child.start_seconds:.0f} s{last}"
-                    raise failed_start(child.name, late, child.log, child.data)
+                    raise child.failed(late)
                 limit = time.monotonic() + child.start_seconds
             await self._pause(POLL_SECONDS)
 
-    async def _keep(self, child: Child) -> None:
+    async def _keep(self, child: Supervised) -> None:
         deaths = 0
         while True:
             started = time.monotonic()
@@ -152,7 +182,8 @@ class Supervisor:
             if code is None:
                 return
             deaths = 0 if time.monotonic() - started > STEADY_SECONDS else deaths
-            pause = BACKOFF_SECONDS[min(deaths, len(BACKOFF_SECONDS) - 1)]
+            self._died(self._processes[child.name].pid, code)
+            pause = self._restart_seconds[min(deaths, len(self._restart_seconds) - 1)]
             deaths += 1
             self.statuses[child.name].restarts += 1
             self._set(child, "restarting", f"ended with {code}; restart in {pause:g} s")
@@ -162,7 +193,7 @@ class Supervisor:
             except (CannotRun, OSError) as error:
                 log.warning("%s", error)
 
-    async def _ended(self, child: Child) -> int | None:
+    async def _ended(self, child: Supervised) -> int | None:
         """The exit status of the child's process; None if a stop is requested first."""
         process = self._processes[child.name]
         next_check, failed = time.monotonic() + self._check_seconds, 0
@@ -170,7 +201,7 @@ class Supervisor:
             code = process.poll()
             if code is not None:
                 # Survivors of the group must not run beside the successor.
-                kill_group(process)
+                kill(process)
                 return code
             if time.monotonic() > next_check:
                 failed = 0 if await self._is_ready(child) else failed + 1
@@ -180,13 +211,13 @@ class Supervisor:
         return None
 
     @staticmethod
-    async def _is_ready(child: Child) -> bool:
+    async def _is_ready(child: Supervised) -> bool:
         try:
             return await asyncio.to_thread(child.ready)
         except CannotRun:
             return False
 
-    def _show_readiness(self, child: Child, ready: bool) -> None:
+    def _show_readiness(self, child: Supervised, ready: bool) -> None:
         """Show a running child as unready, for instance while a server it depends on is unavailable."""
         state = "ready" if ready else "unready"
         if self.statuses[child.name].state in {"ready", "unready"} - {state}:
@@ -195,7 +226,7 @@ class Supervisor:
     async def _pause(self, seconds: float) -> None:
         await pause(self.stopping, seconds)
 
-    def _set(self, child: Child, state: str, detail: str = "") -> None:
+    def _set(self, child: Supervised, state: str, detail: str = "") -> None:
         status = self.statuses[child.name]
         process = self._processes.get(child.name)
         status.pid = process.pid if process and process.poll() is None else None
