@@ -10,7 +10,7 @@ from aiohttp import web
 from aiokafka import AIOKafkaProducer
 
 from edge.http.inflate import inflate
-from edge.validation.fast_path import slice_events, valid_ids
+from edge.validation.fast_path import slice_events
 from edge.validation.validate import STRICT, checked_text, open_batch, validate
 from schemas.chunks import encode_chunk
 from schemas.topics import MAX_RECORD_BYTES
@@ -36,7 +36,7 @@ def decode_cost(bodies: Sequence[bytes]) -> float:
     def work() -> None:
         for body in plain:
             pieces = slice_events(body)
-            if pieces is None or valid_ids(pieces) is None:
+            if pieces is None or STRICT.fast.valid_events(pieces) is None:
                 for raw in open_batch(checked_text(body)):
                     validate(raw, STRICT)
 

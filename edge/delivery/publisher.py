@@ -10,7 +10,7 @@ from edge.delivery.chunker import Chunker, EventTuple
 from edge.delivery.sink import Sink
 from edge.delivery.spool import SpoolFull
 from edge.request_errors import unavailable
-from edge.validation.validate import ValidEvent
+from edge.validation.fast_path import ValidEvent
 from schemas.ids import partition_of, project_seed
 from schemas.projects import Project
 

@@ -1,1 +1,1 @@
-"""Validation of events: a fast path, the full check, and repairs."""
+"""Validation of events: a fast path for valid ones, and a full path that repairs or lists violations."""

@@ -1,13 +1,13 @@
-"""The fast path of events that are all valid and need no repair. Pure; any others go to `edge.validation.validate`.
+"""The fast path: one typed decode says that events are valid as they are, but for the case of their ids. Pure.
 
-Finding the events of a batch with a decoder, before each is decoded, costs a fifth of validation. Here the body is sliced
+All others take the full path of `edge.validation.validate`, whose verdict is final. Finding the events of a batch with a decoder, before each is decoded, costs a fifth of validation. Here the body is sliced
 where the text repeats with which its first event begins. That is a guess, and decoding proves it: JSON has only one reading,
-so slices that are complete values with only commas between them are the events. Ids, releases and timestamps, which
-`edge.validation.validate` checks event by event, are checked together.
+so slices that are complete values with only commas between them are the events. Ids, releases and timestamps are
+checked together.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from types import UnionType
@@ -16,11 +16,15 @@ from typing import Annotated, Any, Final, Union, cast, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, Meta, Raw, Struct, defstruct, structs
 
+from edge.validation import repair
 from edge.validation.timestamps import are_utc
 from schemas import event as schema
 from schemas.limits import Limit
 from schemas.nesting import is_deep
 from schemas.releases import is_release
+
+ValidEvent = tuple[str, bytes | Raw]
+"""An event's id in lower case and the bytes to forward."""
 
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError)
 """What msgspec raises for malformed bytes; without a check of their depth it may raise RecursionError too."""
@@ -33,18 +37,27 @@ _MAX_CACHED_RELEASE_LENGTH: Final = 200
 """Longer releases are not cached: clients must not be able to grow the cache."""
 _FLAT: Final = str | int | float | bool | None
 _timestamp: Final = attrgetter("timestamp")
-_are_ids: Final = re.compile(f"(?:{schema.UUID7_PATTERN[1:-1]})*+").fullmatch
+_Id = Annotated[str, Meta(min_length=_ID_LENGTH, max_length=_ID_LENGTH)]
 
 
 class UncheckedEvent(schema.Event, frozen=True, kw_only=True, gc=False):
     """The event without the pattern of its id, which costs a tenth of the decoding."""
 
-    id: Annotated[str, Meta(min_length=_ID_LENGTH, max_length=_ID_LENGTH)]
+    id: _Id
+
+
+class UncheckedLenientEvent(schema.LenientEvent, frozen=True, kw_only=True, gc=False):
+    """The same of a lenient project's event."""
+
+    id: _Id
 
 
 @cache
-def _closed(kind: type[Struct]) -> type[Struct]:
-    """The struct with flat free-form values and without unknown fields."""
+def bounded(kind: type[Struct]) -> type[Struct]:
+    """The struct with flat free-form values and without unknown fields: its type bounds its depth, and most events are so.
+
+    Other events may hold values of any depth in fields that a decoder skips, so the depth of their text must be checked.
+    """
     name = f"Flat{kind.__name__}"
     fields = []
     for field in structs.fields(kind):
@@ -53,7 +66,7 @@ def _closed(kind: type[Struct]) -> type[Struct]:
         if flat != field.type:
             fields.append((field.name, flat, *([] if field.default is NODEFAULT else [field.default])))
     config = kind.__struct_config__
-    globals()[name] = closed = defstruct(
+    globals()[name] = made = defstruct(
         name,
         fields,
         bases=(kind,),
@@ -66,7 +79,7 @@ def _closed(kind: type[Struct]) -> type[Struct]:
         gc=False,
         forbid_unknown_fields=True,
     )
-    return closed
+    return made
 
 
 def _flat(kind: Any) -> Any:
@@ -79,16 +92,7 @@ def _flat(kind: Any) -> Any:
         return Union[tuple(map(_flat, arguments))]  # noqa: UP007 - built at run time
     if origin in {dict, list}:
         return origin[tuple(map(_flat, arguments))]
-    return _closed(kind) if isinstance(kind, type) and issubclass(kind, Struct) else kind
-
-
-BoundedEvent: Final = cast("type[UncheckedEvent]", _closed(UncheckedEvent))
-"""The event with declared fields and flat free-form values only, as most are: its type bounds its depth.
-
-Other events may hold values of any depth in fields that a decoder skips, so the depth of their text must be checked."""
-
-_decode_bounded: Final = msgspec.json.Decoder(BoundedEvent).decode
-_decode_any: Final = msgspec.json.Decoder(UncheckedEvent).decode
+    return bounded(kind) if isinstance(kind, type) and issubclass(kind, Struct) else kind
 
 
 def slice_events(body: bytes) -> list[Raw] | None:
@@ -112,35 +116,58 @@ def slice_events(body: bytes) -> list[Raw] | None:
     return [Raw(view[start:end]) for start, end in bounds]
 
 
-def valid_ids(slices: Iterable[bytes | Raw]) -> list[str] | None:
-    """The ids of events that a strict project accepts without repair; None if a slice isn't such an event."""
-    ids: list[str] = []
-    releases: set[str] = set()
-    times: list[str] = []
-    try:
-        for text in slices:
-            event = _decode(text)
-            if event is None:
-                return None
-            if event.error.cause is not None and too_deep(event.error.cause):
-                return None
-            ids.append(event.id)
-            releases.add(event.release)
-            times.append(event.timestamp)
-            if event.breadcrumbs:
-                times.extend(map(_timestamp, event.breadcrumbs))
-    except MALFORMED:
-        return None
-    valid = are_lower_uuid7s(ids) and all(map(_is_release, releases)) and are_utc(times)
-    return ids if valid else None
+class FastPath:
+    """The fast path of one strictness: how its events are decoded, and the forms of ids and releases."""
+
+    def __init__(self, kind: type[schema.Event], id_pattern: str, is_release: Callable[[str], bool]) -> None:
+        self._decode_bounded = msgspec.json.Decoder(cast("type[schema.Event]", bounded(kind))).decode
+        self._decode_any = msgspec.json.Decoder(kind).decode
+        self._match_ids = re.compile(f"(?:{id_pattern[1:-1]})*+").fullmatch
+        self._is_release = is_release
+
+    def valid_events(self, slices: Sequence[bytes | Raw]) -> list[ValidEvent] | None:
+        """The events, if all are accepted without a repair but that of an id's case; else None.
+
+        Each text must be UTF-8; it is proven to be an event of its own.
+        """
+        ids: list[str] = []
+        releases: set[str] = set()
+        times: list[str] = []
+        try:
+            for text in slices:
+                event = self._decode(text)
+                if event is None:
+                    return None
+                if event.error.cause is not None and too_deep(event.error.cause):
+                    return None
+                ids.append(event.id)
+                releases.add(event.release)
+                times.append(event.timestamp)
+                if event.breadcrumbs:
+                    times.extend(map(_timestamp, event.breadcrumbs))
+        except (*MALFORMED, RecursionError):
+            return None
+        if not (self.are_ids(ids) and all(map(self._is_release, releases)) and are_utc(times)):
+            return None
+        return list(map(in_lower_case, ids, slices))
+
+    def _decode(self, text: bytes | Raw) -> schema.Event | None:
+        """The event; None if it is nested too deeply. Raises what msgspec raises."""
+        try:
+            return self._decode_bounded(text)
+        except msgspec.ValidationError:
+            event = self._decode_any(text)
+            return None if is_deep(bytes(text)) else event
+
+    def are_ids(self, ids: Sequence[str]) -> bool:
+        """Whether each of these texts of 36 characters matches the pattern."""
+        return self._match_ids("".join(ids)) is not None
 
 
-def _decode(text: bytes | Raw) -> UncheckedEvent | None:
-    """The event; None if it is nested too deeply. Raises what msgspec raises."""
-    try:
-        return _decode_bounded(text)
-    except msgspec.ValidationError:
-        return None if is_deep(bytes(text)) else _decode_any(text)
+def in_lower_case(event_id: str, event: bytes | Raw) -> ValidEvent:
+    """An event with its id in lower case."""
+    lower = event_id.lower()
+    return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
 
 
 def too_deep(cause: schema.Error | schema.LenientError | None) -> bool:
@@ -150,12 +177,6 @@ def too_deep(cause: schema.Error | schema.LenientError | None) -> bool:
         depth += 1
         cause = cause.cause
     return depth > Limit.CAUSE_DEPTH.maximum
-
-
-def are_lower_uuid7s(ids: Sequence[str]) -> bool:
-    """Whether each of these texts of 36 characters matches UUID7_PATTERN in lower case."""
-    text = "".join(ids)
-    return _are_ids(text) is not None and text == text.lower()
 
 
 def _is_release(text: str) -> bool:
@@ -175,3 +196,8 @@ def _is_utf8(text: bytes) -> bool:
         except UnicodeDecodeError:
             return False
     return True
+
+
+STRICT: Final = FastPath(UncheckedEvent, schema.UUID7_PATTERN, _is_release)
+LENIENT: Final = FastPath(UncheckedLenientEvent, schema.UUID_PATTERN, bool)
+"""What a lenient release is, its type says."""

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from schemas.event import TIME_PATTERN, Breadcrumb
+from schemas.event import TIME_PATTERN
 
 _LINE_LENGTH: Final = len("2026-01-31T12:00:00.000Z\n")
 _DATE: Final = r"[1-9]\d{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
@@ -20,11 +20,6 @@ _are_lines: Final = re.compile(
     rf"(?:{_DATE}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{{3}}Z\n)*+", re.ASCII
 ).fullmatch
 _search: Final = re.compile(TIME_PATTERN).search
-
-
-def of_event(timestamp: str, breadcrumbs: Sequence[Breadcrumb] | None) -> list[str]:
-    """The timestamps of an event."""
-    return [timestamp, *[crumb.timestamp for crumb in breadcrumbs]] if breadcrumbs else [timestamp]
 
 
 def are_utc(texts: Sequence[str]) -> bool:

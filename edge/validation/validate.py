@@ -1,7 +1,8 @@
 """Validation of bodies: the bytes of a client in, the events to forward or every violation out. Pure but for its time slices.
 
-The fast path decodes an event once, into the structs of `schemas.event`. The slow path takes what the fast path refuses: it
-repairs what may be repaired, lists all violations, and its verdict is final. Any bytes end in an event or in InvalidEvents.
+An event has two ways. The fast path is one typed decode, which says that the event is good as it is. The full path takes
+all others: it repairs what may be repaired, lists all violations, and its verdict is final. So the fast path may be narrower
+but never wider. Any bytes end in an event or in InvalidEvents.
 Long work leaves the event loop to other requests: between events when a time slice is over, and in a thread for large events.
 """
 
@@ -12,24 +13,21 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType
 
-from edge.validation import depth, full_check, outline, repair, timestamps
-from edge.validation.fast_path import MALFORMED, slice_events, too_deep, valid_ids
+from edge.validation import depth, fast_path, full_check, outline, repair
+from edge.validation.fast_path import MALFORMED, FastPath, ValidEvent, in_lower_case, slice_events
 from schemas.errors import Detail, RejectedEvent, WireError
 from schemas.event import Event, LenientEvent
-from schemas.limits import MAX_DEPTH, Limit
+from schemas.limits import Limit
 from schemas.nesting import is_deep
-from schemas.releases import is_release
 
 if TYPE_CHECKING:
     from edge.limits.scheduler import TimeSlice
 
-ValidEvent = tuple[str, bytes | Raw]
-"""An event's id in lower case and the bytes to forward."""
 ValidatedBody = tuple[list[ValidEvent], list[RejectedEvent]]
 """The valid events of a body in their order, and the rejected ones."""
 
 _LARGE_BYTES: Final = 65_536
-"""From this size on, the slow path takes too long for the event loop; smaller events take a few milliseconds at most."""
+"""From this size on, the full path takes too long for the event loop; smaller events take a few milliseconds at most."""
 _EVENTS_PER_CHECK: Final = 20
 """Events of the fast path between two checks of the clock."""
 _TOO_DEEP: Final = "JSON is nested too deeply"
@@ -44,15 +42,18 @@ class InvalidEvents(Exception):
 
 
 class ValidationRules(Struct, frozen=True):
-    """How strictly a project validates an SDK's events: the fast decoder and the full check agree."""
+    """How strictly a project validates an SDK's events: both paths agree."""
 
-    decode: Callable[[bytes | Raw], Event]
+    fast: FastPath
     violations: Callable[[Any], list[Detail]]
-    is_release: Callable[[str], bool]
+    decode: Callable[[bytes | Raw], Event]
+    """Proves that an event without violations is one that everything behind the edge can decode."""
 
 
-STRICT: Final = ValidationRules(msgspec.json.Decoder(Event).decode, full_check.strict, is_release)
-LENIENT: Final = ValidationRules(msgspec.json.Decoder(LenientEvent).decode, full_check.lenient, bool)
+STRICT: Final = ValidationRules(fast_path.STRICT, full_check.strict, msgspec.json.Decoder(Event).decode)
+LENIENT: Final = ValidationRules(
+    fast_path.LENIENT, full_check.lenient, msgspec.json.Decoder(LenientEvent).decode
+)
 
 _encode: Final = msgspec.json.Encoder().encode
 _MAX_EVENTS: Final = Limit.EVENTS_PER_BATCH.maximum
@@ -74,35 +75,29 @@ _decode_list: Final = outline.first_items(_MAX_EVENTS)
 
 async def validate_single(body: bytes, rules: ValidationRules, time_slice: "TimeSlice") -> ValidatedBody:
     """The one event of a body. Raises InvalidEvents."""
-    event = checked_text(body)
-    if len(event) < _LARGE_BYTES:
-        ids = valid_ids([event]) if rules is STRICT else None
-        return [(ids[0], event) if ids else validate(event, rules)], []
-    return [await time_slice.run_in_thread(validate, event, rules)], []
+    return [await _validate_in_time(checked_text(body), rules, time_slice)], []
 
 
 async def validate_batch(body: bytes, rules: ValidationRules, time_slice: "TimeSlice") -> ValidatedBody:
     """The events of a batch. Raises InvalidEvents if the wrapper is invalid."""
-    if rules is STRICT:
-        valid = await _validate_fast(body, time_slice)
-        if valid is not None:
-            return valid, []
-    return await validate_each(body, rules, time_slice)
+    valid = await _validate_together(body, rules.fast, time_slice)
+    return await validate_each(body, rules, time_slice) if valid is None else (valid, [])
 
 
-async def _validate_fast(body: bytes, time_slice: "TimeSlice") -> list[ValidEvent] | None:
+async def _validate_together(body: bytes, path: FastPath, time_slice: "TimeSlice") -> list[ValidEvent] | None:
+    """The events of a batch, if all take the fast path."""
     events = slice_events(body)
     if events is None or max(map(len, events)) >= _LARGE_BYTES:
         return None
-    ids: list[str] = []
+    valid: list[ValidEvent] = []
     for first in range(0, len(events), _EVENTS_PER_CHECK):
-        part = valid_ids(events[first : first + _EVENTS_PER_CHECK])
+        part = path.valid_events(events[first : first + _EVENTS_PER_CHECK])
         if part is None:
             return None
-        ids += part
+        valid += part
         if time_slice.over:
             await time_slice.pause()
-    return list(zip(ids, events, strict=True))
+    return valid
 
 
 async def validate_each(body: bytes, rules: ValidationRules, time_slice: "TimeSlice") -> ValidatedBody:
@@ -115,11 +110,7 @@ async def validate_each(body: bytes, rules: ValidationRules, time_slice: "TimeSl
     rejected: list[RejectedEvent] = []
     for index, event in enumerate(events):
         try:
-            valid.append(
-                validate(event, rules)
-                if len(event) < _LARGE_BYTES
-                else await time_slice.run_in_thread(validate, event, rules)
-            )
+            valid.append(await _validate_in_time(event, rules, time_slice))
         except InvalidEvents as error:
             rejected.append(RejectedEvent(index, WireError.VALIDATION_FAILED.code, error.details))
         if time_slice.over:
@@ -127,25 +118,23 @@ async def validate_each(body: bytes, rules: ValidationRules, time_slice: "TimeSl
     return valid, rejected
 
 
+async def _validate_in_time(
+    event: bytes | Raw, rules: ValidationRules, time_slice: "TimeSlice"
+) -> ValidEvent:
+    if len(event) < _LARGE_BYTES:
+        return validate(event, rules)
+    return await time_slice.run_in_thread(validate, event, rules)
+
+
 def validate(event: bytes | Raw, rules: ValidationRules) -> ValidEvent:
     """The id in lower case and the bytes to forward: the original ones unless a repair is needed.
 
     The whole body must already be UTF-8 (`checked_text`). Raises InvalidEvents.
     """
-    if len(event) > MAX_DEPTH and is_deep(bytes(event)):
-        raise InvalidEvents([Detail("body", _TOO_DEEP)])
-    if len(event) >= _LARGE_BYTES and outline.has_many_values(text := bytes(event)):
-        return _validate_outlined(text, rules)
-    try:
-        decoded = rules.decode(event)
-    except MALFORMED:
-        return _validate_slowly(bytes(event), rules)
-    if not is_well_formed(decoded, rules) or too_deep(decoded.error.cause):
-        return _validate_slowly(bytes(event), rules)
-    event_id = decoded.id
-    if event_id.islower():
-        return event_id, event
-    return _in_lower_case(event_id, event)
+    # Decoding many values would block every other thread.
+    is_crowded = len(event) >= _LARGE_BYTES and outline.has_many_values(bytes(event))
+    valid = None if is_crowded else rules.fast.valid_events([event])
+    return valid[0] if valid else _validate_fully(bytes(event), rules)
 
 
 def checked_text(body: bytes) -> bytes:
@@ -209,58 +198,37 @@ def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
         _refuse_json(body, error)
 
 
-def _validate_slowly(event: bytes, rules: ValidationRules) -> ValidEvent:
-    if len(event) >= _LARGE_BYTES:
-        return _validate_outlined(event, rules)
+def _validate_fully(event: bytes, rules: ValidationRules) -> ValidEvent:
+    """Repair what may be repaired, and refuse an event with all of its violations."""
+    if is_deep(event):
+        raise InvalidEvents([Detail("body", _TOO_DEEP)])
     if repair.has_surrogates(event):
         event = repair.replace_lone_surrogates(event)
-    violations = rules.violations(_parse(event))
-    if violations:
+    if violations := rules.violations(_read(event)):
         raise InvalidEvents(violations)
     try:
-        decoded = rules.decode(event)
+        decoded = _decode(event, rules)
     except MALFORMED:
         event = repair.with_whole_numbers(event)
-        decoded = _decode_repaired(event, rules)
-    return _in_lower_case(decoded.id, event)
+        try:
+            decoded = _decode(event, rules)
+        except MALFORMED as error:
+            raise InvalidEvents([Detail("event", str(error))]) from None
+    return in_lower_case(decoded.id, event)
 
 
-def _validate_outlined(event: bytes, rules: ValidationRules) -> ValidEvent:
-    """The slow path of an event that would block every other thread if it were decoded whole: only checked fields are read."""
-    if repair.has_surrogates(event):
-        event = repair.replace_lone_surrogates(event)
+def _read(event: bytes) -> Any:
+    """The value of an event for its full check: of a large one only what is checked. Raises InvalidEvents if it isn't JSON."""
+    if len(event) < _LARGE_BYTES:
+        return _parse(event)
     try:
-        value = outline.outline(event)
+        return outline.outline(event)
     except MALFORMED as error:
         _refuse_json(event, error)
-    violations = rules.violations(value)
-    if violations:
-        raise InvalidEvents(violations)
-    try:
-        decoded = rules.decode(_encode(value))
-    except MALFORMED:
-        event = repair.with_whole_numbers(event)
-        decoded = _decode_repaired(_encode(outline.outline(event)), rules)
-    return _in_lower_case(decoded.id, event)
 
 
-def _decode_repaired(event: bytes, rules: ValidationRules) -> Event:
-    try:
-        return rules.decode(event)
-    except MALFORMED as error:
-        raise InvalidEvents([Detail("event", str(error))]) from None
-
-
-def _in_lower_case(event_id: str, event: bytes | Raw) -> ValidEvent:
-    lower = event_id.lower()
-    return (lower, event) if lower == event_id else (lower, repair.with_id(event, event_id))
-
-
-def is_well_formed(event: Event, rules: ValidationRules) -> bool:
-    """Whether the release and the timestamps, which decoding doesn't check, have their formats."""
-    return rules.is_release(event.release) and timestamps.are_utc(
-        timestamps.of_event(event.timestamp, event.breadcrumbs)
-    )
+def _decode(event: bytes, rules: ValidationRules) -> Event:
+    return rules.decode(event if len(event) < _LARGE_BYTES else _encode(outline.outline(event)))
 
 
 def _parse(event: bytes) -> Any:

@@ -4,9 +4,9 @@ import json
 
 import msgspec
 import pytest
-from msgspec import Raw
+from msgspec import Raw, Struct
 
-from edge.validation.fast_path import BoundedEvent, valid_ids
+from edge.validation.fast_path import UncheckedEvent, UncheckedLenientEvent, bounded
 from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
 from schemas.limits import MAX_DEPTH
 from tests.edge_events import encoded, event
@@ -37,21 +37,34 @@ def test_an_event_is_taken_down_to_the_limit(
 
 
 @pytest.mark.parametrize(("depth", "refused"), DEPTHS)
-def test_a_batch_does_not_take_the_short_way_with_a_deep_event(depth: int, refused: bool) -> None:
-    assert (valid_ids([Raw(encoded()), Raw(with_depth(depth))]) is None) == refused
+@pytest.mark.parametrize("rules", [STRICT, LENIENT])
+def test_a_batch_does_not_take_the_fast_path_with_a_deep_event(
+    depth: int, refused: bool, rules: ValidationRules
+) -> None:
+    assert (rules.fast.valid_events([Raw(encoded()), Raw(with_depth(depth))]) is None) == refused
+
+
+@pytest.mark.parametrize("rules", [STRICT, LENIENT])
+def test_causes_deeper_than_a_decoder_can_follow_are_too_deep(rules: ValidationRules) -> None:
+    error = '{"type":"E","message":"","stack":[],"cause":' * 1_400 + "null" + "}" * 1_400
+    body = json.dumps(event(error="CUT")).replace('"CUT"', error).encode()
+    assert rules.fast.valid_events([body]) is None
+    with pytest.raises(InvalidEvents, match="JSON is nested too deeply"):
+        validate(body, rules)
 
 
 @pytest.mark.parametrize("extra", [{"more": 1}, {"fingerprint": [["nested"]]}])
-def test_what_is_not_declared_or_not_flat_still_takes_the_short_way(extra: dict[str, object]) -> None:
+def test_what_is_not_declared_or_not_flat_still_takes_the_fast_path(extra: dict[str, object]) -> None:
     made = event(breadcrumbs=[], **extra)
     body = json.dumps(made).encode()
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(body, type=BoundedEvent)
-    assert valid_ids([Raw(body)]) == [made["id"]]
+        msgspec.json.decode(body, type=bounded(UncheckedEvent))
+    assert STRICT.fast.valid_events([body]) == [(made["id"], body)]
 
 
-def test_an_event_with_every_declared_field_is_bounded() -> None:
+@pytest.mark.parametrize("kind", [UncheckedEvent, UncheckedLenientEvent])
+def test_an_event_with_every_declared_field_is_bounded(kind: type[Struct]) -> None:
     crumb = {"timestamp": "2026-01-31T11:59:59Z", "type": "custom", "data": {"flat": 1, "none": None}}
     full = event()
     full["breadcrumbs"][-1] = crumb
-    msgspec.json.decode(json.dumps(full), type=BoundedEvent)
+    msgspec.json.decode(json.dumps(full), type=bounded(kind))

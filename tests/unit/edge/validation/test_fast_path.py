@@ -1,4 +1,4 @@
-"""The short way of batches: it gives what the long way gives, or nothing."""
+"""The fast path of batches: it gives what the events have one by one, or nothing."""
 
 import asyncio
 import json
@@ -10,13 +10,21 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edge.limits.scheduler import FairScheduler, TimeSlice
-from edge.validation.fast_path import are_lower_uuid7s, slice_events, valid_ids
-from edge.validation.validate import STRICT, InvalidEvents, open_batch, validate_batch, validate_each
-from schemas.event import UUID7_PATTERN
+from edge.validation.fast_path import slice_events
+from edge.validation.validate import (
+    LENIENT,
+    STRICT,
+    InvalidEvents,
+    ValidationRules,
+    open_batch,
+    validate_batch,
+    validate_each,
+)
+from schemas.event import UUID7_PATTERN, UUID_PATTERN
 from schemas.ids import uuid7
 from tests.edge_events import encoded, event
 from tests.unit.edge.delivery.retained import kept_bytes
-from tests.unit.edge.validation.test_validate import EVENTS, mutations
+from tests.unit.edge.validation.test_validate import EVENTS, RULES, mutations
 
 Verdict = tuple[list[tuple[str, bytes]], Any]
 
@@ -33,11 +41,11 @@ def time_slice() -> TimeSlice:
     return FairScheduler().time_slice("t")
 
 
-async def _verdicts(body: bytes) -> list[Verdict]:
+async def _verdicts(body: bytes, rules: ValidationRules) -> list[Verdict]:
     found: list[Verdict] = []
     for way in (validate_batch, validate_each):
         try:
-            admitted, rejected = await way(body, STRICT, time_slice())
+            admitted, rejected = await way(body, rules, time_slice())
         except InvalidEvents as refused:
             found.append(([], refused.details))
         else:
@@ -45,38 +53,41 @@ async def _verdicts(body: bytes) -> list[Verdict]:
     return found
 
 
-def verdict(body: bytes) -> Verdict:
-    """What became of a batch, which is the same by both ways."""
-    short, long = asyncio.run(_verdicts(body))
-    assert short == long
-    return short
+def verdict(body: bytes, rules: ValidationRules = STRICT) -> Verdict:
+    """What became of a batch, which is the same whether its events are validated together or one by one."""
+    together, each = asyncio.run(_verdicts(body, rules))
+    assert together == each
+    return together
 
 
-def goes_short(body: bytes) -> bool:
-    """Whether the short way takes it."""
+def goes_fast(body: bytes) -> bool:
+    """Whether the fast path takes all of it."""
     pieces = slice_events(body)
-    return pieces is not None and valid_ids(pieces) is not None
+    return pieces is not None and STRICT.fast.valid_events(pieces) is not None
 
 
-def test_samples_in_batches_go_the_short_way_and_are_cut_where_a_parser_cuts() -> None:
+def test_samples_in_batches_take_the_fast_path_and_are_cut_where_a_parser_cuts() -> None:
     for first in range(0, len(EVENTS), 50):
         body = wrapped(*EVENTS[first : first + 50])
         pieces = slice_events(body)
         assert pieces is not None
         assert [bytes(piece) for piece in pieces] == [bytes(raw) for raw in open_batch(body)]
-        assert valid_ids(pieces) == [json.loads(line)["id"] for line in EVENTS[first : first + 50]]
+        ids = [json.loads(line)["id"] for line in EVENTS[first : first + 50]]
+        for rules in (STRICT, LENIENT):
+            valid = rules.fast.valid_events(pieces)
+            assert valid == list(zip(ids, pieces, strict=True))
         assert verdict(body)[1] == []
 
 
-def test_batch_of_one_and_of_the_most_events_go_the_short_way() -> None:
-    assert goes_short(wrapped(encoded()))
-    assert goes_short(wrapped(*[encoded() for _ in range(100)]))
+def test_batch_of_one_and_of_the_most_events_take_the_fast_path() -> None:
+    assert goes_fast(wrapped(encoded()))
+    assert goes_fast(wrapped(*[encoded() for _ in range(100)]))
     assert slice_events(wrapped(*[encoded() for _ in range(101)])) is None
 
 
 INNER = json.loads(encoded())
 ID = str(uuid7())
-LONG_WAYS = {
+SLOW = {
     "empty": b'{"events":[]}',
     "empty event": b'{"events":[{}]}',
     "half an event": b'{"events":[{]}',
@@ -109,7 +120,6 @@ LONG_WAYS = {
         ).encode(),
         encoded(),
     ),
-    "capitals in an id": wrapped(encoded(), encoded(id=ID.upper())),
     "id of version 4": wrapped(encoded(id="00000000-0000-4000-8000-000000000000")),
     "release without a build": wrapped(encoded(), encoded(release="shop@1.2.3")),
     "offset": wrapped(encoded(timestamp="2026-01-31T12:00:00+01:00")),
@@ -130,10 +140,37 @@ LONG_WAYS = {
 }
 
 
-@pytest.mark.parametrize("body", LONG_WAYS.values(), ids=LONG_WAYS.keys())
-def test_what_is_doubtful_goes_the_long_way(body: bytes) -> None:
-    assert not goes_short(body)
+@pytest.mark.parametrize("body", SLOW.values(), ids=SLOW.keys())
+def test_what_is_doubtful_is_not_taken_by_the_fast_path(body: bytes) -> None:
+    assert not goes_fast(body)
     assert verdict(body)
+
+
+def test_ids_in_upper_case_are_lowered_by_the_fast_path() -> None:
+    plain, upper = encoded(), encoded(id=ID.upper())
+    body = wrapped(plain, upper)
+    assert goes_fast(body)
+    for rules in (STRICT, LENIENT):
+        valid, rejected = verdict(body, rules)
+        assert valid[1] == (ID, upper.replace(ID.upper().encode(), ID.encode()))
+        assert valid[0][1] == plain
+        assert rejected == []
+
+
+FIELD = {
+    "id of version 4": encoded(id="00000000-0000-4000-8000-000000000000"),
+    "kind": encoded(kind="anr"),
+    "release": encoded(release="1.2.3"),
+    "place of a frame": encoded().replace(b'"line": 10', b'"line": 0'),
+}
+
+
+@pytest.mark.parametrize("sent", FIELD.values(), ids=FIELD.keys())
+def test_events_that_only_a_lenient_project_takes_have_a_fast_path_there(sent: bytes) -> None:
+    assert STRICT.fast.valid_events([sent]) is None
+    assert LENIENT.fast.valid_events([sent]) == [(json.loads(sent)["id"], sent)]
+    assert verdict(wrapped(encoded(), sent), STRICT)[1][0].index == 1
+    assert verdict(wrapped(encoded(), sent), LENIENT)[1] == []
 
 
 def test_offset_of_zero_and_other_writings_are_sound() -> None:
@@ -147,7 +184,7 @@ def test_offset_of_zero_and_other_writings_are_sound() -> None:
         encoded(breadcrumbs=None, tags=None, unknown=[{"id": [{}, {}]}]),
     ]
     body = wrapped(*compact)
-    assert goes_short(body)
+    assert goes_fast(body)
     admitted, rejected = verdict(body)
     assert [text for _, text in admitted] == compact
     assert rejected == []
@@ -157,26 +194,26 @@ def test_long_releases_are_not_kept() -> None:
     def body(number: int) -> bytes:
         return wrapped(unescaped(release=f"a@1+{number}" + "x" * 50_000 + "\N{GRINNING FACE}"))
 
-    assert goes_short(body(0))
-    assert kept_bytes(lambda number: goes_short(body(number))) < 1 << 20
+    assert goes_fast(body(0))
+    assert kept_bytes(lambda number: goes_fast(body(number))) < 1 << 20
 
 
-def test_causes_one_deeper_than_the_limit_go_the_long_way() -> None:
+def test_causes_one_deeper_than_the_limit_are_not_taken_by_the_fast_path() -> None:
     def with_causes(depth: int) -> bytes:
         error = event()["error"]
         for _ in range(depth):
             error = event()["error"] | {"cause": error}
         return wrapped(encoded(error=error))
 
-    assert goes_short(with_causes(9))
-    assert not goes_short(with_causes(11))
+    assert goes_fast(with_causes(9))
+    assert not goes_fast(with_causes(11))
     assert verdict(with_causes(11))[0] == []
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(mutations() | st.sampled_from(EVENTS), min_size=1, max_size=4))
-def test_both_ways_give_one_verdict_on_mutated_events(events: list[bytes]) -> None:
-    verdict(wrapped(*events))
+@given(st.lists(mutations() | st.sampled_from(EVENTS), min_size=1, max_size=4), st.sampled_from(RULES))
+def test_events_together_and_one_by_one_have_one_verdict(events: list[bytes], rules: ValidationRules) -> None:
+    verdict(wrapped(*events), rules)
 
 
 BODY = wrapped(encoded(), unescaped(environment="é"), encoded())
@@ -188,19 +225,19 @@ BODY = wrapped(encoded(), unescaped(environment="é"), encoded())
     st.integers(0, 3),
     st.binary(max_size=2) | st.sampled_from([b"},{", b'},{"id":"019', b"]}", b"[", b"{", b" ", b",", b'"']),
 )
-def test_both_ways_give_one_verdict_on_damaged_bodies(offset: int, lost: int, put: bytes) -> None:
+def test_damaged_bodies_have_one_verdict_too(offset: int, lost: int, put: bytes) -> None:
     verdict(BODY[:offset] + put + BODY[offset + lost :])
 
 
 @given(st.lists(st.from_regex(UUID7_PATTERN, fullmatch=True), min_size=1, max_size=5))
 def test_ids_are_recognised_as_the_pattern_does(ids: list[str]) -> None:
-    assert are_lower_uuid7s(ids) == all(each == each.lower() for each in ids)
-    assert are_lower_uuid7s([each.lower() for each in ids])
+    assert STRICT.fast.are_ids(ids)
+    assert LENIENT.fast.are_ids(ids)
 
 
 @given(st.integers(0, 35), st.sampled_from("0789abcdfgABG- \n\u00e9\u0660\ud800"), st.integers(0, 2))
 def test_one_wrong_character_in_one_of_many_ids_is_seen(offset: int, letter: str, which: int) -> None:
     ids = [str(uuid7()) for _ in range(3)]
     ids[which] = ids[which][:offset] + letter + ids[which][offset + 1 :]
-    fine = bool(re.fullmatch(UUID7_PATTERN[1:-1], ids[which])) and ids[which] == ids[which].lower()
-    assert are_lower_uuid7s(ids) == fine
+    for rules, pattern in ((STRICT, UUID7_PATTERN), (LENIENT, UUID_PATTERN)):
+        assert rules.fast.are_ids(ids) == bool(re.fullmatch(pattern[1:-1], ids[which]))
