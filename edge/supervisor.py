@@ -89,11 +89,13 @@ async def _supervise(
     for stop in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(stop, supervisor.stopping.set)
     with tether:
-        await supervisor.start()
-        await supervisor.stopping.wait()
-        for listener in listeners:
-            listener.close()
-        await supervisor.stop()
+        try:
+            await supervisor.start()
+            await supervisor.stopping.wait()
+        finally:
+            for listener in listeners:
+                listener.close()
+            await supervisor.stop()
 
 
 @dataclass(frozen=True)
