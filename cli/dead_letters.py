@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from broker.dead_letters import Letter, dead_letters_reader, letters, put_back
-from cli.console import kafka_errors, need_kafka, print_json, settings_of
+from cli.console import json_option, output, servers_of
+from cli.failures import reported
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas.settings import KafkaSettings, MigrateSettings
@@ -31,12 +32,6 @@ def _row(letter: Letter) -> dict[str, Any]:
     }
 
 
-def _settings(workspace: Workspace) -> MigrateSettings:
-    settings = settings_of(workspace, MigrateSettings)
-    need_kafka(settings.kafka_bootstrap)
-    return settings
-
-
 @click.group(cls=NearestGroup)
 def dead_letters() -> None:
     """Records that could not be processed."""
@@ -44,16 +39,18 @@ def dead_letters() -> None:
 
 @dead_letters.command("list")
 @click.option("--all", "everything", is_flag=True, help="Also those that were replayed.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@json_option
 @click.pass_obj
 def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
     """List dead letters, their sources and reasons."""
-    settings = _settings(workspace)
-    with kafka_errors(settings):
+    settings = servers_of(workspace, MigrateSettings)
+    with reported(settings):
         rows = asyncio.run(_rows(settings, everything=everything))
-    if as_json:
-        print_json({"deadLetters": rows})
-        return
+    output(as_json, {"deadLetters": rows}, lambda: show(rows))
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """A line for each dead letter."""
     for row in rows:
         source = f"{row['topic']}/{row['partition']}/{row['offset']}"
         click.echo(f"{row['at']}  {row['stage']:<10}  {source}  {row['bytes']} bytes  {row['reason']}")
@@ -66,7 +63,7 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
 @click.pass_obj
 def replay(workspace: Workspace, limit: int | None) -> None:
     """Replay dead letters that were not replayed yet, oldest first."""
-    settings = _settings(workspace)
-    with kafka_errors(settings):
+    settings = servers_of(workspace, MigrateSettings)
+    with reported(settings):
         done = asyncio.run(put_back(settings, limit))
     click.echo(f"{done} replayed")

@@ -9,18 +9,8 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 
 from broker.consumer_lag import readers
-from broker.errors import KafkaError
-from cli.console import (
-    clickhouse_failure,
-    console,
-    fail,
-    kafka_failure,
-    kafka_hint,
-    need_clickhouse,
-    need_kafka,
-    print_json,
-    settings_of,
-)
+from cli.console import console, json_option, output, servers_of, settings_of
+from cli.failures import REFUSED_STATUS, fail, reported
 from cli.workspace import Workspace
 from control.erasure import (
     Left,
@@ -31,13 +21,10 @@ from control.erasure import (
     left,
 )
 from control.operator_tools import OperatorTools
-from schemas.errors import ChangesUnavailable, EraseRefused, NotSettled, ProjectsUnavailable
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
-from storage.client import ClickHouseError
 from storage.erase.user import UserReport
 from storage.shards import open_servers
 
-REFUSED: Final = 2
 _ANSWER_SECONDS: Final = 3600
 """Finding a user may scan whole tables."""
 
@@ -49,7 +36,7 @@ _ANSWER_SECONDS: Final = 3600
 )
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Print what would be erased; change nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option(
     "--by", default=getpass.getuser, help="Who erases, for the record; by default the current user."
 )
@@ -75,9 +62,7 @@ def erase(
 
     Run it again after an interruption: it resumes. Exit status 1: not or partly done; 2: refused, nothing was changed.
     """
-    settings = settings_of(workspace, MigrateSettings)
-    need_kafka(settings.kafka_bootstrap)
-    need_clickhouse(settings.clickhouse_url)
+    settings = servers_of(workspace, MigrateSettings, clickhouse=True)
     user_id = None if user is None else _user_id(user)
     terminal = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
     groups = readers(
@@ -85,31 +70,18 @@ def erase(
         settings_of(workspace, WriterSettings).writer_group,
         len(settings.shard_urls),
     )
-    try:
-        with open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers:
-            tools = OperatorTools(settings, groups, servers, wait, by, terminal.say)
-            number, record = find(tools, project)
-            if user_id is None:
-                report: Report = erase_project(tools, number, record, terminal.agree)
-            else:
-                report = erase_user(tools, number, user_id, terminal.agree)
-    except EraseRefused as refusal:
-        fail(str(refusal), REFUSED)
-    except NotSettled as error:
-        fail(f"{error}; run it again")
-    except ChangesUnavailable as error:
-        fail(f"{error}; run it again to resume")
-    except ProjectsUnavailable as error:
-        fail(f"{error}; {kafka_hint(settings)}")
-    except KafkaError as error:
-        fail(f"{kafka_failure(settings, error)}; run it again")
-    except ClickHouseError as error:
-        fail(f"{clickhouse_failure(settings.clickhouse_url, error)}; run it again to resume")
+    with (
+        reported(settings, "run it again to resume"),
+        open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers,
+    ):
+        tools = OperatorTools(settings, groups, servers, wait, by, terminal.say)
+        number, record = find(tools, project)
+        if user_id is None:
+            report: Report = erase_project(tools, number, record, terminal.agree)
+        else:
+            report = erase_user(tools, number, user_id, terminal.agree)
     remaining = left(report, settings)
-    if as_json:
-        print_json(msgspec.to_builtins(report) | {"left": remaining})
-    else:
-        show(report, remaining)
+    output(as_json, msgspec.to_builtins(report) | {"left": remaining}, lambda: show(report, remaining))
 
 
 class EraseConsole(msgspec.Struct, frozen=True):
@@ -174,9 +146,9 @@ def _show_issues(report: UserReport) -> None:
 def _user_id(given: str) -> str:
     user = click.get_text_stream("stdin").readline().rstrip("\r\n") if given == "-" else given
     if not user:
-        fail("the user id is empty: events without a user id can't be attributed", REFUSED)
+        fail("the user id is empty: events without a user id can't be attributed", REFUSED_STATUS)
     try:
         user.encode()
     except UnicodeEncodeError:
-        fail("the user id is not valid UTF-8", REFUSED)
+        fail("the user id is not valid UTF-8", REFUSED_STATUS)
     return user

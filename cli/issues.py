@@ -13,15 +13,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from cli.console import (
-    NO_CLICKHOUSE,
-    clickhouse_failure,
-    console,
-    kafka_hint,
-    need_kafka,
-    print_json,
-    settings_of,
-)
+from cli.console import NO_CLICKHOUSE, console, json_option, output, servers_of
+from cli.failures import fail, reported
 from cli.groups import NearestGroup
 from cli.issue_text import lines
 from cli.projects import find_project
@@ -34,10 +27,8 @@ from dashboard.http.violations import detail_of
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
-from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, KeyReused, ProjectsUnavailable
 from schemas.settings import MigrateSettings
-from storage.answers import ActivityPage, Issue, KeyWarning
-from storage.errors import ReadError, StorageUnavailable
+from storage.answers import ActivityPage, Issue, KeyWarning, Similar
 from storage.reader.completion import FindUnknownKeys
 from storage.reader.execute import Limits
 from storage.reader.issue_calls import GetIssue, ListActivity
@@ -81,7 +72,6 @@ def current_user() -> str:
         return "svc"
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 by_option = click.option(
     "--by", default=current_user, help="Who makes the change; by default the current user."
 )
@@ -107,10 +97,9 @@ class IssueTools:
 
 
 def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
-    settings = settings_of(workspace, MigrateSettings)
-    need_kafka(settings.kafka_bootstrap)
+    settings = servers_of(workspace, MigrateSettings)
     if not settings.reader_url:
-        raise click.ClickException(NO_CLICKHOUSE)
+        fail(NO_CLICKHOUSE)
 
     async def main() -> T:
         tools = IssueTools(settings)
@@ -119,18 +108,8 @@ def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
         finally:
             await tools.close()
 
-    try:
+    with reported(settings):
         return asyncio.run(main())
-    except StorageUnavailable as error:
-        own = bool(settings.clickhouse_reader_url)
-        variable = "SVC_CLICKHOUSE_READER_URL" if own else "SVC_CLICKHOUSE_URL"
-        raise click.ClickException(clickhouse_failure(settings.reader_url, error, variable)) from None
-    except (ReadError, BadChange, ChangeRefused, KeyReused) as error:
-        raise click.ClickException(str(error)) from None
-    except ChangesUnavailable as error:
-        raise click.ClickException(f"{error}; are the processors running?") from None
-    except ProjectsUnavailable as error:
-        raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
 
 
 def _checked(data: S) -> S:
@@ -152,10 +131,7 @@ def _update(workspace: Workspace, issues: Iterable[str], update: Update, by: str
 
 
 def _print(rows: list[Issue], as_json: bool) -> None:
-    if as_json:
-        print_json(rows)
-        return
-    print_lines(rows, console())
+    output(as_json, rows, lambda: print_lines(rows, console()))
 
 
 def print_lines(rows: Sequence[Issue], out: Console) -> None:
@@ -196,7 +172,7 @@ def issues() -> None:
 @click.option("--query", default="", help="The query language of the dashboard, such as `is:open`.")
 @click.option("--sort", type=click.Choice(["lastSeen", "firstSeen", "events", "users", "trend"]), default="lastSeen", show_default=True)  # fmt: skip
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
-@as_json
+@json_option
 @click.pass_obj
 def list_issues(workspace: Workspace, /, project: str, as_json: bool, **parameters: Any) -> None:
     """List a project's issues of the last 14 days; PROJECT is its id or name."""
@@ -215,7 +191,7 @@ def list_issues(workspace: Workspace, /, project: str, as_json: bool, **paramete
 
 @issues.command()
 @click.argument("issue", type=ISSUE)
-@as_json
+@json_option
 @click.pass_obj
 def show(workspace: Workspace, issue: str, as_json: bool) -> None:
     """Show an issue and its newest changes."""
@@ -226,11 +202,11 @@ def show(workspace: Workspace, issue: str, as_json: bool) -> None:
         )
 
     row, page = _run(workspace, work)
-    if as_json:
-        print_json(msgspec.to_builtins(row) | {"activity": page.activity})
-        return
-    for line in lines(row, page.activity):
-        click.echo(line)
+    output(
+        as_json,
+        msgspec.to_builtins(row) | {"activity": page.activity},
+        lambda: click.echo("\n".join(lines(row, page.activity))),
+    )
 
 
 @issues.command()
@@ -239,7 +215,7 @@ def show(workspace: Workspace, issue: str, as_json: bool) -> None:
 @click.option("--next", "in_next", is_flag=True, help="Fixed in the release after the known ones.")
 @by_option
 @key_option
-@as_json
+@json_option
 @click.pass_obj
 def resolve(
     workspace: Workspace, /, issues: list[str], release: str | None, in_next: bool, by: str, key: str, as_json: bool
@@ -259,7 +235,7 @@ def resolve(
 @click.option("--escalating", is_flag=True, default=None, help="Until its rate rises far above its own past.")
 @by_option
 @key_option
-@as_json
+@json_option
 @click.pass_obj
 def ignore(
     workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
@@ -275,7 +251,7 @@ def ignore(
 @click.argument("issues", type=ISSUE, nargs=-1, required=True)
 @by_option
 @key_option
-@as_json
+@json_option
 @click.pass_obj
 def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool) -> None:
     """Reopen issues."""
@@ -287,7 +263,7 @@ def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_jso
 @click.argument("who")
 @by_option
 @key_option
-@as_json
+@json_option
 @click.pass_obj
 def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_json: bool) -> None:
     """Assign an issue to WHO; '' for nobody."""
@@ -299,7 +275,7 @@ def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_
 @click.argument("others", type=ISSUE, nargs=-1, required=True)
 @by_option
 @key_option
-@as_json
+@json_option
 @click.pass_obj
 def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: str, as_json: bool) -> None:
     """Merge OTHERS into ISSUE."""
@@ -312,7 +288,7 @@ def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: 
 @click.argument("fingerprints", type=ISSUE, nargs=-1, required=True)
 @by_option
 @key_option
-@as_json
+@json_option
 @click.pass_obj
 def unmerge(
     workspace: Workspace, /, issue: str, fingerprints: list[str], by: str, key: str, as_json: bool
@@ -337,14 +313,15 @@ def comment(workspace: Workspace, /, issue: str, text: str, by: str, key: str) -
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.option("--limit", type=click.IntRange(1, 50), default=10, show_default=True)
-@as_json
+@json_option
 @click.pass_obj
 def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> None:
     """List issues similar to ISSUE, with the reasons."""
     rows = _run(workspace, lambda tools: tools.reader.read(ListSimilarIssues(issue, limit=limit))).similar
-    if as_json:
-        print_json(rows)
-        return
+    output(as_json, rows, lambda: _print_similar(rows))
+
+
+def _print_similar(rows: Sequence[Similar]) -> None:
     table = Table(Column("id", no_wrap=True), "share", "type", "culprit", "events", "why")
     for row in rows:
         cells = (row.id, f"{row.share:.0%}", row.error_type, row.culprit, row.total_events, row.reason)
@@ -356,7 +333,7 @@ def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> N
 @click.argument("issue", type=ISSUE)
 @click.option("--undo", is_flag=True, help="Store its events again.")
 @by_option
-@as_json
+@json_option
 @click.pass_obj
 def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: bool) -> None:
     """Drop an issue's new events before they are stored, and ignore it."""

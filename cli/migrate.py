@@ -6,17 +6,9 @@ from textwrap import indent
 import click
 import yaml
 
-from broker.errors import KafkaError, TopicsRefused
 from broker.topics import TopicsReport, as_builtins, ensure_topics, specs_of
-from cli.console import (
-    clickhouse_failure,
-    console,
-    fail,
-    kafka_failure,
-    need_clickhouse,
-    need_kafka,
-    settings_of,
-)
+from cli.console import console, servers_of, settings_of
+from cli.failures import clickhouse_failure, reported
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, parse_url
@@ -42,20 +34,12 @@ from storage.shards import ONLY, shards_of, whole_url
 @click.pass_obj
 def migrate(workspace: Workspace, only_print: bool, moved: bool, on_cluster: str) -> None:
     """Create the topics and the ClickHouse schema; idempotent."""
-    settings = settings_of(workspace, MigrateSettings)
     if only_print:
-        click.echo(printed(settings, on_cluster))
+        click.echo(printed(settings_of(workspace, MigrateSettings), on_cluster))
         return
-    need_kafka(settings.kafka_bootstrap)
-    need_clickhouse(settings.clickhouse_url)
-    try:
+    settings = servers_of(workspace, MigrateSettings, clickhouse=True)
+    with reported(settings):
         apply(settings, moved=moved)
-    except TopicsRefused as error:
-        fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
-    except KafkaError as error:
-        fail(kafka_failure(settings, error))
-    except ClickHouseError as error:
-        fail(clickhouse_failure(settings.clickhouse_url, error))
 
 
 def printed(settings: MigrateSettings, cluster: str = "") -> str:

@@ -11,12 +11,12 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Column, Table
 
-from cli.console import console, kafka_hint, need_kafka, print_json, settings_of
+from cli.console import console, output, servers_of
+from cli.failures import fail, reported
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from control import project_edits
 from control.project_store import ProjectStore
-from schemas.errors import BadChange, ProjectsUnavailable
 from schemas.projects import Project
 from schemas.settings import KafkaSettings, MigrateSettings
 
@@ -47,14 +47,9 @@ def _now_ms() -> int:
 
 
 def _run(workspace: Workspace, work: Callable[[KafkaSettings], Coroutine[Any, Any, T]]) -> T:
-    settings = settings_of(workspace, MigrateSettings)
-    need_kafka(settings.kafka_bootstrap)
-    try:
+    settings = servers_of(workspace, MigrateSettings)
+    with reported(settings):
         return asyncio.run(work(settings))
-    except BadChange as error:
-        raise click.ClickException(str(error)) from None
-    except ProjectsUnavailable as error:
-        raise click.ClickException(f"{error}; {kafka_hint(settings)}") from None
 
 
 def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project]) -> Project:
@@ -64,18 +59,18 @@ def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project
 
     project = _run(workspace, work)
     if project is None:
-        raise click.ClickException(f"there is no project {wanted}")
+        fail(f"there is no project {wanted}")
     return project
 
 
 def find_project(store: ProjectStore, wanted: str) -> Project:
-    """A project by its id or its name. Raises click.ClickException."""
+    """A project by its id or its name. Ends the program if there is none, or more than one."""
     named = [project for project in store.all() if wanted in {project.id, project.name}]
     by_id = [project for project in named if project.id == wanted]
     if not named:
-        raise click.ClickException(f"there is no project {wanted}")
+        fail(f"there is no project {wanted}")
     if len(named) > 1 and not by_id:
-        raise click.ClickException(f"{len(named)} projects are called {wanted}: name one by its id")
+        fail(f"{len(named)} projects are called {wanted}: name one by its id")
     return (by_id or named)[0]
 
 
@@ -100,12 +95,8 @@ def projects() -> None:
 def create(workspace: Workspace, /, name: str, as_json: bool, **options: Any) -> None:
     """Create a project and print its token."""
     project = _run(workspace, lambda settings: create_project(settings, name, **options))
-    if as_json:
-        print_json(project)
-    else:
-        console().print(
-            f"project [bold]{escape(project.name)}[/] has the id {project.id} and the token\n{project.token}"
-        )
+    text = f"project [bold]{escape(project.name)}[/] has the id {project.id} and the token\n{project.token}"
+    output(as_json, project, lambda: console().print(text))
 
 
 @projects.command(name="list")
@@ -119,9 +110,11 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
             return store.all()
 
     rows = _run(workspace, work)
-    if as_json:
-        print_json(rows)
-        return
+    output(as_json, rows, lambda: show(rows))
+
+
+def show(rows: list[Project]) -> None:
+    """A table of projects."""
     heads = ("id", "name", "created", "tokens", "requests/min", "days", "lenient SDKs")
     table = Table(
         *(Column(head, no_wrap=head != "lenient SDKs") for head in heads), box=SIMPLE, pad_edge=False
@@ -160,10 +153,8 @@ def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -
     if all(value in {None, ()} for value in given.values()):
         raise click.UsageError("nothing to change: give at least one option")
     changed = _edit(workspace, project, lambda p: project_edits.update(p, _changes(given)))
-    if as_json:
-        print_json(changed)
-    else:
-        console().print(f"project {changed.id} ([bold]{escape(changed.name)}[/]) is changed")
+    text = f"project {changed.id} ([bold]{escape(changed.name)}[/]) is changed"
+    output(as_json, changed, lambda: console().print(text))
 
 
 def _changes(given: Mapping[str, Any]) -> project_edits.ProjectChanges:
@@ -186,10 +177,7 @@ def add_token(workspace: Workspace, project: str, as_json: bool) -> None:
     """Add a token to a project and print it."""
     changed = _edit(workspace, project, lambda p: project_edits.add_token(p, _now_ms())[0])
     new = CreatedProject(changed.id, changed.name, changed.tokens[-1].token)
-    if as_json:
-        print_json(new)
-    else:
-        click.echo(new.token)
+    output(as_json, new, lambda: click.echo(new.token))
 
 
 @token.command(name="revoke")

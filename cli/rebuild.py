@@ -4,14 +4,12 @@ import asyncio
 
 import click
 
-from broker.errors import KafkaError
-from cli.console import clickhouse_failure, kafka_failure, need_kafka, settings_of
+from cli.console import servers_of, settings_of
+from cli.failures import reported
 from cli.workspace import Workspace
 from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
-from schemas.errors import RebuildRefused
 from schemas.settings import ProcessorsSettings, WriterSettings
-from storage.client import ClickHouseError
 
 
 @click.command()
@@ -30,13 +28,6 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     Stop the processors first; for ClickHouse, let the writer run until it has read everything. From the topics, events older
     than their first record are not counted. `seen` alone is not rebuilt from ClickHouse after processors that were killed.
     """
-    need = Need(settings_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
-    need_kafka(need.processors.kafka_bootstrap)
-    try:
+    need = Need(servers_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
+    with reported(need.writer):
         asyncio.run(run_rebuild(need, LOGS if table == "all" else [table], source, click.echo))
-    except RebuildRefused as refusal:
-        raise click.ClickException(str(refusal)) from None
-    except KafkaError as error:
-        raise click.ClickException(kafka_failure(need.processors, error)) from None
-    except ClickHouseError as error:
-        raise click.ClickException(clickhouse_failure(need.writer.clickhouse_url, error)) from None

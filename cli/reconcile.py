@@ -11,22 +11,12 @@ from rich.box import SIMPLE
 from rich.table import Table
 
 from broker.consumer_lag import ConsumerLag, lags, readers
-from broker.errors import KafkaError
-from cli.console import (
-    clickhouse_failure,
-    console,
-    fail,
-    kafka_failure,
-    need_clickhouse,
-    need_kafka,
-    print_json,
-    settings_of,
-)
+from cli.console import console, json_option, output, servers_of, settings_of
+from cli.failures import reported
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.audit.damage import broken_parts
-from storage.client import ClickHouseError
 from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
 from storage.repair.repair import repair_differences, today
 from storage.shards import open_servers
@@ -40,7 +30,7 @@ _PROJECT_WIDTH = 12  # an id in parentheses; on a narrow terminal the name is fo
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option("--repair", is_flag=True, help="Repair differences, while everything runs.")
 @click.option(
     "--wait",
@@ -54,16 +44,14 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
 
     Exit status 1: they differ. 3: they differ, but the pipeline is behind, which may explain the difference.
     """
-    settings = settings_of(workspace, MigrateSettings)
+    settings = servers_of(workspace, MigrateSettings, clickhouse=True)
     writer = settings_of(workspace, WriterSettings)
-    need_kafka(settings.kafka_bootstrap)
-    need_clickhouse(settings.clickhouse_url)
     groups = readers(
         settings_of(workspace, ProcessorsSettings).processors_app,
         writer.writer_group,
         len(settings.shard_urls),
     )
-    try:
+    with reported(settings):
         behind = asyncio.run(_drain(settings, groups, wait))
         with open_servers(settings) as servers:
             result = compare(servers, today())
@@ -78,24 +66,15 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
             if result.differences and not behind:
                 # Under load, events arrived during the comparison.
                 behind = asyncio.run(lags(settings, groups))
-    except KafkaError as error:
-        fail(kafka_failure(settings, error))
-    except ClickHouseError as error:
-        fail(clickhouse_failure(settings.clickhouse_url, error))
     if late:
         click.echo(_LATE.format(late, wait), err=True)
-    if as_json:
-        print_json(
-            msgspec.to_builtins(result)
-            | {
-                "equal": not result.differences,
-                "settled": not behind,
-                "behind": behind,
-                "repaired": repaired,
-            }
-        )
-    else:
-        show(result, behind, repaired)
+    state = {
+        "equal": not result.differences,
+        "settled": not behind,
+        "behind": behind,
+        "repaired": repaired,
+    }
+    output(as_json, msgspec.to_builtins(result) | state, lambda: show(result, behind, repaired))
     sys.exit(status(result, behind))
 
 

@@ -9,28 +9,17 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from broker.consumer_lag import readers
-from broker.errors import KafkaError
-from cli.console import (
-    clickhouse_failure,
-    console,
-    fail,
-    kafka_failure,
-    kafka_hint,
-    need_clickhouse,
-    need_kafka,
-    print_json,
-    settings_of,
-)
+from cli.console import console, output, servers_of, settings_of
+from cli.failures import fail, reported
 from cli.projects import find_project
 from cli.workspace import Workspace
 from control.operator_tools import OperatorTools
 from control.project_store import ProjectStore
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS
 from rebuild.regrouping import IssueChange, RegroupReport, preview, regroup, undo
-from schemas.errors import ChangesUnavailable, NotSettled, ProjectsUnavailable, RegroupRefused
+from schemas.errors import RegroupRefused
 from schemas.projects import Project
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
-from storage.client import ClickHouseError
 from storage.shards import open_servers
 
 _ANSWER_SECONDS = 3600
@@ -73,9 +62,7 @@ def command(
     """
     if is_undo and dry_run:
         raise click.UsageError("--undo and --dry-run exclude each other")
-    settings = settings_of(workspace, MigrateSettings)
-    need_kafka(settings.kafka_bootstrap)
-    need_clickhouse(settings.clickhouse_url)
+    settings = servers_of(workspace, MigrateSettings, clickhouse=True)
     groups = readers(
         settings_of(workspace, ProcessorsSettings).processors_app,
         settings_of(workspace, WriterSettings).writer_group,
@@ -87,31 +74,21 @@ def command(
             click.echo(f"{what} ...", err=True)
 
     try:
-        record = asyncio.run(_find(settings, project))
-        with open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers:
-            tools = OperatorTools(settings, groups, servers, wait, by, say)
-            if is_undo:
-                if not yes:
-                    click.confirm(f"Undo the last change of {record.name}'s grouping?", abort=True, err=True)
-                report = undo(tools, record)
-            else:
-                report = _regroup(tools, record, version, dry_run=dry_run, asks=not yes, as_json=as_json)
+        with reported(settings, "run it again to finish"):
+            record = asyncio.run(_find(settings, project))
+            with open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers:
+                tools = OperatorTools(settings, groups, servers, wait, by, say)
+                if is_undo:
+                    if not yes:
+                        click.confirm(
+                            f"Undo the last change of {record.name}'s grouping?", abort=True, err=True
+                        )
+                    report = undo(tools, record)
+                else:
+                    report = _regroup(tools, record, version, dry_run=dry_run, asks=not yes, as_json=as_json)
     except RegroupRefused as refusal:
         fail(str(refusal))
-    except NotSettled as error:
-        fail(f"{error}; run it again")
-    except ChangesUnavailable as error:
-        fail(f"{error}; run it again to finish")
-    except ProjectsUnavailable as error:
-        fail(f"{error}; {kafka_hint(settings)}")
-    except KafkaError as error:
-        fail(f"{kafka_failure(settings, error)}; run it again")
-    except ClickHouseError as error:
-        fail(f"{clickhouse_failure(settings.clickhouse_url, error)}; run it again to finish")
-    if as_json:
-        print_json(report)
-    else:
-        show(report)
+    output(as_json, report, lambda: show(report))
 
 
 async def _find(settings: MigrateSettings, wanted: str) -> Project:

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from broker.errors import SinkUnavailable
-from cli.console import need_kafka, print_json, settings_of
+from cli.console import json_option, output, servers_of
+from cli.failures import fail
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from edge.delivery.kafka_sink import KafkaSink
@@ -27,23 +28,17 @@ def spool() -> None:
 
 
 @spool.command("list")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@json_option
 @click.pass_obj
 def list_(workspace: Workspace, as_json: bool) -> None:
     """List this machine's quarantined segments and the reasons."""
     rows = listed(folder_of(workspace))
-    if as_json:
-        print_json({"segments": rows})
-        return
-    for row in rows:
-        click.echo(line(row))
-    if not rows:
-        click.echo("no quarantined segments")
+    output(as_json, {"segments": rows}, lambda: show(rows, "no quarantined segments" if not rows else ""))
 
 
 @spool.command("replay")
 @click.option("--wait", type=click.FloatRange(min=0), default=_WAIT_SECONDS, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+@json_option
 @click.pass_obj
 def replay_(workspace: Workspace, wait: float, as_json: bool) -> None:
     """Replay quarantined segments; the edge may run meanwhile.
@@ -51,19 +46,14 @@ def replay_(workspace: Workspace, wait: float, as_json: bool) -> None:
     Waits up to --wait seconds for Kafka. Replayed segments are removed; one with unreadable bytes stays, marked as
     `.replayed`. Exit status 1: some events were not sent, or Kafka accepted none; the command may be repeated.
     """
-    settings = settings_of(workspace, EdgeSettings)
-    need_kafka(settings.kafka_bootstrap)
+    settings = servers_of(workspace, EdgeSettings)
     rows: list[QuarantinedSegment] = []
     error = asyncio.run(_replay(settings, folder_of(workspace), wait, rows.append))
-    if as_json:
-        print_json({"segments": rows, "error": error})
-    else:
-        for row in rows:
-            click.echo(line(row))
-        click.echo(f"{sum(row.sent or 0 for row in rows)} events sent")
+    sent = f"{sum(row.sent or 0 for row in rows)} events sent"
+    output(as_json, {"segments": rows, "error": error}, lambda: show(rows, sent))
     if error:
-        click.echo(f"svc: Kafka at {settings.kafka_bootstrap}: {error}", err=True)
-    if error or not all(row.is_done for row in rows):
+        fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
+    if not all(row.is_done for row in rows):
         sys.exit(1)
 
 
@@ -85,6 +75,12 @@ async def _replay(
 def folder_of(workspace: Workspace) -> Path:
     """The folder with the spools of this machine's edges."""
     return workspace.data_dir / "edge" / "spool"
+
+
+def show(rows: list[QuarantinedSegment], end: str) -> None:
+    """A line for each segment, and a last one unless it is empty."""
+    for text in (*map(line, rows), *filter(None, [end])):
+        click.echo(text)
 
 
 def line(row: QuarantinedSegment) -> str:

@@ -13,7 +13,8 @@ import msgspec
 from broker.client import name_of, reading, records_before
 from broker.errors import TopicAuthorizationFailedError
 from broker.types import Consumer, Record, TopicPartition
-from cli.console import kafka_errors, need_kafka, settings_of
+from cli.console import servers_of
+from cli.failures import fail, reported
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments, payload
@@ -147,7 +148,7 @@ async def _fetch_partitions(consumer: Consumer, name: str) -> set[int]:
     if name in consumer._client.cluster.unauthorized_topics:
         raise TopicAuthorizationFailedError(name)
     if not partitions:
-        raise click.ClickException(f"there is no topic {name}: run `svc migrate`")
+        fail(f"there is no topic {name}: run `svc migrate`")
     return partitions
 
 
@@ -190,8 +191,7 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
     NAME is the topic's name without the prefix: events, grouped, grouped-events, issue-deltas, issues, issue-activity, projects,
     outcomes, dead-letters or seen.
     """
-    settings = settings_of(workspace, MigrateSettings)
-    need_kafka(settings.kafka_bootstrap)
+    settings = servers_of(workspace, MigrateSettings)
     topic = next(t for t in Topic if t.title == name)
     if project is not None and not project.isdecimal():
         raise click.BadParameter(
@@ -203,7 +203,7 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
         raise click.BadParameter(
             "must be an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
         ) from None
-    with kafka_errors(settings):
+    with reported(settings):
         bad = asyncio.run(print_topic(settings, topic, begin, project))
     if bad:
         sys.exit(1)

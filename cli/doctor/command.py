@@ -8,7 +8,7 @@ from rich.text import Text
 
 from broker.consumer_lag import readers
 from broker.rights import PROCESSES, Process, needs
-from cli.console import console, print_json
+from cli.console import console, output
 from cli.doctor.checks import Finding, check_disk, check_local_programs, check_settings
 from cli.doctor.clickhouse import check_clickhouse, check_reader
 from cli.doctor.damage import check_damage
@@ -67,6 +67,13 @@ def line(finding: Finding, width: int) -> Text:
     return text
 
 
+def show(results: Sequence[Finding]) -> None:
+    """A line for each finding."""
+    width = max(len(finding.name) for finding in results)
+    for finding in results:
+        console().print(line(finding, width))
+
+
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as a JSON list.")
 @click.option(
@@ -80,10 +87,5 @@ def line(finding: Finding, width: int) -> Text:
 def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
     """Check settings, dependencies and rights; exits 1 on any problem. Changes nothing."""
     results = findings(workspace, processes or PROCESSES)
-    if as_json:
-        print_json(results)
-    else:
-        width = max(len(finding.name) for finding in results)
-        for finding in results:
-            console().print(line(finding, width))
+    output(as_json, results, lambda: show(results))
     sys.exit(0 if all(finding.ok for finding in results) else 1)

@@ -13,15 +13,8 @@ from rich.table import Table
 
 from broker.client import administering, committed_offsets, name_of
 from broker.types import Record, TopicPartition
-from cli.console import (
-    clickhouse_failure,
-    console,
-    kafka_errors,
-    need_clickhouse,
-    need_kafka,
-    print_json,
-    settings_of,
-)
+from cli.console import console, json_option, output, servers_of
+from cli.failures import fail, reported
 from cli.topics import records_since, start_ms
 from cli.trace.steps import Copy, Step, copies, decision, letter
 from cli.workspace import Workspace
@@ -29,7 +22,7 @@ from schemas.ids import event_partition, hex64, issue_id
 from schemas.settings import ProcessorsSettings
 from schemas.times import HOUR_MS, MINUTE_MS, iso
 from schemas.topics import Topic
-from storage.client import ClickHouseError, open_client
+from storage.client import open_client
 
 _STORED: Final = """
     SELECT project_id, received, fingerprint, count() AS rows
@@ -52,7 +45,7 @@ _SPAN_MS: Final = HOUR_MS
     metavar="TIME",
     help="Look in the topics from then on, for an hour: ISO 8601, or an age such as 15m, 2h. Default: shortly before its receipt, or the last hour.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.pass_obj
 def trace(workspace: Workspace, event: str, project: int, since: str | None, as_json: bool) -> None:
     """Say what happened to one event: its records in the topics, what was decided, and its rows.
@@ -63,9 +56,7 @@ def trace(workspace: Workspace, event: str, project: int, since: str | None, as_
         event_id = UUID(event).bytes
     except ValueError:
         raise click.BadParameter("must be a UUID", param_hint="EVENT") from None
-    settings = settings_of(workspace, ProcessorsSettings)
-    need_kafka(settings.kafka_bootstrap)
-    need_clickhouse(settings.clickhouse_url)
+    settings = servers_of(workspace, ProcessorsSettings, clickhouse=True)
     now = datetime.now(UTC)
     try:
         begin = None if since is None else start_ms(since, now)
@@ -73,35 +64,22 @@ def trace(workspace: Workspace, event: str, project: int, since: str | None, as_
         raise click.BadParameter(
             "must be an ISO 8601 time with an offset, or an age such as 15m, 2h", param_hint="--from"
         ) from None
-    try:
+    with reported(settings):
         stored = [row for url in settings.shard_urls for row in _stored(url, event_id, project)]
-    except ClickHouseError as error:
-        raise click.ClickException(clickhouse_failure(settings.clickhouse_url, error)) from None
     if not project and not stored:
-        raise click.ClickException(
-            "it is not stored: name its project with --project to look for it in the topics"
-        )
+        fail("it is not stored: name its project with --project to look for it in the topics")
     number = project or int(stored[0]["project_id"])
     received = [int(row["received"].timestamp() * 1000) for row in stored]
     if begin is None:
         begin = min(received) - _BEFORE_MS if received else int(now.timestamp() * 1000) - _SPAN_MS
-    with kafka_errors(settings):
+    with reported(settings):
         steps = asyncio.run(_steps(settings, number, event_id, begin))
     steps.sort(key=lambda step: step.at_ms or 0)
     steps += [_row(row, number) for row in stored]
-    if as_json:
-        print_json(
-            {
-                "projectId": str(number),
-                "steps": [{"at": _time(step), "stage": step.stage, "what": step.what} for step in steps],
-            }
-        )
-    elif steps:
-        _print(steps)
+    shown = [{"at": _time(step), "stage": step.stage, "what": step.what} for step in steps]
+    output(as_json, {"projectId": str(number), "steps": shown}, lambda: _print(steps))
     if not steps:
-        raise click.ClickException(
-            f"not found: it is not stored, and not in the topics of the hour from {iso(begin)}"
-        )
+        fail(f"not found: it is not stored, and not in the topics of the hour from {iso(begin)}")
 
 
 def _stored(url: str, event_id: bytes, project: int) -> list[dict[str, Any]]:
@@ -175,6 +153,8 @@ async def _records(
 
 
 def _print(steps: list[Step]) -> None:
+    if not steps:
+        return
     table = Table(box=SIMPLE)
     for head in ("time", "in", "what"):
         table.add_column(head, overflow="fold")

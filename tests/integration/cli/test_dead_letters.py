@@ -73,7 +73,7 @@ async def test_an_unavailable_broker_is_reported_in_one_line(
     address = f"127.0.0.1:{free_port()}"
     found = await run(address, "x.", tmp_path, *arguments)
     assert found.exit_code == 1
-    assert found.output.startswith(f"Error: Kafka at {address}: ")
+    assert found.output.startswith(f"svc: Kafka at {address}: ")
     assert len(found.output.splitlines()) == 1
 
 

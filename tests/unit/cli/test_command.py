@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+from cli import __main__
 from cli.__main__ import COMMANDS, SECTIONS, LazyGroup, hoisted, svc
 from cli.up import announce, start
 from cli.workspace import Workspace
@@ -155,3 +157,15 @@ def test_help_has_every_subcommand_in_its_section_with_its_whole_sentence() -> N
     words = set(text.split())
     assert words >= COMMANDS.keys()
     assert "..." not in text.partition("\n")[2]
+
+
+def test_commands_are_not_talked_over_by_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    root = logging.getLogger()
+    level = root.level
+    monkeypatch.setattr(logging.getLogger("aiokafka"), "level", logging.NOTSET)
+    monkeypatch.setattr(__main__.svc, "main", lambda **_: None)
+    try:
+        __main__.main()
+        assert not logging.getLogger("aiokafka").isEnabledFor(logging.ERROR)
+    finally:
+        root.setLevel(level)
