@@ -9,7 +9,8 @@ import msgspec
 from msgspec import Struct
 
 from edge.validation.repair import has_surrogates, replace_lone_surrogates
-from grouping.fingerprint import CURRENT_VERSION, GroupingEvent, culprit, grouped, locate
+from grouping.fingerprint import CURRENT_VERSION, culprit, grouped, locate
+from grouping.fingerprint.event_view import decode_identified
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import UNTOUCHED, CompiledRules
 from query.event_view import from_json
@@ -32,13 +33,6 @@ class ExplainedEvent(Struct, frozen=True):
     culprit: str
 
 
-class _LineEvent(GroupingEvent, gc=False):
-    id: str | None = None
-
-
-_decode = msgspec.json.Decoder(_LineEvent).decode
-
-
 def explain(
     line: bytes, rules: CompiledRules | None = None, version: str = CURRENT_VERSION
 ) -> ExplainedEvent:
@@ -46,7 +40,7 @@ def explain(
     if has_surrogates(line):
         line = replace_lone_surrogates(line)
     try:
-        event = _decode(line)
+        event = decode_identified(line)
         view = from_json(line, "", 0) if rules else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None

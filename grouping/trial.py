@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.fingerprint import CURRENT_VERSION, Fingerprint, GroupingEvent, grouped
+from grouping.fingerprint import CURRENT_VERSION, Fingerprint, grouped
+from grouping.fingerprint.event_view import IdentifiedEvent, decode_identified
 from grouping.rules import Answers, compile_rules, outcome_of, until_discard
 from query.event_view import EventView, from_json
 from schemas.errors import Unreadable
@@ -58,13 +59,6 @@ class Move(NamedTuple):
         return bool(self.one.fitting) or self.issue != self.one.past.issue
 
 
-class _IdentifiedEvent(GroupingEvent, gc=False, kw_only=True):
-    id: str = ""
-
-
-_decode = msgspec.json.Decoder(_IdentifiedEvent).decode
-
-
 def regroup(
     rules: Iterable[GroupingRule],
     events: Sequence[PastEvent],
@@ -81,7 +75,7 @@ def regroup(
         if not in_time():
             return Trial(regrouped, unreadable, errors, whole=False)
         try:
-            event, view = _decode(past.event), from_json(past.event, past.sdk, past.received_ms)
+            event, view = decode_identified(past.event), from_json(past.event, past.sdk, past.received_ms)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable):
             unreadable += 1
             continue
@@ -94,7 +88,7 @@ def regroup(
 
 def _regrouped(
     past: PastEvent,
-    event: _IdentifiedEvent,
+    event: IdentifiedEvent,
     view: EventView,
     answers: Answers,
     discarded: Collection[int],
@@ -105,7 +99,7 @@ def _regrouped(
         fingerprint = msgspec.structs.replace(fingerprint, discard=True)
     return Regrouped(
         past,
-        event.id,
+        event.id or "",
         (event.error.type or "")[:_SHOWN_CHARACTERS],
         (event.error.message or "")[:_SHOWN_CHARACTERS],
         fingerprint,
