@@ -4,6 +4,34 @@ Fields are spelled as on the wire. `None` means null or absent, which the protoc
 fields are ignored here and preserved by forwarding the raw bytes. Free-form values stay `Raw`, since they may contain arbitrarily
 large numbers. Every event that the edge forwards decodes as `Event`, or as `LenientEvent` if the project is lenient to the SDK.
 `gc=False`: a decoded tree has no cycles.
+
+**Who adds a field** adds it here, and to those of the following shapes that are to read it. Behind the edge an event is
+decoded in parts, each with the fields that one purpose needs: the whole costs three to four times as much.
+`tests/test_event_shapes.py` keeps this list complete.
+
+    edge.refusals: an example of a refused event, of which nothing else is known to be right
+        _Origin          id release
+    processors.grouper.event_outline: the grouper, for every event. Stacks stay bytes, by which it knows their locations
+        EventOutline     timestamp platform release environment user fingerprint error
+        UserOutline      id
+        ErrorOutline     type message stack cause
+    grouping.fingerprint.event_view: what decides a group, of a stack that isn't known, and in trials of rules.
+      Lenient: people try events that no edge has checked
+        GroupingEvent    error platform fingerprint
+        IdentifiedEvent  error platform fingerprint id
+        GroupingError    type message stack cause
+        GroupingFrame    function file line column inApp absolutePath
+    query.event_fields: the writer and the rules, which agree on what a column holds. Stacks and devices stay bytes,
+      by which what they yield is cached
+        EventFields      timestamp kind platform release environment device error user tags
+        DeviceFields     os osVersion model locale
+        _ErrorFields     type message stack cause
+        _UserFields      id
+        _FrameFields     file function
+
+The edge's own shapes follow the structs below by themselves: those of `edge.validation`, and `schemas.unknown_fields`.
+Three lists of names don't: `INTEGER_FIELDS` in `edge.validation.repair`, and what `dashboard.view.event` and
+`dashboard.view.stack` show of an event's JSON. The reporting library, `svc`, writes events and reads none.
 """
 
 from typing import Annotated, Final, Literal

@@ -10,7 +10,7 @@ from dashboard.view.stack import ErrorView, chain
 from dashboard.view.times import exact
 from schemas.times import parse_iso
 
-_KNOWN_FIELDS: Final = frozenset(
+KNOWN_FIELDS: Final = frozenset(
     {
         "id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "user", "tags",
         "breadcrumbs", "error", "fingerprint", "traceId", "spanId",
@@ -39,7 +39,7 @@ def read(event: dict[str, Any], sdk: str, time: str = "") -> EventSections:
     device, app, user = (mapping_of(event.get(key)) for key in ("device", "app", "user"))
     framework = mapping_of(app.get("framework"))
     system = " ".join(filter(None, (text_of(device.get("os")), text_of(device.get("osVersion")))))
-    others = {key: value for key, value in event.items() if key not in _KNOWN_FIELDS}
+    others = {key: value for key, value in event.items() if key not in KNOWN_FIELDS}
     return EventSections(
         id=text_of(event.get("id")),
         timestamp=text_of(event.get("timestamp")),
