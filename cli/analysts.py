@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from cli.console import BAD_SETTING_STATUS, console, settings_of
-from cli.failures import fail
+from cli.console import console, settings_of
+from cli.failures import BAD_SETTING_STATUS, fail
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from local.clickhouse.server import DATABASE, stored_url

@@ -9,7 +9,7 @@ import click
 import msgspec
 from rich.console import Console
 
-from cli.failures import fail
+from cli.failures import BAD_SETTING_STATUS, fail
 from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.errors import BadSetting
@@ -19,7 +19,6 @@ from schemas.settings import KafkaSettings
 S = TypeVar("S", bound=msgspec.Struct)
 K = TypeVar("K", bound=KafkaSettings)
 
-BAD_SETTING_STATUS = 2
 _FILE_WIDTH = 160
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 NO_KAFKA = "no Kafka: start `svc up` on this data directory, or set SVC_KAFKA_BOOTSTRAP"

@@ -21,6 +21,7 @@ from schemas.errors import (
 )
 from schemas.settings import ClickHouseSettings, KafkaSettings
 
+BAD_SETTING_STATUS = 2
 REFUSED_STATUS = 2
 """Nothing was changed."""
 _ACCESS_ERRORS = {None, 81, 194, 516}

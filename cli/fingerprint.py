@@ -9,8 +9,8 @@ import msgspec
 from rich.markup import escape
 from rich.table import Table
 
-from cli.console import BAD_SETTING_STATUS, console
-from cli.failures import fail
+from cli.console import console
+from cli.failures import BAD_SETTING_STATUS, fail
 from cli.fingerprint_lines import BadLine, ExplainedEvent, explain, numbered_lines
 from grouping.fingerprint import CURRENT_VERSION, VERSIONS
 from grouping.rule_checks import violations

@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 import click
 
 from broker.traces import check_traces
+from cli.failures import BAD_SETTING_STATUS, fail
 from cli.logs import configure
 from runtime.memory import trim_in_background
 from schemas.environment import load
@@ -30,8 +31,7 @@ def settings_of(context: click.Context, struct: type[S], check: Callable[[S], No
         check_traces(settings)
         use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
-        click.echo(f"svc: {error}", err=True)
-        sys.exit(2)
+        fail(str(error), BAD_SETTING_STATUS)
     return settings
 
 

@@ -1,12 +1,12 @@
 """`svc send`: posts events from JSONL files."""
 
 import asyncio
-import json
 import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from cli.console import settings_of
+from cli.console import json_option, output, settings_of
 from cli.send.batches import batches, read_lines
 from cli.send.sender import Sender, SendReport
 from cli.send.strict import as_lines, as_objects, find_unknown
@@ -50,9 +50,9 @@ def events_of(
             report.unread.append(f"{file}: {error}")
 
 
-def as_json(report: SendReport) -> str:
-    """The counts as one JSON object."""
-    return json.dumps({key: value for key, value in asdict(report).items() if key != "last_posted"})
+def counts(report: SendReport) -> dict[str, Any]:
+    """The counts, for JSON."""
+    return {key: value for key, value in asdict(report).items() if key != "last_posted"}
 
 
 def sentences(details: list[dict[str, str]]) -> str:
@@ -78,7 +78,7 @@ def show(report: SendReport, console: Console) -> None:
         console.print(f"not read completely: {escape(unread)}", highlight=False, soft_wrap=True)
 
 
-def refuse_unknown(files: tuple[Path, ...], print_json: bool) -> None:
+def refuse_unknown(files: tuple[Path, ...], as_json: bool) -> None:
     """Exit with 1 and the list of unknown fields if there are any. What can't be read is left to the sending."""
     for file in files:
         if not file.is_file():
@@ -88,10 +88,8 @@ def refuse_unknown(files: tuple[Path, ...], print_json: bool) -> None:
         found = find_unknown(events_of(files, progress, report, "checking"))
     if not found:
         return
-    if print_json:
-        click.echo(json.dumps({"unknownFields": as_objects(found)}))
-    else:
-        click.echo("\n".join([*as_lines(found), "nothing was sent"]))
+    text = "\n".join([*as_lines(found), "nothing was sent"])
+    output(as_json, {"unknownFields": as_objects(found)}, lambda: click.echo(text))
     sys.exit(1)
 
 
@@ -116,7 +114,7 @@ def refuse_unknown(files: tuple[Path, ...], print_json: bool) -> None:
 @click.option(
     "--strict", is_flag=True, help="Send nothing if an event has a field that the protocol doesn't know."
 )
-@click.option("--json", "print_json", is_flag=True, help="Print the counts as JSON.")
+@json_option
 @click.pass_obj
 def send(
     workspace: Workspace,
@@ -126,7 +124,7 @@ def send(
     rate: float | None,
     retry_for: float,
     strict: bool,
-    print_json: bool,
+    as_json: bool,
 ) -> None:
     """Post events from JSONL files (.gz too) in gzipped batches; exits 1 unless every event was accepted."""
     console = Console(stderr=True)
@@ -141,12 +139,9 @@ def send(
             "no ingest address: pass --url, set SVC_INGEST_URL, or start `svc up` on this data directory"
         )
     if strict:
-        refuse_unknown(files, print_json)
+        refuse_unknown(files, as_json)
     sender = Sender(url, token, rate=rate, retry_for=retry_for)
     with bar(console) as progress:
         report = asyncio.run(sender.send(batches(events_of(files, progress, sender.report))))
-    if print_json:
-        click.echo(as_json(report))
-    else:
-        show(report, Console())
+    output(as_json, counts(report), lambda: show(report, Console()))
     sys.exit(0 if report.clean else 1)
