@@ -15,12 +15,6 @@ class AnotherServer(RetryLater):
     reason = "anotherServer"
 
 
-class UnreadableSchema(RetryLater):
-    """The database was made by a version whose data this one doesn't read."""
-
-    reason = "schema"
-
-
 class ServerRefused(Exception):
     """The server answered with an error: its code and its first line."""
 

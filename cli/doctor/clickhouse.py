@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cli.doctor.checks import Finding
 from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
-from storage.errors import AnotherServer, ServerRefused, UnreadableSchema
+from storage.errors import AnotherServer, ServerRefused
 from storage.migrations.migrate import pending
 from storage.rights import (
     Right,
@@ -64,9 +64,6 @@ def _schema(url: str) -> Finding:
     client = open_client(url)
     try:
         missing = pending(client)
-    except UnreadableSchema as error:
-        detail, _, fix = str(error).partition(": ")
-        return Finding("schema", False, detail, fix)
     finally:
         client.close()
     if missing:

@@ -28,13 +28,15 @@ CREATE TABLE IF NOT EXISTS ingest
     grouping_rule LowCardinality(String),
     retention_days UInt16,
     payload_days UInt16,
-    payload String
+    payload String,
+    pack UInt128
 )
 ENGINE = Null;
 
 -- Sorted by issue, since lists, series and samples are read by issue; a range of time is found by the weekly partitions.
 -- by_id finds one event, and the ids of a block that may be stored already. by_user finds a user's events for an erasure.
 -- Partitions by retention: an expired week is dropped whole, without rewriting rows.
+-- Parts of the last minutes in few files, as a file costs more than its rows: 110 a block of events otherwise.
 CREATE TABLE IF NOT EXISTS events
 (
     project_id UInt32 COMMENT 'Project' CODEC(ZSTD(1)),
@@ -67,7 +69,7 @@ CREATE TABLE IF NOT EXISTS events
 ENGINE = MergeTree
 PARTITION BY (retention_days, toMonday(ts))
 ORDER BY (project_id, fingerprint, ts)
-SETTINGS non_replicated_deduplication_window = 10000
+SETTINGS non_replicated_deduplication_window = 10000, min_bytes_for_wide_part = 67108864
 COMMENT 'Every event once; analysts read it as analyst_events';
 
 -- For tag=value. A bloom filter is 3 to 10 times slower where few events have the tag, but older servers have no text index.
@@ -80,19 +82,20 @@ ALTER TABLE events
     ADD INDEX IF NOT EXISTS by_tag arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)) TYPE bloom_filter(0.01) GRANULARITY 1;
 
 -- Sorted by id, since a payload is read for one event. Small granules: a look-up reads 256 payloads at most.
--- Without a codec, because payloads are compressed already.
+-- Payloads of several events are in one row, so that ClickHouse moves a tenth of their bytes: storage/packs.py.
 CREATE TABLE IF NOT EXISTS payloads
 (
     project_id UInt32 COMMENT 'Project' CODEC(ZSTD(1)),
     id UInt128 COMMENT 'The event''s id, as in events' CODEC(ZSTD(1)),
     ts DateTime64(3, 'UTC') COMMENT 'The event''s time, as in events' CODEC(ZSTD(1)),
-    payload String COMMENT 'The JSON, compressed with a shared dictionary: a frame of schemas/payload.py' CODEC(NONE),
-    payload_days UInt16 COMMENT 'Days that it is kept; part of the partition'
+    payload String COMMENT 'The JSON as it was sent, or the pack of several events, or nothing if another row has it: pack says which' CODEC(ZSTD(1)),
+    payload_days UInt16 COMMENT 'Days that it is kept; part of the partition',
+    pack UInt128 COMMENT 'Of a pack: the event whose row has the payloads of all that name it, compressed together; else 0' CODEC(ZSTD(1))
 )
 ENGINE = MergeTree
 PARTITION BY (payload_days, toMonday(ts))
 ORDER BY (project_id, id)
-SETTINGS index_granularity = 256, min_compress_block_size = 262144, max_compress_block_size = 524288,
+SETTINGS index_granularity = 256, min_compress_block_size = 1048576, max_compress_block_size = 2097152,
     non_replicated_deduplication_window = 10000
 COMMENT 'Every event as it was sent, for as long as the project wants';
 
@@ -103,5 +106,5 @@ SELECT
 FROM ingest;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS mv_payloads TO payloads AS
-SELECT project_id, id, ts, payload, payload_days
+SELECT project_id, id, ts, payload, payload_days, pack
 FROM ingest;

@@ -30,7 +30,8 @@ CREATE TABLE IF NOT EXISTS issues
     grouping_parts Array(String) COMMENT 'What the fingerprint was made of',
     merged_into UInt64 COMMENT 'Issue that shows it now; 0 for itself',
     version UInt64 COMMENT 'Grows with every change; the greatest counts',
-    deleted UInt8 COMMENT '1: gone'
+    deleted UInt8 COMMENT '1: gone',
+    escalated DateTime64(3, 'UTC') COMMENT 'When its rate last rose far above its own past; 1970 for never'
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY (project_id, issue_id)
@@ -44,7 +45,7 @@ CREATE TABLE IF NOT EXISTS issue_activity
     issue_id UInt64 COMMENT 'Issue that was changed',
     at DateTime64(3, 'UTC') COMMENT 'When; of what an event caused, the time of its receipt',
     id String COMMENT 'Made of what caused the change',
-    kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented',
+    kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented, seenInRelease, seenInEnvironment, usersReached, escalated',
     by String COMMENT 'Who asked for it; system where an event caused it',
     data String COMMENT 'More of the change, as JSON'
 )
@@ -59,11 +60,12 @@ CREATE TABLE IF NOT EXISTS outcomes
     project_id UInt32 COMMENT 'Project',
     minute DateTime('UTC') COMMENT 'Minute of the decision, by the server''s clock',
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
-    outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; ruleSkipped is none of an event: leave it out of sums',
-    reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered; of ruleSkipped tooExpensive or failed, / and the rule',
+    outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; ruleSkipped, unknownField and revokedToken are none of an event: leave them out of sums',
+    reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered; of ruleSkipped tooExpensive or failed, / and the rule; of unknownField the field, / and the nearest known one; of revokedToken the end of the token',
     source String COMMENT 'Process that counted',
     sequence UInt64 COMMENT 'Its flush: the same source and sequence twice is a repeat',
-    count UInt64 COMMENT 'How many events or refused requests'
+    count UInt64 COMMENT 'How many events or refused requests',
+    example String COMMENT 'What the sender of one of them was answered, with release and id of the event; empty where there is none'
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toStartOfMonth(minute)

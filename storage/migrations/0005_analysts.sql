@@ -170,7 +170,8 @@ CREATE VIEW IF NOT EXISTS analyst_outcomes
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
     outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; accepted = stored + duplicate + deadLettered',
     reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered',
-    count UInt64 COMMENT 'How many events, or requests that were refused unread: always add up, sum(count)'
+    count UInt64 COMMENT 'How many events, or requests that were refused unread: always add up, sum(count)',
+    example String COMMENT 'What the sender of one of them was answered, with release and id of the event; empty where there is none'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -179,9 +180,10 @@ AS SELECT
     o.sdk AS sdk,
     o.outcome AS outcome,
     o.reason AS reason,
-    o.count AS count
+    o.count AS count,
+    o.example AS example
 FROM outcomes AS o FINAL
-WHERE o.outcome != 'ruleSkipped'
+WHERE o.outcome NOT IN ('ruleSkipped', 'unknownField', 'revokedToken')
 COMMENT 'What became of everything that was sent: sum(count) by what you ask for';
 
 CREATE VIEW IF NOT EXISTS analyst_issue_day

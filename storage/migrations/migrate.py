@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from storage.analyst_views import create, own_views
 from storage.client import Client, is_replicated, open_client, parse_url, scalar, version
-from storage.errors import UnreadableSchema
 from storage.migrations.replicated import replicated
 from storage.replicas import move
 from storage.server_identity import RECORD_SETTINGS, check_recorded, recorded, server_id
@@ -110,22 +109,17 @@ def schema_statements(client: Client, migration: Migration) -> Iterator[str]:
 
 
 def pending(client: Client) -> list[Migration]:
-    """The migrations that the database hasn't had, in their order. Raises UnreadableSchema if it was made by another base."""
+    """The migrations that the database hasn't had, in their order; what later versions applied is left alone."""
     exists = client.command("EXISTS TABLE migrations")
-    rows = client.query("SELECT DISTINCT number, name FROM migrations").result_rows if exists else ()
-    done = {int(number): str(name) for number, name in rows}
-    if any(done.get(migration.number, migration.name) != migration.name for migration in migrations()):
-        raise UnreadableSchema(
-            "the database was made by a version before 0.2.0, whose data this version doesn't read: "
-            "name another database in SVC_CLICKHOUSE_URL, and other topics in SVC_TOPIC_PREFIX"
-        )
+    rows = client.query("SELECT DISTINCT number FROM migrations").result_rows if exists else ()
+    done = {int(number) for (number,) in rows}
     return [migration for migration in migrations() if migration.number not in done]
 
 
 def migrate(
     url: str, *, shard: str = ONLY, moved: bool = False, others: Sequence[str] = ()
 ) -> list[Migration]:
-    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer, UnreadableSchema.
+    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer.
 
     `shard` is the server's place. `moved` says that the data was moved to this server: it is the recorded one from now on. `others` are
     its other replicas.

@@ -18,7 +18,7 @@ SPREAD: Final = (
 """Tables of which each server has a part."""
 COPIED: Final = ("issues", "issue_activity", "outcomes", "projects", "retentions")
 """Tables that are the same on each server."""
-VIEWS: Final = ("analysts", "analyst_outcomes")
+VIEWS: Final = ("analysts",)
 """The migrations that have nothing but views."""
 
 

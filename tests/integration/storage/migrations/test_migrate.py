@@ -1,19 +1,17 @@
 import secrets
-from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pyarrow as pa
 import pytest
 import yaml
 from click.testing import CliRunner
 
 from cli.__main__ import svc
 from schemas.issues import Outcome
-from storage.analyst_views import create
 from storage.client import ClickHouseError, open_client, version
 from storage.diagnosis import FailureKind, diagnose
-from storage.errors import UnreadableSchema
-from storage.migrations.migrate import TABLE, migrate, migrations, pending, schema_statements, statements
+from storage.migrations.migrate import migrate, migrations, pending, statements
 from storage.server_identity import recorded, server_id
 from storage.writer.record_rows import OUTCOMES, outcome_row, table
 from tests.servers import run_sql
@@ -34,50 +32,38 @@ def test_a_migration_that_was_interrupted_is_completed(clickhouse_database_url: 
         client.close()
 
 
-def test_outcomes_get_an_example_while_the_writer_before_goes_on_and_the_next_one_waits(
-    clickhouse_database_url: str,
-) -> None:
-    names = ["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"]
+def test_what_a_later_version_applied_is_left_alone(clickhouse_database_url: str) -> None:
+    migrate(clickhouse_database_url)
     client = open_client(clickhouse_database_url)
-
-    def older_writer(sequence: int, outcome: str) -> None:
-        minute = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
-        client.insert(
-            "outcomes", [[1, minute, "js/1", outcome, "", "edge-1", sequence, 5]], column_names=names
-        )
-
-    outcome = Outcome("1", "2026-01-02T03:04:00.000Z", "js/1", "tooLarge", "", 5, "edge-1", 9, "a text")
-    newer = table(OUTCOMES, [outcome_row(outcome)])
     try:
-        client.command(TABLE)
-        for each in migrations()[:6]:
-            for statement in schema_statements(client, each):
-                create(client, statement)
-            client.command(each.record)
-        older_writer(1, "invalid")
-        with pytest.raises(ClickHouseError) as refused:
-            client.insert_arrow("outcomes", newer)
-        assert diagnose(refused.value).kind is FailureKind.WAIT
-        assert migrate(clickhouse_database_url) == migrations()[6:]
-        older_writer(2, "invalid")
-        client.insert_arrow("outcomes", newer)
-        older_writer(3, "unknownField")
-        for name in ("outcomes", "analyst_outcomes"):
-            found = client.query(f"SELECT outcome, count, example FROM {name} ORDER BY outcome").result_rows
-            assert found[:3] == [("invalid", 5, ""), ("invalid", 5, ""), ("tooLarge", 5, "a text")]
-            assert len(found) == (4 if name == "outcomes" else 3)
+        number = len(migrations()) + 1
+        client.insert("migrations", [[number, "later"]], column_names=["number", "name"])
+        assert migrate(clickhouse_database_url) == pending(client) == []
     finally:
         client.close()
 
 
-def test_a_database_of_another_base_is_refused_and_left_alone(clickhouse_database_url: str) -> None:
+def test_a_later_version_that_adds_a_column_waits_for_it_and_this_one_goes_on(
+    clickhouse_database_url: str,
+) -> None:
+    def outcomes(sequence: int) -> pa.Table:
+        outcome = Outcome(
+            "1", "2026-01-02T03:04:00.000Z", "js/1", "tooLarge", "", 5, "edge-1", sequence, "a text"
+        )
+        return table(OUTCOMES, [outcome_row(outcome)])
+
+    later = outcomes(1).append_column("later", pa.array([7], "u1"))
+    migrate(clickhouse_database_url)
     client = open_client(clickhouse_database_url)
     try:
-        client.command(TABLE)
-        client.command("INSERT INTO migrations (number, name) VALUES (1, 'events'), (4, 'analysts')")
-        with pytest.raises(UnreadableSchema, match="name another database"):
-            migrate(clickhouse_database_url)
-        assert client.command("SHOW TABLES") == "migrations"
+        with pytest.raises(ClickHouseError) as refused:
+            client.insert_arrow("outcomes", later)
+        assert diagnose(refused.value).kind is FailureKind.WAIT
+        client.command("ALTER TABLE outcomes ADD COLUMN later UInt8")
+        client.insert_arrow("outcomes", later)
+        client.insert_arrow("outcomes", outcomes(2))
+        found = client.query("SELECT sequence, example, later FROM outcomes ORDER BY sequence").result_rows
+        assert found == [(1, "a text", 7), (2, "a text", 0)]
     finally:
         client.close()
 
