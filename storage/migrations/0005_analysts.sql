@@ -137,7 +137,7 @@ CREATE VIEW IF NOT EXISTS analyst_issue_activity
     recorded_issue_id String COMMENT 'Issue that was changed',
     at DateTime64(3, 'UTC') COMMENT 'When; of what an event caused, the time of its receipt',
     activity_id String COMMENT 'Made of what caused the change: no change stands twice',
-    kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented',
+    kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented, seenInRelease, seenInEnvironment, usersReached, escalated',
     by String COMMENT 'Who asked for it; system where an event caused it',
     release String COMMENT 'Release of the event that caused it; empty for what people do',
     data String COMMENT 'More of the change, as JSON'
