@@ -13,7 +13,6 @@ from cli.failures import BAD_SETTING_STATUS, fail
 from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.errors import BadSetting
-from schemas.payload import use_dictionaries
 from schemas.settings import KafkaSettings
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -28,11 +27,9 @@ NO_CLICKHOUSE = "no ClickHouse: start `svc up` on this data directory, or set SV
 def settings_of(workspace: Workspace, struct: type[S]) -> S:
     """The settings of a subcommand. Ends the program with status 2 if one is invalid."""
     try:
-        settings = load(struct, workspace.environ)
-        use_dictionaries(getattr(settings, "payload_dictionaries", ""))
+        return load(struct, workspace.environ)
     except BadSetting as error:
         fail(str(error), BAD_SETTING_STATUS)
-    return settings
 
 
 def servers_of(workspace: Workspace, struct: type[K], *, clickhouse: bool = False) -> K:

@@ -14,7 +14,6 @@ from cli.logs import configure
 from runtime.memory import trim_in_background
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
-from schemas.payload import use_dictionaries
 from schemas.settings import KafkaSettings
 
 log = logging.getLogger(__name__)
@@ -29,7 +28,6 @@ def settings_of(context: click.Context, struct: type[S], check: Callable[[S], No
         _require(settings, "kafka_bootstrap", *required)
         check(settings)
         check_traces(settings)
-        use_dictionaries(settings.payload_dictionaries)
     except BadSetting as error:
         fail(str(error), BAD_SETTING_STATUS)
     return settings

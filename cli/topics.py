@@ -17,8 +17,7 @@ from cli.console import servers_of
 from cli.failures import fail, reported
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
-from schemas import chunks, dead_letters, increments, payload
-from schemas.errors import BadPayload, MissingDictionary
+from schemas import chunks, dead_letters, increments
 from schemas.ids import hex64, issue_id
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.times import iso, parse_iso
@@ -44,7 +43,7 @@ def end_iso(text: str, now: datetime) -> str:
 def lines(topic: Topic, record: Record) -> Iterator[dict[str, Any]]:
     """The JSON objects of a record: one per event of a chunk.
 
-    Raises ValueError (the base of msgspec's errors) or BadPayload for an invalid value.
+    Raises ValueError (the base of msgspec's errors) for an invalid value.
     """
     position = {"partition": record.partition, "offset": record.offset, "at": iso(record.timestamp)}
     if topic is Topic.EVENTS:
@@ -73,7 +72,7 @@ def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
         "projectId": str(event.project),
         "receivedAt": iso(event.received_ms),
         "sdk": event.sdk,
-        "event": json.loads(payload.event_json(event.payload)),
+        "event": json.loads(event.payload),
     }
 
 
@@ -169,7 +168,7 @@ def _print(topic: Topic, record: Record, project: str | None) -> bool:
         for line in lines(topic, record):
             if project is None or _of_project(line, project):
                 click.echo(json.dumps(line, ensure_ascii=False))
-    except (ValueError, BadPayload, MissingDictionary) as error:
+    except ValueError as error:
         click.echo(f"{record.topic}/{record.partition}/{record.offset}: {error}", err=True)
         return False
     return True

@@ -58,8 +58,6 @@ class Stack:
             base["SVC_ADMIN_PASSWORD_FILE"] = str(admin_password_file(data_dir))
         if edge_workers is not None:
             self._given = overlaid(self._given, {"SVC_EDGE_WORKERS": str(edge_workers)})
-        if not is_given(environ, "SVC_PAYLOAD_DICTIONARIES") and (data_dir / "dictionaries").is_dir():
-            base["SVC_PAYLOAD_DICTIONARIES"] = str(data_dir / "dictionaries")
         base |= self._kafka() | self._clickhouse()
         self.environ = overlaid(base, self._given)
         self.edge = load(EdgeSettings, self.environ)

@@ -31,7 +31,6 @@ from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
-from schemas.payload import event_json
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS
 from schemas.topics import Topic
@@ -314,7 +313,7 @@ def _described(client: Client) -> Callable[[int, bytes, str], tuple[str, tuple[s
             pack, payload = _payload_row(client, project, number)
             if pack not in (0, number):
                 _, payload = _payload_row(client, project, pack)
-            sent = unpacked(payload)[event] if pack else event_json(payload)
+            sent = unpacked(payload)[event] if pack else payload
             grouping = grouping_event(decode_event(sent))
         except (LookupError, BadPayload, ValueError):
             return "", ()

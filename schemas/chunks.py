@@ -11,13 +11,9 @@ import msgspec
 import zstandard
 from msgspec import Struct
 
-from schemas.payload import FRAME_MAGIC
-
 FORMAT_HEADER: Final = "format"
 SOURCE_HEADER: Final = "source"
-EVENTS_FORMAT: Final = b"events-2"
-ALONE_FORMAT: Final = b"events-1"
-"""Of earlier releases: each payload was compressed alone, and the array was not."""
+EVENTS_FORMAT: Final = b"chunk-1"
 GROUPED_FORMAT: Final = b"grouped-1"
 REPLAYED_HEADER: Final = "replayed"
 """Marks a record that was put back from the dead letters: its source position is old and is ignored.
@@ -28,7 +24,7 @@ Also one that a repair sends again. Its value is the position at which its one e
 
 
 class ChunkEvent(Struct, array_like=True, frozen=True, gc=False):
-    """One accepted event: `id` is the uuid's 16 bytes, `received_ms` Unix time, `payload` as `schemas.payload` reads it."""
+    """One accepted event: `id` is the uuid's 16 bytes, `received_ms` Unix time, `payload` the event's JSON as it was sent."""
 
     project: int
     id: bytes
@@ -77,14 +73,12 @@ def encode_chunk(events: Sequence[Any]) -> bytes:
 
 
 def decode_chunk(value: bytes) -> list[ChunkEvent]:
-    """The events of a value, in any of the formats. Raises msgspec.DecodeError."""
+    """The events of a value. Raises msgspec.DecodeError."""
     return _decode_events(inflated(value))
 
 
 def inflated(value: bytes) -> bytes:
     """A value without its compression, in which ids and payloads can be searched. Raises msgspec.DecodeError."""
-    if not value.startswith(FRAME_MAGIC):
-        return value
     try:
         if zstandard.frame_content_size(value) > _MAX_CHUNK_BYTES:
             raise msgspec.DecodeError("the chunk is too large")

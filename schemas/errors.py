@@ -105,11 +105,7 @@ class KeyReused(Exception):
 
 
 class BadPayload(Exception):
-    """The bytes are not a frame of a known dictionary."""
-
-
-class MissingDictionary(Exception):
-    """A frame's dictionary is missing: the event is valid and readable once the file is supplied."""
+    """The bytes are no pack of payloads."""
 
 
 class BadSetting(Exception):

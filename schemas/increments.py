@@ -10,8 +10,6 @@ import zstandard
 from msgspec import Raw, Struct
 
 _COMMAND: Final = b"{"
-_ARRAY: Final = b"["
-"""An earlier release didn't compress."""
 
 
 class Row(Struct, array_like=True, gc=False):
@@ -93,12 +91,10 @@ def join(pieces: list[bytes]) -> bytes:
 
 def decode_bundle(value: bytes) -> list[SourceIncrements]:
     """The increments of a value. Raises msgspec.DecodeError."""
-    if value[:1] != _ARRAY:
-        try:
-            value = _inflate(value)
-        except zstandard.ZstdError as error:
-            raise msgspec.DecodeError(str(error)) from None
-    return _decode_bundle(value)
+    try:
+        return _decode_bundle(_inflate(value))
+    except zstandard.ZstdError as error:
+        raise msgspec.DecodeError(str(error)) from None
 
 
 def is_bundle(value: bytes) -> bool:

@@ -24,12 +24,6 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     instance: Annotated[
         str, Meta(description="text that readyz returns, by which `svc up` recognizes its own processes")
     ] = ""
-    payload_dictionaries: Annotated[
-        str,
-        Meta(
-            description="folder of the payload dictionaries that an earlier version trained; its payloads need them"
-        ),
-    ] = ""
 
 
 class KafkaSettings(LogSettings, frozen=True, kw_only=True):

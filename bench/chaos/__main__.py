@@ -200,8 +200,7 @@ async def run(
         erasable = {i for position, user in operator.erased for i in loads[position].of_leavers[user]}
         if store is None:
             return Result(exact=False, disorder=faults.summary)
-        # Activities of an earlier version don't say enough to be causes.
-        received = [] if beside else await inbox.claims(settings, store, console)
+        received = await inbox.claims(settings, store, console)
         found = await asyncio.to_thread(proof.claims, store, ids, accepted, erasable)
         proven = show_claims(
             console, [*found, *faults.claims(), *operator.claims(store.comments()), *received]

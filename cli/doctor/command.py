@@ -12,7 +12,7 @@ from cli.console import console, output
 from cli.doctor.checks import Finding, check_disk, check_local_programs, check_settings
 from cli.doctor.clickhouse import check_clickhouse, check_reader
 from cli.doctor.damage import check_damage
-from cli.doctor.deployment import check_dictionaries, check_rate_limit_store
+from cli.doctor.deployment import check_rate_limit_store
 from cli.doctor.kafka import check_kafka
 from cli.workspace import Workspace
 from schemas.environment import load
@@ -52,7 +52,6 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
         results += check_damage(
             settings, readers(processors.processors_app, writer.writer_group, len(settings.shard_urls))
         )
-    results.append(check_dictionaries(settings.payload_dictionaries, settings.shard_urls if stores else ()))
     if "edge" in processes:
         results += check_rate_limit_store(load(EdgeSettings, environ))
     return results

@@ -1,65 +1,14 @@
-"""The checks of `svc doctor` on payload dictionaries and the rate-limit store."""
+"""The check of `svc doctor` on the rate-limit store."""
 
 import asyncio
-import contextlib
-from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from cli.doctor.checks import Finding
 from edge.limits.remote_window import store_error
-from schemas.errors import BadPayload, BadSetting, MissingDictionary
-from schemas.payload import FRAME_MAGIC, dictionary, number_of, use_dictionaries
 from schemas.settings import EdgeSettings
-from storage.client import ClickHouseError, Client, open_client
 
-_NAME: Final = "payload dictionaries"
 _STORE: Final = "rate-limit store"
-# A frame's header names its dictionary. A sample of the rows suffices: a full scan would take too long.
-_HEADS: Final = (
-    "SELECT any(substring(payload, 1, 18)) FROM payloads WHERE pack = 0 AND startsWith(payload, unhex({magic:String}))"
-    " GROUP BY substring(payload, 5, 3)"
-)
-_BOUNDS: Final = {"max_rows_to_read": 200_000, "read_overflow_mode": "break"}
-
-
-def check_dictionaries(folder: str, clickhouse_urls: Sequence[str]) -> Finding:
-    """Check that dictionaries of an earlier version are intact and that those of stored payloads are present."""
-    try:
-        use_dictionaries(folder)
-        needed = sorted(set().union(*map(_stored, clickhouse_urls)))
-        for number in needed:
-            dictionary(number)
-    except (BadSetting, MissingDictionary) as error:
-        fix = "put every dictionary that was ever used, with its sum, into the folder of SVC_PAYLOAD_DICTIONARIES"
-        return Finding(_NAME, False, str(error), fix)
-    return Finding(
-        _NAME,
-        True,
-        f"{len(needed)} of an earlier version are needed, and here" if needed else "none is needed",
-    )
-
-
-def _stored(clickhouse_url: str) -> set[int]:
-    """The dictionary numbers of stored payloads; none if the table is unreadable, which other checks report."""
-    try:
-        client = open_client(clickhouse_url)
-        try:
-            return set(_numbers(client))
-        finally:
-            client.close()
-    except (BadSetting, ClickHouseError):
-        return set()
-
-
-def _numbers(client: Client) -> list[int]:
-    numbers = []
-    for (head,) in client.query(
-        _HEADS, {"magic": FRAME_MAGIC.hex()}, _BOUNDS, {"String": "bytes"}
-    ).result_rows:
-        with contextlib.suppress(BadPayload):
-            numbers.append(number_of(head))
-    return numbers
 
 
 def check_rate_limit_store(settings: EdgeSettings) -> list[Finding]:

@@ -41,10 +41,10 @@ class Copy(Struct, frozen=True):
 
 def copies(record: Record, project: int, event_id: bytes) -> Iterator[Copy]:
     """Its appearances in a record of `events`. Raises ValueError for a record that isn't one."""
-    content = inflated(record.value or b"")
-    if event_id not in content:
+    value = record.value or b""
+    if event_id not in inflated(value):
         return
-    events = decode_chunk(content)
+    events = decode_chunk(value)
     for position, event in enumerate(events):
         if event.id == event_id and event.project == project:
             yield Copy(record.partition, record.offset, record.timestamp, position, len(events), event)

@@ -22,7 +22,6 @@ from processors.grouper.replay import ReplayBoundary
 from processors.grouper.rule_budget import RuleBudget
 from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import (
-    ALONE_FORMAT,
     EVENTS_FORMAT,
     FORMAT_HEADER,
     GROUPED_FORMAT,
@@ -34,7 +33,6 @@ from schemas.chunks import (
     encode_chunk,
     encode_grouped,
 )
-from schemas.errors import BadPayload, MissingDictionary
 from schemas.increments import SourceIncrements
 from schemas.issues import Outcome
 
@@ -89,7 +87,7 @@ class BatchOutput:
     """The outputs of a batch for one partition. `records` and `events` count what was read, `new` what is published.
 
     `grouped_events` is None unless each event is also published as a record of its own. Skipped rules are apart from the outcomes:
-    a writer that doesn't know them yet dead-letters these records alone.
+    they end no event.
     """
 
     def __init__(self, partition: int, *, grouped_events: bool = False) -> None:
@@ -181,7 +179,7 @@ def _split(state: PartitionState, records: Sequence[Incoming]) -> tuple[list[Inc
 def read_chunk(source: SourceRecord) -> list[ChunkEvent]:
     """The events of a record. Raises BadRecord."""
     record_format = dict(source.headers).get(FORMAT_HEADER)
-    if record_format not in {EVENTS_FORMAT, ALONE_FORMAT}:
+    if record_format != EVENTS_FORMAT:
         raise BadRecord(f"unknown format {record_format!r}" if record_format else "no format header")
     try:
         chunk = decode_chunk(source.value)
@@ -313,12 +311,9 @@ class _ChunkWork:
             yield
             try:
                 event, result = group(chunk_event, self.rule_budget)
-            except (BadPayload, msgspec.DecodeError) as error:
+            except msgspec.DecodeError as error:
                 dead.append((position, f"bad payload: {error}"))
                 continue
-            except MissingDictionary:
-                # The event is valid: the worker ends with this error and reads the event again once the file is there.
-                raise
             except Exception as error:  # noqa: BLE001 - one event that grouping fails on must not stop all others
                 dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
                 continue

@@ -49,7 +49,6 @@ from processors.grouper.rule_budget import RuleBudget
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
-from schemas.payload import event_json
 from schemas.projects import GroupingRule, ProjectRegistry, RegistryRetention
 from schemas.times import MINUTE_MS
 
@@ -121,9 +120,9 @@ class Fingerprinter:
     ) -> tuple[EventOutline, EventGrouping]:
         """The decoded event and its grouping; `budget` is that of its record, without which it is alone in one.
 
-        Raises BadPayload or msgspec.DecodeError for bytes that no edge wrote.
+        Raises msgspec.DecodeError for bytes that no edge wrote.
         """
-        body = event_json(chunk_event.payload)
+        body = chunk_event.payload
         event = decode_event(body)
         if self._version != self._projects.version:
             self._compile()

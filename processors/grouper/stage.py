@@ -61,7 +61,6 @@ from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, id_text, issue_id
 from schemas.issues import encode_json
-from schemas.payload import event_json
 from schemas.times import iso
 from schemas.topics import Topic
 
@@ -313,7 +312,7 @@ def _public(partition: int, grouped: GroupedEvent) -> Message:
         "grouping": {"version": grouping.version, "rule": grouping.rule, "parts": grouping.parts},
         "receivedAt": iso(event.received_ms),
         "sdk": event.sdk,
-        "event": Raw(event_json(event.payload)),
+        "event": Raw(event.payload),
     }
     key = f"{event.project}/{id_text(event.id)}".encode()
     headers = [(SOURCE_HEADER, source_position(partition, grouped.offset))]

@@ -33,7 +33,7 @@ class IssueCursor(Struct, array_like=True, frozen=True):
     An issue can move up before its page is read, and down after. Hence `given` lists the issues returned so far, eight bytes each,
     and the next page excludes them. After `MAX_GIVEN` issues `given` is None, and paging goes on by key and id alone.
 
-    `offset` issues were returned so far. `total` and `is_bound` are what the first page found; a cursor of an earlier version has none.
+    `offset` issues were returned so far. `total` and `is_bound` are what the first page found.
     """
 
     sort: Sort
@@ -42,10 +42,10 @@ class IssueCursor(Struct, array_like=True, frozen=True):
     now_ms: Ms
     key: Key
     issue: Hex64
-    given: Annotated[bytes, Meta(max_length=_NUMBER.size * MAX_GIVEN)] | None = None
-    offset: Count = 0
-    total: Count = 0
-    is_bound: bool = True
+    given: Annotated[bytes, Meta(max_length=_NUMBER.size * MAX_GIVEN)] | None
+    offset: Count
+    total: Count
+    is_bound: bool
 
     @property
     def issues(self) -> list[int] | None:

@@ -8,12 +8,10 @@ from typing import Final
 import msgspec
 from msgspec import Raw, Struct
 
-from schemas.errors import BadPayload, MissingDictionary
 from schemas.ids import hex64, issue_id
-from schemas.payload import event_json
 from schemas.times import iso
 from storage.answers import EventRow
-from storage.errors import NotFound, StorageUnavailable
+from storage.errors import NotFound
 from storage.reader.question import Statement
 
 log = logging.getLogger(__name__)
@@ -87,20 +85,14 @@ def issue_of(project: int, fingerprint: int, issues: Mapping[int, int]) -> int:
 
 
 def readable(event: int, payload: bytes) -> Raw | None:
-    """The event as it was sent; None, with a warning in the log, if the payload is damaged.
-
-    Raises StorageUnavailable if the frame's dictionary is missing, because the file can still be supplied.
-    """
+    """The event as it was sent; None, with a warning in the log, if the payload is damaged."""
     try:
-        sent = event_json(payload)
         # Validates the JSON without building objects: an invalid payload would break the response that contains it.
-        msgspec.json.decode(sent, type=Raw)
-    except MissingDictionary as error:
-        raise StorageUnavailable(str(error)) from None
-    except (BadPayload, msgspec.DecodeError) as error:
+        msgspec.json.decode(payload, type=Raw)
+    except msgspec.DecodeError as error:
         log.warning("cannot read the payload of event %s: %s", event_text(event), error)
         return None
-    return Raw(sent)
+    return Raw(payload)
 
 
 def answer(event: StoredEvent, issues: Mapping[int, int]) -> EventRow:

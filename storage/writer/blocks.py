@@ -13,7 +13,7 @@ from schemas.chunks import (
     decode_chunk,
     decode_grouped,
 )
-from schemas.errors import BadPayload, Unreadable
+from schemas.errors import Unreadable
 from storage.writer.event_rows import EventColumns
 from storage.writer.plan import BlockPlan, RecordRange
 from storage.writer.rejections import (
@@ -106,7 +106,7 @@ class Block:
                 continue
             try:
                 add(event, groupings[group], *_stored_days(chunk, event))
-            except (BadPayload, Unreadable) as error:
+            except Unreadable as error:
                 self.rejected.append(
                     rejected_event(record, chunk, event, groupings[group], "unreadable", str(error))
                 )

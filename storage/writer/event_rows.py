@@ -11,7 +11,6 @@ import pyarrow as pa
 from query.event_fields import DeviceFields, FramePlaces, extract
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash
-from schemas.payload import event_json
 from schemas.times import DAY_MS, NEWEST, OLDEST
 from storage.packs import packed
 
@@ -53,9 +52,8 @@ class EventColumns:
         return len(self._fields) // _ROW
 
     def add(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
-        """Add a row. Raises BadPayload and Unreadable, with nothing added."""
-        body = event_json(event.payload)
-        fields = extract(body)
+        """Add a row. Raises Unreadable, with nothing added."""
+        fields = extract(event.payload)
         user, error, codes = fields.user, fields.error, self._codes
         device, places = fields.device, fields.places()
         user_id = (user.id or "") if user is not None else ""
@@ -65,7 +63,7 @@ class EventColumns:
         self._fields.extend(
             (
                 event,
-                body,
+                event.payload,
                 grouping.fingerprint,
                 fields.timestamp.timestamp(),
                 _hash_of(event.project, user_id) if user_id else 0,
@@ -86,7 +84,7 @@ class EventColumns:
                 codes["grouping_rule"][grouping.rule],
             )
         )
-        self.size += len(body)
+        self.size += len(event.payload)
 
     def ids(self) -> Iterator[bytes]:
         """The id of each event."""

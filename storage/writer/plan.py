@@ -13,7 +13,7 @@ from storage.writer.tokens import ServerMark, decode_mark, encode_mark
 
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
-_PLAN: Final = "plan3"
+_PLAN: Final = "plan1"
 _DONE: Final = "done1"
 
 

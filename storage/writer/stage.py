@@ -33,7 +33,6 @@ from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from broker.traces import NoTraces, Traces
-from schemas.errors import MissingDictionary
 from schemas.health import Health
 from storage.shards import Shard
 from storage.writer.block_inserter import BlockInserter
@@ -53,7 +52,6 @@ _READ_SECONDS: Final = 0.05
 _IDLE_READ_SECONDS: Final = 0.5
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
-_DICTIONARY_SECONDS: Final = 3.0
 _CHECK_SECONDS: Final = 5.0
 _JOIN_SECONDS: Final = 60.0
 """Longer than a session and a rebalance together."""
@@ -316,11 +314,6 @@ class EventsStage:
         elif isinstance(error, (KafkaError, OSError)):
             await self._replace(str(error) or type(error).__name__, error)
             return
-        elif isinstance(error, MissingDictionary):
-            # The events are valid: they are read again until the file is there.
-            self._health.set("grouped", ok=False, detail=str(error))
-            log.error("%s", error)
-            await asyncio.sleep(_DICTIONARY_SECONDS)
         elif error is not None:
             raise error
         if error is not None:

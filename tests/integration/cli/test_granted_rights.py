@@ -6,11 +6,8 @@ import pytest
 
 from cli.doctor.checks import Finding
 from cli.doctor.clickhouse import check_clickhouse, check_reader
-from cli.doctor.deployment import check_dictionaries
 from storage.migrations.migrate import migrate, migrations
-from tests.framed_payloads import framed, trained
 from tests.granted_clickhouse import GrantedClickHouse
-from tests.servers import run_sql
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +74,3 @@ def test_error_with_the_readers_url_names_its_variable(migrated: GrantedClickHou
     assert finding.message.startswith("SVC_CLICKHOUSE_READER_URL must be")
     found = wrong(check_reader(reader.replace("/svc", "/system"), writer))
     assert "names the database system" in found[0].message
-
-
-def test_a_dictionary_that_stored_payloads_name_has_to_be_here(migrated: GrantedClickHouse) -> None:
-    address = migrated.address("operator")
-    assert check_dictionaries("", [address]).ok
-    frame = framed(b'{"id":1}' * 50, trained(1000))
-    insert = (
-        f"INSERT INTO svc.payloads (project_id, id, ts, payload) VALUES (1, 1, now(), unhex('{frame.hex()}'))"
-    )
-    run_sql(address, insert)
-    finding = check_dictionaries("", [address])
-    assert not finding.ok
-    assert "payload dictionary 1000 is missing" in finding.message

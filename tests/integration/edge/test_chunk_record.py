@@ -27,5 +27,5 @@ async def test_a_chunk_names_its_form_in_a_header(kafka_bootstrap: str, topic_pr
             found[record.topic] = record
     events, outcomes = (found[name] for name in names)
     assert (events.key, events.value, events.partition) == (None, b"chunk", 1)
-    assert list(events.headers) == [("format", b"events-2")]
+    assert list(events.headers) == [("format", b"chunk-1")]
     assert list(outcomes.headers) == []

@@ -61,10 +61,10 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
         alive = [clients[0], clients[2]]
         expected = [stage.on_shard[number] for number in (0, 2)]
         await eventually(lambda: stored(alive) == expected, 120)
-        waiting = [writer for writer in (first, second) if _waits(writer, "events-2")]
+        waiting = [writer for writer in (first, second) if _waits(writer, 2)]
         assert waiting
         for writer in waiting:
-            assert _waits(writer, "events-1") is False
+            assert _waits(writer, 1) is False
             writer.kill()
             writer.restart()
         servers[1].start(120)
@@ -112,8 +112,8 @@ def test_analysts_can_ask_several_cells(urls: list[str], clients: list[Client]) 
     assert [found[number] for number in range(COUNT)] == stored(clients)
 
 
-def _waits(writer: Writer, part: str) -> bool:
-    return writer.health(part).get("ok") is False
+def _waits(writer: Writer, shard: int) -> bool:
+    return writer.health(f"events-{shard}").get("ok") is False
 
 
 def test_a_server_at_another_place_is_refused(urls: list[str]) -> None:

@@ -13,7 +13,14 @@ from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.replay import replay_start
 from processors.positions import SourceRecord, new_records
-from schemas.chunks import ChunkEvent, decode_chunk, decode_grouped
+from schemas.chunks import (
+    EVENTS_FORMAT,
+    FORMAT_HEADER,
+    ChunkEvent,
+    decode_chunk,
+    decode_grouped,
+    encode_chunk,
+)
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.processors.grouper.grouper_world import no_steps
 from tests.unit.processors.made import DAY, START, carried, event_id, source
@@ -128,10 +135,11 @@ def test_the_first_copy_that_can_be_read_is_the_event_within_a_batch_too(ms: int
 @pytest.mark.parametrize(
     ("value", "headers", "reason"),
     [
-        (b"\xc1", [("format", b"events-1")], "not a chunk"),
-        (b"\x90", [], "no format header"),
-        (b"\x90", [("format", b"events-9")], "unknown format"),
-        (b"\x91\x95\x01\xc4\x01x\x01\xa1s\xc4\x00", [("format", b"events-1")], "bad id"),
+        (b"\xc1", [(FORMAT_HEADER, EVENTS_FORMAT)], "not a chunk"),
+        (b"\x90", [(FORMAT_HEADER, EVENTS_FORMAT)], "not a chunk"),
+        (encode_chunk([]), [], "no format header"),
+        (encode_chunk([]), [(FORMAT_HEADER, b"chunk-9")], "unknown format b'chunk-9'"),
+        (encode_chunk([(1, b"x", 1, "s", b"")]), [(FORMAT_HEADER, EVENTS_FORMAT)], "bad id"),
     ],
 )
 def test_a_record_that_is_no_chunk_is_dead_lettered_and_the_next_goes_on(

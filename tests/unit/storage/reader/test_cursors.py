@@ -16,7 +16,7 @@ from storage.reader.cursors import (
 )
 from storage.reader.ranges import Range
 
-CURSOR = IssueCursor("events", 1, None, 2, -3, "00000000000000ff")
+CURSOR = IssueCursor("events", 1, None, 2, -3, "00000000000000ff", None, 0, 0, is_bound=True)
 
 
 def test_a_cursor_is_read_as_it_was_written() -> None:
