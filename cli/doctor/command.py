@@ -12,8 +12,8 @@ from cli.console import console, output
 from cli.doctor.checks import Finding, check_disk, check_local_programs, check_settings
 from cli.doctor.clickhouse import check_clickhouse, check_reader
 from cli.doctor.damage import check_damage
-from cli.doctor.deployment import check_rate_limit_store
 from cli.doctor.kafka import check_kafka
+from cli.doctor.rate_limit_store import check_rate_limit_store
 from cli.workspace import Workspace
 from schemas.environment import load
 from schemas.settings import EdgeSettings, MigrateSettings, NotifySettings, ProcessorsSettings, WriterSettings

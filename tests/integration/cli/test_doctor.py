@@ -10,8 +10,8 @@ from broker.client import administering
 from broker.rights import needs
 from broker.topics import ensure_topics
 from cli.doctor.clickhouse import check_clickhouse
-from cli.doctor.deployment import check_rate_limit_store
 from cli.doctor.kafka import check_kafka
+from cli.doctor.rate_limit_store import check_rate_limit_store
 from schemas.settings import EdgeSettings, KafkaSettings
 from storage.migrations.migrate import migrate
 
