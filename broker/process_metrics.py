@@ -1,22 +1,15 @@
 """Metrics that every process has: what runs, and what it costs."""
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 
 from prometheus_client import CollectorRegistry, Gauge, ProcessCollector
 
-
-def running_version() -> str:
-    """The service's version, if it is installed."""
-    try:
-        return version("svc-service")
-    except PackageNotFoundError:
-        return "unknown"
+from schemas.version import service_version
 
 
 def set_build_info(gauge: Gauge) -> None:
     """1 under the running versions."""
-    gauge.labels(running_version(), platform.python_version()).set(1)
+    gauge.labels(service_version(), platform.python_version()).set(1)
 
 
 def add_process_metrics(registry: CollectorRegistry) -> None:

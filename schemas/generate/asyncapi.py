@@ -6,8 +6,9 @@ from typing import Any, Final
 import msgspec
 
 from schemas.dead_letters import HEADERS
-from schemas.generate.json_schema import BASE, PUBLIC, SUBJECTS, with_clean_descriptions
+from schemas.generate.json_schema import PUBLIC, SUBJECTS, with_clean_descriptions
 from schemas.topics import Topic
+from schemas.version import service_version
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _SOURCE: Final = {
@@ -36,7 +37,7 @@ def asyncapi() -> str:
         "asyncapi": "3.0.0",
         "info": {
             "title": "svc: topics for other teams",
-            "version": BASE,
+            "version": service_version(),
             "description": "Values are plain JSON. Names have the prefix of the deployment (SVC_TOPIC_PREFIX).",
         },
         "defaultContentType": "application/json",

@@ -37,8 +37,7 @@ SUBJECTS: Final[dict[str, Any]] = {
     "outcomes": Outcome | list[Outcome],
 }
 PUBLIC: Final = ("grouped-events", "issues", "issue-activity", "outcomes")
-"""Topics for other teams. Who can read their values by the schemas in `schemas/json/BASE` can read those of every later version."""
-BASE: Final = "0.2.0"
+"""Topics for other teams: a later version may add properties to their values and nothing else."""
 
 
 def document(subject: str) -> str:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 import msgspec
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from schemas.errors import ErrorBody, WireError
 from schemas.generate.json_schema import with_clean_descriptions
+from schemas.version import service_version
 
 JsonObject = dict[str, Any]
 _REFERENCE: Final = "#/components/schemas/{name}"
@@ -59,7 +59,7 @@ def document(
         paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation, names)
     return {
         "openapi": "3.1.0",
-        "info": {"title": title, "version": _version(), "description": description},
+        "info": {"title": title, "version": service_version(), "description": description},
         "security": [{name: []} for name in security],
         "paths": paths,
         "components": {"schemas": with_clean_descriptions(components), "securitySchemes": security},
@@ -133,10 +133,3 @@ def _without_null(schema: JsonObject) -> JsonObject:
     }
     schema.pop("anyOf", None)
     return schema | kinds[0] if kinds else schema
-
-
-def _version() -> str:
-    try:
-        return version("svc-service")
-    except PackageNotFoundError:
-        return "0.0.0"
