@@ -26,7 +26,7 @@ from svc.timestamps import Ids
 from svc.transport import Transport
 from svc.upload import Uploader
 
-VERSION: Final = "0.1.0"
+VERSION: Final = "0.2.0"
 SDK: Final = f"svc-python/{VERSION}"
 _ENDINGS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit)
 A = TypeVar("A")

@@ -28,13 +28,14 @@ from local.stack import Stack
 from schemas.environment import load
 from schemas.errors import CannotRun, ProjectsUnavailable
 from schemas.settings import MigrateSettings
+from schemas.version import service_version
 
 PROJECT = "demo"
 LATER = 40
 """Events sent after the repeats: once these are visible, every stage has processed the repeats too."""
 VISIBLE_SECONDS = 60.0
 POLL_SECONDS = 0.05
-SDK = "svc-demo/0.1.0"
+SDK = f"svc-demo/{service_version()}"
 
 
 class DemoFailed(CannotRun):

@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from cli.send.batches import SendBatch
+from schemas.version import service_version
 from svc.answers import Answer, RetryPolicy
 from svc.upload import Uploader
 
 IN_FLIGHT = 4
 BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0)
 PROBLEMS = 10
+SDK = f"svc-send/{service_version()}"
 
 
 @dataclass
@@ -65,7 +67,7 @@ class Sender:
         self,
         url: str,
         token: str,
-        sdk: str = "svc-send/0.1.0",
+        sdk: str = SDK,
         rate: float | None = None,
         retry_for: float = 60.0,
         progress: Callable[[SendReport], object] = lambda _: None,

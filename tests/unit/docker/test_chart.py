@@ -221,12 +221,6 @@ def test_a_mistake_in_the_values_is_refused(values: dict[str, Any], tmp_path: Pa
         render(tmp_path, values)
 
 
-def test_the_chart_has_the_version_of_the_service() -> None:
-    chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
-    assert f'version = "{chart["version"]}"' in (ROOT / "pyproject.toml").read_text()
-    assert chart["appVersion"] == chart["version"]
-
-
 def test_promtool_takes_the_alert_rules() -> None:
     done = subprocess.run(
         [program("promtool"), "check", "rules", str(ALERTS)], capture_output=True, text=True, check=False
