@@ -24,7 +24,7 @@ Also one that a repair sends again. Its value is the position at which its one e
 
 
 class ChunkEvent(Struct, array_like=True, frozen=True, gc=False):
-    """One accepted event: `id` is the uuid's 16 bytes, `received_ms` Unix time, `payload` the event's JSON as it was sent."""
+    """One accepted event: `id` is the uuid's 16 bytes, `received_ms` Unix time, `payload` its JSON as sent."""
 
     project: int
     id: bytes

@@ -109,7 +109,7 @@ def schema_statements(client: Client, migration: Migration) -> Iterator[str]:
 
 
 def pending(client: Client) -> list[Migration]:
-    """The migrations that the database hasn't had, in their order; what later versions applied is left alone."""
+    """The migrations that the database hasn't had, in order; what later versions applied is left alone."""
     exists = client.command("EXISTS TABLE migrations")
     rows = client.query("SELECT DISTINCT number FROM migrations").result_rows if exists else ()
     done = {int(number) for (number,) in rows}
@@ -119,7 +119,9 @@ def pending(client: Client) -> list[Migration]:
 def migrate(
     url: str, *, shard: str = ONLY, moved: bool = False, others: Sequence[str] = ()
 ) -> list[Migration]:
-    """Create the database and apply what it hasn't had; returns what was applied. Raises ClickHouseError, AnotherServer.
+    """Create the database and apply what it hasn't had; returns what was applied.
+
+    Raises ClickHouseError and AnotherServer.
 
     `shard` is the server's place. `moved` says that the data was moved to this server: it is the recorded one from now on. `others` are
     its other replicas.
