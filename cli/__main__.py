@@ -42,7 +42,6 @@ SECTIONS = {
         "dead-letters": "cli.dead_letters:dead_letters",
         "spool": "cli.spool:spool",
         "rebuild": "cli.rebuild:rebuild",
-        "regroup": "cli.regroup:command",
         "erase": "cli.erase:erase",
     },
 }

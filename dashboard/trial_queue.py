@@ -8,7 +8,7 @@ from typing import Final
 
 from dashboard.http.http_errors import unavailable
 from grouping.fingerprint import CURRENT_VERSION
-from grouping.trial import PastEvent, Trial, regroup
+from grouping.trial import PastEvent, Trial, run_trial
 from schemas.projects import GroupingRule
 
 SECONDS: Final = 5.0
@@ -38,7 +38,7 @@ class TrialQueue:
         self._queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._regroup, rules, events, discarded, version
+                self._thread, self._run, rules, events, discarded, version
             )
         finally:
             self._queued -= 1
@@ -47,7 +47,7 @@ class TrialQueue:
         """Stop the thread; a running trial ends at its time limit."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    def _regroup(
+    def _run(
         self,
         rules: Sequence[GroupingRule],
         events: Sequence[PastEvent],
@@ -55,4 +55,4 @@ class TrialQueue:
         version: str,
     ) -> Trial:
         until = time.monotonic() + self._seconds
-        return regroup(rules, events, discarded, lambda: time.monotonic() < until, version)
+        return run_trial(rules, events, discarded, lambda: time.monotonic() < until, version)

@@ -25,7 +25,7 @@ class PastEvent(NamedTuple):
     received_ms: int
 
 
-class Regrouped(NamedTuple):
+class TrialEvent(NamedTuple):
     """A past event grouped by the tried rules; `fitting` are the positions of matching rules, `skipped` of skipped ones."""
 
     past: PastEvent
@@ -40,7 +40,7 @@ class Regrouped(NamedTuple):
 class Trial(NamedTuple):
     """The result: `unreadable` events were ignored, `errors` has the reason of skipped rules by name, `whole` is whether all events were processed."""
 
-    events: list[Regrouped]
+    events: list[TrialEvent]
     unreadable: int
     errors: dict[str, str]
     whole: bool
@@ -49,7 +49,7 @@ class Trial(NamedTuple):
 class Move(NamedTuple):
     """Events with the same change of issue: an example (`one`), their number and their new issue, None if they would be dropped."""
 
-    one: Regrouped
+    one: TrialEvent
     events: int
     issue: int | None
 
@@ -59,7 +59,7 @@ class Move(NamedTuple):
         return bool(self.one.fitting) or self.issue != self.one.past.issue
 
 
-def regroup(
+def run_trial(
     rules: Iterable[GroupingRule],
     events: Sequence[PastEvent],
     discarded: Collection[int] = (),
@@ -69,11 +69,11 @@ def regroup(
     """Group events by rules and a version, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
     compiled = compile_rules(rules)
     errors = dict(compiled.errors)
-    regrouped: list[Regrouped] = []
+    tried: list[TrialEvent] = []
     unreadable = 0
     for past in events:
         if not in_time():
-            return Trial(regrouped, unreadable, errors, whole=False)
+            return Trial(tried, unreadable, errors, whole=False)
         try:
             event, view = decode_identified(past.event), from_json(past.event, past.sdk, past.received_ms)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, Unreadable):
@@ -82,22 +82,22 @@ def regroup(
         answers = compiled.ask(view, event)
         for rule, reason in answers.skipped:
             errors.setdefault(rule.name, reason)
-        regrouped.append(_regrouped(past, event, view, answers, discarded, version))
-    return Trial(regrouped, unreadable, errors, whole=True)
+        tried.append(_tried(past, event, view, answers, discarded, version))
+    return Trial(tried, unreadable, errors, whole=True)
 
 
-def _regrouped(
+def _tried(
     past: PastEvent,
     event: IdentifiedEvent,
     view: EventView,
     answers: Answers,
     discarded: Collection[int],
     version: str,
-) -> Regrouped:
+) -> TrialEvent:
     fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view), version=version)
     if fingerprint.hash in discarded:
         fingerprint = msgspec.structs.replace(fingerprint, discard=True)
-    return Regrouped(
+    return TrialEvent(
         past,
         event.id or "",
         (event.error.type or "")[:_SHOWN_CHARACTERS],
@@ -108,7 +108,7 @@ def _regrouped(
     )
 
 
-def moves(events: Iterable[Regrouped], issue_of: Callable[[int], int]) -> list[Move]:
+def moves(events: Iterable[TrialEvent], issue_of: Callable[[int], int]) -> list[Move]:
     """The changes of issue, the most frequent first; `issue_of` returns the issue of a fingerprint.
 
     An event that keeps its fingerprint stays in its issue, even if a merge put it there.

@@ -148,9 +148,5 @@ class NotSettled(Exception):
     """Earlier events are still in the pipeline; what waits for them can be resumed."""
 
 
-class RegroupRefused(Exception):
-    """The project can't be grouped otherwise now; the text says why. What is begun is finished by the next run."""
-
-
 class RebuildRefused(Exception):
     """The tables can't be rebuilt now; the text says why and what to do."""

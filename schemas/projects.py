@@ -61,20 +61,6 @@ class SavedView(Struct, frozen=True, rename="camel"):
     range: str = "14d"
 
 
-class Regrouping(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """A change of a project's grouping version by `svc regroup`, under way or done; what it merged can be undone by its `id`.
-
-    Issues that had events until `until_ms` (Unix ms, by their receipt) were there before. `undoes` is the id of the change that this one undoes.
-    """
-
-    id: str
-    before: str
-    after: str
-    until_ms: int
-    undoes: str = ""
-    done: bool = False
-
-
 class Project(Struct, frozen=True, rename="camel"):
     """One value of the topic `projects`, keyed by its id in decimal digits. Times are ISO 8601."""
 
@@ -93,8 +79,6 @@ class Project(Struct, frozen=True, rename="camel"):
     notification_rules: tuple[NotificationRule, ...] = ()
     grouping_version: str = FIRST_GROUPING
     """The version of the fingerprint by which new events are grouped; an upgrade doesn't change it."""
-    regrouping: Regrouping | None = None
-    """The last change of that version."""
     requests: tuple[str, ...] = ()
     """Ids of the last changes with an `Idempotency-Key` (`schemas.idempotency`)."""
 

@@ -104,7 +104,7 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # n
         case "reset":
             _reset(schedule)
         case "rules":
-            schedule.projects.regroup()
+            schedule.projects.toggle_rule()
         case "garbage":
             schedule.clients.write_garbage(random, schedule.broker)
         case "spoilt":

@@ -119,7 +119,7 @@ class Projects:
             self._group_by((rule,) if random.random() < 0.7 else ())
         self._tell()
 
-    def regroup(self) -> None:
+    def toggle_rule(self) -> None:
         """Put all events together, or no longer."""
         together = GroupingRule("together", "message:*", fingerprint=("one",))
         self._group_by(() if self.project.grouping_rules else (together,))

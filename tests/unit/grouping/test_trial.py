@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from grouping.fingerprint import fingerprint
 from grouping.rules import compile_rules
-from grouping.trial import Move, PastEvent, moves, regroup
+from grouping.trial import Move, PastEvent, moves, run_trial
 from query.event_view import from_json
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import decode, event, frame
@@ -27,14 +27,14 @@ def rule(name: str, match: str, **set_: Any) -> GroupingRule:
 
 
 def test_events_are_grouped_by_the_version_of_their_project() -> None:
-    trial = regroup([], [past(CART)], version="v1")
+    trial = run_trial([], [past(CART)], version="v1")
     assert [each.found for each in trial.events] == [
         fingerprint(decode(json.dumps(CART).encode()), version="v1")
     ]
 
 
 def test_events_that_no_rule_touches_stay_in_their_issue() -> None:
-    trial = regroup([], [past(CART, 7), past(PAY, 8)])
+    trial = run_trial([], [past(CART, 7), past(PAY, 8)])
     assert trial.whole
     assert {move.issue for move in moves(trial.events, lambda _: 99)} == {7, 8}
     assert not any(move.is_felt for move in moves(trial.events, lambda _: 99))
@@ -42,7 +42,7 @@ def test_events_that_no_rule_touches_stay_in_their_issue() -> None:
 
 def test_a_rule_brings_events_of_two_issues_together() -> None:
     rules = [rule("one", "type:[CartError, PayError]", fingerprint=("shop",))]
-    trial = regroup(rules, [past(CART, 7), past(CART, 7), past(PAY, 8)])
+    trial = run_trial(rules, [past(CART, 7), past(CART, 7), past(PAY, 8)])
     felt = moves(trial.events, lambda _: 99)
     assert [(move.one.past.issue, move.issue, move.events) for move in felt] == [(7, 99, 2), (8, 99, 1)]
     assert all(move.one.fitting == (0,) for move in felt)
@@ -50,31 +50,31 @@ def test_a_rule_brings_events_of_two_issues_together() -> None:
 
 def test_what_a_rule_or_the_project_drops_has_no_issue_any_more() -> None:
     kept = past(PAY, 8)
-    trial = regroup([rule("noise", "type:CartError", discard=True)], [past(CART), kept], {kept.fingerprint})
+    trial = run_trial([rule("noise", "type:CartError", discard=True)], [past(CART), kept], {kept.fingerprint})
     assert [move.issue for move in moves(trial.events, lambda _: 99)] == [None, None]
 
 
 def test_rules_after_one_that_drops_are_not_asked() -> None:
     rules = [rule("noise", "type:CartError", discard=True), rule("two", "type:CartError", fingerprint=("x",))]
-    [one] = regroup(rules, [past(CART)]).events
+    [one] = run_trial(rules, [past(CART)]).events
     assert one.fitting == (0,)
 
 
 def test_places_count_switched_off_rules_too() -> None:
     off = rule("off", "type:CartError", fingerprint=("x",), enabled=False)
-    [one] = regroup([off, rule("on", "type:CartError", fingerprint=("y",))], [past(CART)]).events
+    [one] = run_trial([off, rule("on", "type:CartError", fingerprint=("y",))], [past(CART)]).events
     assert (one.fitting, one.found.rule) == ((1,), "rule:on")
 
 
 def test_unreadable_events_are_counted_and_passed_over() -> None:
     broken = PastEvent(b"{", 1, 1, "", 0)
-    trial = regroup([], [broken, past(CART), PastEvent(b'"text"', 1, 1, "", 0)])
+    trial = run_trial([], [broken, past(CART), PastEvent(b'"text"', 1, 1, "", 0)])
     assert (trial.unreadable, len(trial.events)) == (2, 1)
 
 
 def test_a_trial_ends_when_its_time_is_up() -> None:
     answers = iter([True, True, False])
-    trial = regroup([], [past(CART)] * 5, (), lambda: next(answers))
+    trial = run_trial([], [past(CART)] * 5, (), lambda: next(answers))
     assert (len(trial.events), trial.whole) == (2, False)
 
 
@@ -97,14 +97,14 @@ QUERIES = ["type:CartError", "file:src/*", "pay", "-type:CartError", "platform:j
 )
 def test_every_event_is_grouped_as_processing_groups_it(rules: list[GroupingRule]) -> None:
     events = [past(CART), past(PAY)]
-    for one in regroup(rules, events).events:
+    for one in run_trial(rules, events).events:
         view = from_json(one.past.event, one.past.sdk, one.past.received_ms)
         assert one.found == fingerprint(decode(one.past.event), compile_rules(rules), view=view)
 
 
 def test_ways_are_told_apart_by_the_rules_that_fit() -> None:
     same = past(CART, 7)
-    trial = regroup([rule("one", "type:CartError", in_app=("nowhere",))], [same, past(PAY, 7)])
+    trial = run_trial([rule("one", "type:CartError", in_app=("nowhere",))], [same, past(PAY, 7)])
     assert [(type(move), move.is_felt) for move in moves(trial.events, lambda _: 99)] == [
         (Move, True),
         (Move, False),
