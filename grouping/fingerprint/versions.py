@@ -7,7 +7,7 @@ from grouping.fingerprint.frames import site_of
 from grouping.fingerprint.javascript_errors import engine_error, is_weak, usual_type
 from grouping.fingerprint.mechanism import Mechanism, Reading
 from grouping.fingerprint.messages import headline, template
-from grouping.fingerprint.source_sites import source_site_of
+from grouping.fingerprint.sites import source_site_of
 from schemas.projects import CURRENT_GROUPING
 
 VERSIONS: Final[dict[str, Mechanism]] = {
