@@ -12,10 +12,9 @@ from rich.table import Table
 from cli.console import console
 from cli.failures import BAD_SETTING_STATUS, fail
 from cli.fingerprint_lines import BadLine, ExplainedEvent, explain, numbered_lines
-from grouping.fingerprint import CURRENT_VERSION, VERSIONS
 from grouping.rule_checks import violations
 from grouping.rules import CompiledRules, compile_rules
-from schemas.projects import GroupingRule
+from schemas.projects import GROUPING_VERSION, GroupingRule
 
 _EVENTS_PER_GROUP = 3
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -24,19 +23,12 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=_FILE)
 @click.option("--rules", "rules_file", type=_FILE, help="A JSON list of grouping rules to try.")
-@click.option(
-    "--version",
-    type=click.Choice(list(VERSIONS)),
-    default=CURRENT_VERSION,
-    show_default=True,
-    help="The version to group by: a project keeps that of its creation.",
-)
 @click.option("--explain", "for_people", is_flag=True, help="Print groups with their reasons, for people.")
-def fingerprint(files: Sequence[Path], rules_file: Path | None, version: str, for_people: bool) -> None:
+def fingerprint(files: Sequence[Path], rules_file: Path | None, for_people: bool) -> None:
     """Print one JSON line an event: {"id", "fingerprint", "version", "rule", "parts"}."""
     problems: list[str] = []
     rules = None if rules_file is None else _rules(rules_file, problems)
-    events = _explained(files, rules, version, problems)
+    events = _explained(files, rules, problems)
     if for_people:
         show(list(events))
     else:
@@ -52,7 +44,7 @@ def json_line(event: ExplainedEvent) -> str:
     line = {
         "id": event.id,
         "fingerprint": event.fingerprint,
-        "version": event.version,
+        "version": GROUPING_VERSION,
         "rule": event.rule,
         "parts": event.parts,
     }
@@ -70,7 +62,7 @@ def show(events: Sequence[ExplainedEvent]) -> None:
         dropped = ", dropped" if first.discard else ""
         out.print(
             f"[bold]{first.fingerprint}[/bold]  {len(members)} event{'s' * (len(members) != 1)}, "
-            f"by {escape(first.rule)} ({first.version}){dropped}"
+            f"by {escape(first.rule)} ({GROUPING_VERSION}){dropped}"
         )
         table = Table.grid(padding=(0, 2))
         for part in first.parts:
@@ -89,13 +81,13 @@ def show(events: Sequence[ExplainedEvent]) -> None:
 
 
 def _explained(
-    files: Sequence[Path], rules: CompiledRules | None, version: str, problems: list[str]
+    files: Sequence[Path], rules: CompiledRules | None, problems: list[str]
 ) -> Iterator[ExplainedEvent]:
     for file in files:
         try:
             for number, line in numbered_lines(file):
                 try:
-                    yield explain(line, rules, version)
+                    yield explain(line, rules)
                 except BadLine as error:
                     problems.append(f"{file}:{number}: {error}")
         except BadLine as error:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.validation.repair import has_surrogates, replace_lone_surrogates
-from grouping.fingerprint import CURRENT_VERSION, culprit, grouped, locate
+from grouping.fingerprint import culprit, grouped, locate
 from grouping.fingerprint.event_view import decode_identified
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import UNTOUCHED, CompiledRules
@@ -25,7 +25,6 @@ class ExplainedEvent(Struct, frozen=True):
 
     id: str
     fingerprint: str
-    version: str
     rule: str
     parts: tuple[str, ...]
     discard: bool
@@ -33,10 +32,8 @@ class ExplainedEvent(Struct, frozen=True):
     culprit: str
 
 
-def explain(
-    line: bytes, rules: CompiledRules | None = None, version: str = CURRENT_VERSION
-) -> ExplainedEvent:
-    """The grouping by a version of an event's JSON. Raises BadLine for an invalid event."""
+def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
+    """The grouping of an event's JSON. Raises BadLine for an invalid event."""
     if has_surrogates(line):
         line = replace_lone_surrogates(line)
     try:
@@ -45,18 +42,17 @@ def explain(
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None
     outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
-    location = locate(apply_in_app_rules(event, outcome.in_app_rules), version=version)
-    grouping = grouped(event, outcome, version=version, location=location)
+    location = locate(apply_in_app_rules(event, outcome.in_app_rules))
+    grouping = grouped(event, outcome, location)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
     return ExplainedEvent(
         event.id or "",
         grouping.hex,
-        grouping.version,
         grouping.rule,
         grouping.parts,
         grouping.discard,
         title[:200],
-        culprit(event, location, version=version),
+        culprit(event, location),
     )
 
 

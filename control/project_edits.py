@@ -14,7 +14,6 @@ from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import encode_token, new_project_id, uuid7
 from schemas.notifications import NotificationRule
 from schemas.projects import (
-    CURRENT_GROUPING,
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
     GroupingRule,
@@ -69,7 +68,6 @@ def create(
         name="",
         created_at=iso(now_ms),
         tokens=(token,),
-        grouping_version=CURRENT_GROUPING,
     )
     changes = ProjectChanges(
         name=name,

@@ -6,7 +6,6 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct
 
 from dashboard.dependencies import State
-from grouping.fingerprint import known_version
 from grouping.trial import Move, PastEvent, Trial, moves
 from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
@@ -117,7 +116,7 @@ async def try_rules(
         for past in samples
     ]
     discarded = frozenset(int(fingerprint, 16) for fingerprint in project.discarded)
-    trial = await state.trials.run(rules, events, discarded, known_version(project.grouping_version))
+    trial = await state.trials.run(rules, events, discarded)
     new = sorted({event.found.hex for event in trial.events if event.found.hash != event.past.fingerprint})
     known = await reader.read(FindIssues(project.number, new))
     issues = {int(name, 16): int(issue, 16) for name, issue in known.items()}

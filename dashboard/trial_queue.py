@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from dashboard.http.http_errors import unavailable
-from grouping.fingerprint import CURRENT_VERSION
 from grouping.trial import PastEvent, Trial, run_trial
 from schemas.projects import GroupingRule
 
@@ -30,15 +29,14 @@ class TrialQueue:
         rules: Sequence[GroupingRule],
         events: Sequence[PastEvent],
         discarded: Collection[int],
-        version: str = CURRENT_VERSION,
     ) -> Trial:
-        """What the rules would do to the events, grouped by a version. Raises HttpError if too many trials are waiting."""
+        """What the rules would do to the events. Raises HttpError if too many trials are waiting."""
         if self._queued > self._max_waiting:
             raise unavailable("other rules are being tested: try again in a moment")
         self._queued += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(
-                self._thread, self._run, rules, events, discarded, version
+                self._thread, self._run, rules, events, discarded
             )
         finally:
             self._queued -= 1
@@ -52,7 +50,6 @@ class TrialQueue:
         rules: Sequence[GroupingRule],
         events: Sequence[PastEvent],
         discarded: Collection[int],
-        version: str,
     ) -> Trial:
         until = time.monotonic() + self._seconds
-        return run_trial(rules, events, discarded, lambda: time.monotonic() < until, version)
+        return run_trial(rules, events, discarded, lambda: time.monotonic() < until)

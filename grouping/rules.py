@@ -125,13 +125,13 @@ class CompiledRules:
         return answers._replace(skipped=(*answers.skipped, *dear)), spent
 
 
-def fixed_fingerprint(rule: GroupingRule, version: str) -> int | None:
+def fixed_fingerprint(rule: GroupingRule) -> int | None:
     """The fingerprint of all events that a rule groups; None where it depends on the event, or the rule sets none."""
     elements = tuple(map(compiled, given(rule.fingerprint)))
     texts = [element for element in elements if isinstance(element, str) and not is_default(element)]
     if rule.discard or not elements or len(texts) < len(elements):
         return None
-    return hash_parts(version, splice(tuple(texts), ())) or 1
+    return hash_parts(splice(tuple(texts), ())) or 1
 
 
 def marked_within(left: int, answers: Answers, names: tuple[int, int]) -> tuple[Answers, int]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from grouping.fingerprint import CURRENT_VERSION, Fingerprint, grouped
+from grouping.fingerprint import Fingerprint, grouped
 from grouping.fingerprint.event_view import IdentifiedEvent, decode_identified
 from grouping.rules import Answers, compile_rules, outcome_of, until_discard
 from query.event_view import EventView, from_json
@@ -64,9 +64,8 @@ def run_trial(
     events: Sequence[PastEvent],
     discarded: Collection[int] = (),
     in_time: Callable[[], bool] = lambda: True,
-    version: str = CURRENT_VERSION,
 ) -> Trial:
-    """Group events by rules and a version, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
+    """Group events by rules, as the grouper would; `discarded` fingerprints are dropped. Ends early once `in_time` returns False."""
     compiled = compile_rules(rules)
     errors = dict(compiled.errors)
     tried: list[TrialEvent] = []
@@ -82,7 +81,7 @@ def run_trial(
         answers = compiled.ask(view, event)
         for rule, reason in answers.skipped:
             errors.setdefault(rule.name, reason)
-        tried.append(_tried(past, event, view, answers, discarded, version))
+        tried.append(_tried(past, event, view, answers, discarded))
     return Trial(tried, unreadable, errors, whole=True)
 
 
@@ -92,9 +91,8 @@ def _tried(
     view: EventView,
     answers: Answers,
     discarded: Collection[int],
-    version: str,
 ) -> TrialEvent:
-    fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view), version=version)
+    fingerprint = grouped(event, outcome_of(answers.fitting, lambda: view))
     if fingerprint.hash in discarded:
         fingerprint = msgspec.structs.replace(fingerprint, discard=True)
     return TrialEvent(

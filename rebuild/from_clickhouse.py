@@ -15,7 +15,7 @@ from msgspec import Struct
 from broker.client import administering, committed_offsets, name_of, reading, records_before, writing
 from broker.consumer_lag import lags, readers
 from broker.types import Consumer, TopicPartition
-from grouping.fingerprint import culprit, fingerprint, known_version
+from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import (
     DeltasPosition,
     command_name,
@@ -306,8 +306,8 @@ async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPar
     return sorted(tps)
 
 
-def _described(client: Client) -> Callable[[int, bytes, str], tuple[str, tuple[str, ...]]]:
-    def described(project: int, event: bytes, version: str) -> tuple[str, tuple[str, ...]]:
+def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
+    def described(project: int, event: bytes) -> tuple[str, tuple[str, ...]]:
         number = int.from_bytes(event, "big")
         try:
             pack, payload = _payload_row(client, project, number)
@@ -317,8 +317,7 @@ def _described(client: Client) -> Callable[[int, bytes, str], tuple[str, tuple[s
             grouping = grouping_event(decode_event(sent))
         except (LookupError, BadPayload, ValueError):
             return "", ()
-        known = known_version(version)
-        return culprit(grouping, version=known), fingerprint(grouping, version=known).parts
+        return culprit(grouping), fingerprint(grouping).parts
 
     return described
 

@@ -12,10 +12,8 @@ from schemas.notifications import NotificationRule
 DEFAULT_RATE_LIMIT = 5000
 """Requests per minute and token (protocol, section 8)."""
 DEFAULT_RETENTION_DAYS = 90
-FIRST_GROUPING = "v1"
-"""The version of the fingerprint of projects that were created before there was another."""
-CURRENT_GROUPING = "v2"
-"""That of new projects."""
+GROUPING_VERSION = "v1"
+"""The version of the fingerprint by which this build groups all projects."""
 _MAX_DAYS = 65_535
 """Of a column of 16 bits."""
 
@@ -77,8 +75,8 @@ class Project(Struct, frozen=True, rename="camel"):
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()
     notification_rules: tuple[NotificationRule, ...] = ()
-    grouping_version: str = FIRST_GROUPING
-    """The version of the fingerprint by which new events are grouped; an upgrade doesn't change it."""
+    grouping_version: str = GROUPING_VERSION
+    """The current version when the project was created; a build that doesn't know it groups by its own."""
     requests: tuple[str, ...] = ()
     """Ids of the last changes with an `Idempotency-Key` (`schemas.idempotency`)."""
 

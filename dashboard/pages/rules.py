@@ -18,7 +18,6 @@ from dashboard.pages.rule_form import RuleFields, fields_of, read_fields
 from dashboard.projects import edit_project, project_of
 from dashboard.rule_trial import RuleTest, TrialRequest, try_rules
 from grouping import rule_checks
-from grouping.fingerprint import known_version
 from grouping.rules import fixed_fingerprint
 from grouping.variables import KNOWN
 from schemas.changes import is_issue
@@ -90,8 +89,7 @@ def _merged(project: Project, rules: Sequence[GroupingRule], into: str) -> dict[
     if not into:
         return {}
     known = {rule.name for rule in project.grouping_rules}
-    version = known_version(project.grouping_version)
-    found = [fixed_fingerprint(rule, version) for rule in rules if rule.name not in known]
+    found = [fixed_fingerprint(rule) for rule in rules if rule.name not in known]
     return {fingerprint: int(into, 16) for fingerprint in found if fingerprint is not None}
 
 

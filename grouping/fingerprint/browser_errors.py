@@ -1,4 +1,4 @@
-"""Keys of errors that browsers word differently, beside those of `javascript_errors`: what version 2 adds. Pure.
+"""Keys of errors that browsers word differently, beside those of `javascript_errors`. Pure.
 
 Sources: the error reference of MDN; the names of DOMException in WebIDL; the texts of Chromium and Gecko, which name the operation.
 """

@@ -1,17 +1,13 @@
 """Turns a raw frame into a site: whose code it is, and a name that is stable across builds."""
 
-from collections.abc import Callable
 from enum import IntEnum
-from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
-from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
+from grouping.fingerprint.event_view import GroupingFrame
 
-# Bounds the cost of hostile frames; longer names and paths don't improve grouping.
-_CHARACTERS = 300
-# A cache entry has at most a function and a file of this size.
-_REMEMBERED = 8192
+CHARACTERS: Final = 300
+"""Of a function and of a file: bounds the cost of hostile frames; longer names and paths don't improve grouping."""
 
 
 class Family(IntEnum):
@@ -115,27 +111,9 @@ class Site(NamedTuple):
         return self.module.rpartition("/")[2] if self.foldered else self.module
 
 
-def site_of(platform: str | None, frame: GroupingFrame) -> Site:
-    """The cleaned frame, as version 1 reads it."""
-    return read_frame(platform, frame, to_site)
-
-
-def read_frame(
-    platform: str | None, frame: GroupingFrame, to_site: Callable[[str, str, str, bool], Site]
-) -> Site:
-    """The site of a frame, by its platform, function, file and mark; what a project's rule marks is the app's."""
-    site = to_site(
-        platform or "",
-        (frame.function or "")[:_CHARACTERS],
-        (frame.file or "")[:_CHARACTERS],
-        frame.in_app is True,
-    )
-    return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
-
-
 def is_minified(frame: GroupingFrame) -> bool:
     """Whether a JavaScript frame points into a build rather than into source text."""
-    return javascript.is_minified((frame.file or "")[:_CHARACTERS], frame.line or 0, frame.column or 0)
+    return javascript.is_minified((frame.file or "")[:CHARACTERS], frame.line or 0, frame.column or 0)
 
 
 def family_of(platform: str, file: str) -> Family:
@@ -154,14 +132,8 @@ def family_of(platform: str, file: str) -> Family:
     return _BY_PLATFORM.get(platform, Family.JAVASCRIPT)
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
-    """Remembered, since frames recur in nearly every event of a program."""
-    return cleaned(family_of(platform, file), function, file, in_app)
-
-
 def cleaned(family: Family, function: str, file: str, in_app: bool) -> Site:
-    """The site of a frame of a runtime."""
+    """The site of a frame of a runtime, with its names as `function` and `file` have them."""
     if family is Family.JAVASCRIPT:
         return _javascript_site(function, file, in_app)
     if family is Family.OTHER:

@@ -4,7 +4,6 @@ Messages differ by engine and version; most name the property or the variable. M
 """
 
 import re
-from functools import lru_cache
 
 # The longest relevant message; JavaScriptCore quotes the source, which can be a whole minified line.
 _CHARACTERS = 400
@@ -100,22 +99,6 @@ _WHOLE = frozenset(
     {"stack overflow", "chunk not loaded", "fetch failed", "aborted", "script error", "resize observer"}
 )
 
-# The class of an error, by its key up to the dot.
-_TYPES = {
-    "null": "TypeError",
-    "call": "TypeError",
-    "new": "TypeError",
-    "not iterable": "TypeError",
-    "undeclared": "ReferenceError",
-    "bad JSON": "SyntaxError",
-    "stack overflow": "RangeError",
-    "out of memory": "RangeError",
-}
-# Errors whose class differs between engines.
-_ONE_TYPE = frozenset({"stack overflow", "out of memory"})
-# Names of engine errors that a reporter replaced.
-_ERROR_CLASS = ("Error", "Exception")
-
 _LAST_NAME = re.compile(r"([A-Za-z_$][\w$]*)\s*\Z")
 _ASSIGNMENT = re.compile(r"(?<![=!<>])=(?![=>])")
 _INDEX = re.compile(r"-?\d+\Z")
@@ -125,7 +108,6 @@ _WHOLE_OBJECT = re.compile(r"(?:Object|Reflect)\.\w+\(")
 _NAME_CHARACTERS = 100
 
 
-@lru_cache(maxsize=2048)
 def engine_error(message: str) -> str | None:
     """The engine-neutral key of an engine's message, such as `null.price` or `bad JSON`; None for any other message."""
     found = _SENTENCE.match(message[:_CHARACTERS])
@@ -149,14 +131,6 @@ def engine_error(message: str) -> str | None:
 def is_weak(known: str) -> bool:
     """Whether an error has no name, so that many places of a program can raise it."""
     return known.endswith((".", ".[]")) or "." not in known
-
-
-def usual_type(known: str, kind: str) -> str:
-    """The class of an error that a reporter may have replaced."""
-    usual = _TYPES.get(known.partition(".")[0])
-    if usual is None or (kind.endswith(_ERROR_CLASS) and known not in _ONE_TYPE):
-        return kind
-    return usual
 
 
 def says_it_all(known: str) -> bool:

@@ -1,18 +1,19 @@
-"""The fingerprint: a version, 64 bits, and the readable parts that were hashed."""
+"""The fingerprint: 64 bits, and the readable parts that were hashed."""
 
 from hashlib import blake2b
 
 from msgspec import Struct
 
+from schemas.projects import GROUPING_VERSION
+
 
 class Fingerprint(Struct, frozen=True, gc=False):
     """How an event was grouped.
 
-    `hash` is an unsigned 64-bit number over `version` and `parts`; `rule` names the step that decided: "stack",
+    `hash` is an unsigned 64-bit number over GROUPING_VERSION and `parts`; `rule` names the step that decided: "stack",
     "message", "client", or "rule:NAME" for a project's rule. `discard` is true where a project's rule drops the event.
     """
 
-    version: str
     hash: int
     rule: str
     parts: tuple[str, ...]
@@ -24,7 +25,7 @@ class Fingerprint(Struct, frozen=True, gc=False):
         return f"{self.hash:016x}"
 
 
-def hash_parts(version: str, parts: tuple[str, ...]) -> int:
+def hash_parts(parts: tuple[str, ...]) -> int:
     """64 bits over the version and the parts; each is preceded by its length, so no two lists share a text."""
-    text = "".join([f"{len(part)}:{part}" for part in (version, *parts)])
+    text = "".join([f"{len(part)}:{part}" for part in (GROUPING_VERSION, *parts)])
     return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")

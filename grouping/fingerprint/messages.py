@@ -1,7 +1,6 @@
 """The template of a message: its variable parts are replaced."""
 
 import re
-from functools import lru_cache
 
 LINES = 2
 """The first two lines describe the error; more is detail."""
@@ -67,14 +66,12 @@ _SPACE = re.compile(r"\s+")
 _REPEATED = re.compile(r"<\*>(?:[\s,.:;/|&+-]{0,8}<\*>)+")
 
 
-@lru_cache(maxsize=4096)
 def template(message: str) -> str:
     """The template of a message without a stack: its first two lines, with variable parts as `<*>`."""
     head = " ".join(message[:_CHARACTERS].strip().split("\n", LINES)[:LINES])
     return _tidy(_LOGGED[_traits(head)].sub(_placeholder, head))
 
 
-@lru_cache(maxsize=4096)
 def headline(message: str) -> str:
     """The template of the first line, with error codes: different messages of one site are different errors."""
     head = message[:_CHARACTERS].strip().partition("\n")[0]

@@ -72,19 +72,14 @@ _BAD_ACCESS = frozenset(
         "Crash",
     }
 )
-
-
 _TRAPS = frozenset({"EXC_BREAKPOINT", "EXC_BAD_INSTRUCTION", "SIGTRAP", "SIGILL"})
-
-
-def one_access(kind: str) -> str:
-    """A crash's type; all bad accesses are one."""
-    return "bad access" if kind in _BAD_ACCESS else kind
 
 
 def one_crash(kind: str) -> str:
     """A crash's type; all bad accesses are one, and all traps: an Intel processor calls them illegal instructions."""
-    return "trap" if kind in _TRAPS else one_access(kind)
+    if kind in _TRAPS:
+        return "trap"
+    return "bad access" if kind in _BAD_ACCESS else kind
 
 
 def function_name(function: str) -> str:

@@ -1,24 +1,31 @@
-"""Sites of version 2: frames by their names in the source, JavaScript files with their folder, and helpers that don't suffice alone."""
+"""Sites of frames: by their names in the source, JavaScript files with their folder, and helpers that don't suffice alone."""
 
 from functools import lru_cache
 
-from grouping.fingerprint.event_view import GroupingFrame
+from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
 from grouping.fingerprint.folders import file_with_folder
-from grouping.fingerprint.frames import Family, Role, Site, cleaned, family_of, read_frame
+from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, cleaned, family_of
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.source_names import source_file, source_name
 
+# A cache entry has at most a function and a file of `CHARACTERS`.
 _REMEMBERED = 8192
 
 
-def source_site_of(platform: str | None, frame: GroupingFrame) -> Site:
-    """The cleaned frame, as version 2 reads it."""
-    return read_frame(platform, frame, to_source_site)
+def site_of(platform: str | None, frame: GroupingFrame) -> Site:
+    """The site of a frame, by its platform, function, file and mark; what a project's rule marks is the app's."""
+    site = to_site(
+        platform or "",
+        (frame.function or "")[:CHARACTERS],
+        (frame.file or "")[:CHARACTERS],
+        frame.in_app is True,
+    )
+    return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def to_source_site(platform: str, function: str, file: str, in_app: bool) -> Site:
-    """As `frames.to_site`."""
+def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
+    """Remembered, since frames recur in nearly every event of a program."""
     family = family_of(platform, file)
     file = source_file(file)
     site = cleaned(family, source_name(function, family, file), file, in_app)

@@ -1,4 +1,4 @@
-"""Names in the source, of names that compilers, transpilers and runtimes made: what version 2 adds to the cleaning of version 1. Pure."""
+"""Names in the source, of names that compilers, transpilers and runtimes made. Pure."""
 
 import re
 from typing import Final
@@ -41,7 +41,7 @@ _DART: Final = re.compile(r"(?:\.<fn>)+\Z")
 
 
 def source_name(function: str, family: Family, file: str) -> str:
-    """A function's name as its source has it, for the cleaning that all versions share; empty for one without a name."""
+    """A function's name as its source has it, before `frames` cleans it; empty for one without a name."""
     if family is Family.OTHER:
         return _of_ruby(function) if file.endswith(".rb") else _of_scripts(function)
     return _OF_FAMILY[family](function)

@@ -1,12 +1,13 @@
 """Selects the deciding frames of a stack."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from grouping.fingerprint.frames import Family, Role, Site, is_minified
+from grouping.fingerprint.sites import site_of
 
 # An assertion says where a test failed, not what is broken: the test is the site.
 _ASSERTION = re.compile(
@@ -44,11 +45,7 @@ ErrorLocation = tuple[int | None, list[ErrorSite]]
 NOWHERE = ErrorSite((), Role.SKIPPED, minified=False)
 
 
-ReadFrame = Callable[[str | None, GroupingFrame], Site]
-"""How a version reads a frame of an event's platform."""
-
-
-def error_sites_of(platform: str | None, chain: Sequence[GroupingError], read: ReadFrame) -> ErrorLocation:
+def error_sites_of(platform: str | None, chain: Sequence[GroupingError]) -> ErrorLocation:
     """The deciding error of a chain (outermost first), and the sites of the errors read to find it.
 
     It is the deepest whose stack shows the app; else the deepest that shows a library, then the platform; None where no
@@ -59,11 +56,11 @@ def error_sites_of(platform: str | None, chain: Sequence[GroupingError], read: R
     for index in range(len(chain) - 1, -1, -1):
         stack = chain[index].stack
         if stack:
-            error_sites[index] = error_site_of(platform, chain[index], left, read)
+            error_sites[index] = error_site_of(platform, chain[index], left)
             left = max(_FRAMES_OF_EACH, left - len(stack))
         if error_sites[index].role is Role.APP:
             if index:
-                error_sites[0] = error_site_of(platform, chain[0], left, read)
+                error_sites[0] = error_site_of(platform, chain[0], left)
             return index, error_sites
     for role in (Role.LIBRARY, Role.PLATFORM):
         for index in range(len(error_sites) - 1, -1, -1):
@@ -72,17 +69,17 @@ def error_sites_of(platform: str | None, chain: Sequence[GroupingError], read: R
     return None, error_sites
 
 
-def error_site_of(platform: str | None, error: GroupingError, limit: int, read: ReadFrame) -> ErrorSite:
+def error_site_of(platform: str | None, error: GroupingError, limit: int) -> ErrorSite:
     """The deciding sites of one error: the app's first, else a library's, else the platform's."""
     if not error.stack:
         return NOWHERE
     stack = error.stack[:limit]
     kind = (error.type or "")[:_TYPE_CHARACTERS]
     if _ASSERTION.search(kind):
-        test = _test_sites(platform, stack, read)
+        test = _test_sites(platform, stack)
         if test:
             return ErrorSite(test, Role.APP, minified=False)
-    app, first, minified = _looked_through(platform, stack, kind, read)
+    app, first, minified = _looked_through(platform, stack, kind)
     if app:
         return ErrorSite(_deciding_sites(app, minified), Role.APP, minified)
     for role in (Role.LIBRARY, Role.PLATFORM):
@@ -92,7 +89,7 @@ def error_site_of(platform: str | None, error: GroupingError, limit: int, read: 
 
 
 def _looked_through(
-    platform: str | None, stack: Sequence[GroupingFrame], kind: str, read: ReadFrame
+    platform: str | None, stack: Sequence[GroupingFrame], kind: str
 ) -> tuple[list[Site], dict[Role, Site], bool]:
     """The app's sites down to a sufficient one, the first of each other role, and whether the app is a build."""
     app: list[Site] = []
@@ -101,7 +98,7 @@ def _looked_through(
     for position, frame in enumerate(stack):
         if app and position >= _FRAMES_OF_V8 and app[0].family is Family.JAVASCRIPT:
             break
-        site = read(platform, frame)
+        site = site_of(platform, frame)
         if site.role is not Role.APP:
             if position < _NEAR_THE_TOP:
                 first.setdefault(site.role, site)
@@ -134,12 +131,12 @@ def _deciding_sites(app: list[Site], minified: bool) -> tuple[Site, ...]:
     return (app[0],)
 
 
-def _test_sites(platform: str | None, stack: list[GroupingFrame], read: ReadFrame) -> tuple[Site, ...]:
+def _test_sites(platform: str | None, stack: list[GroupingFrame]) -> tuple[Site, ...]:
     """The asserting frame, and the test: the last frame of the app above the runner's reflective call."""
     top: Site | None = None
     last: Site | None = None
     for frame in stack:
-        site = read(platform, frame)
+        site = site_of(platform, frame)
         if site.role is Role.APP or (site.role is Role.LIBRARY and site.marked):
             top = top or site
             last = site

@@ -1,4 +1,4 @@
-"""Values in messages that tell problems apart, which templates of version 1 drop: codes, reasons, names of code and of schemas. Pure."""
+"""Values in messages that tell problems apart, which the templates of `messages` drop: codes, reasons, names of code and of schemas. Pure."""
 
 import re
 from collections.abc import Callable

@@ -12,12 +12,10 @@ from msgspec import Raw, Struct
 
 from grouping.cost import EventSizes, steps
 from grouping.fingerprint import (
-    CURRENT_VERSION,
     Fingerprint,
     GroupingEvent,
     culprit,
     grouped,
-    known_version,
     locate,
 )
 from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, frame_names, most_names
@@ -49,7 +47,7 @@ from processors.grouper.rule_budget import RuleBudget
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
-from schemas.projects import GroupingRule, ProjectRegistry, RegistryRetention
+from schemas.projects import GROUPING_VERSION, GroupingRule, ProjectRegistry, RegistryRetention
 from schemas.times import MINUTE_MS
 
 log = logging.getLogger(__name__)
@@ -104,12 +102,11 @@ class Fingerprinter:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
-        self._versions: dict[int, str] = {}
-        self._groupings: LruCache[tuple[str, str | None, bytes, bytes, RuleOutcome], EventGrouping] = (
-            LruCache(CACHE_BYTES)
+        self._groupings: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], EventGrouping] = LruCache(
+            CACHE_BYTES
         )
         self._locations: LruCache[
-            tuple[str, str | None, tuple[tuple[str | None, bytes], ...], InAppRules], ErrorLocation
+            tuple[str | None, tuple[tuple[str | None, bytes], ...], InAppRules], ErrorLocation
         ] = LruCache(CACHE_BYTES)
         self._answers: LruCache[tuple[CompiledRules, str | None, bytes], tuple[Answers, int | None]] = (
             LruCache(CACHE_BYTES)
@@ -130,8 +127,7 @@ class Fingerprinter:
         outcome = (
             self._outcome(event, rules, body, chunk_event, budget or RuleBudget()) if rules else UNTOUCHED
         )
-        version = self._versions.get(chunk_event.project, CURRENT_VERSION)
-        result = self._by_error(version, event, outcome)
+        result = self._by_error(event, outcome)
         if self._discarded and result.grouping.fingerprint in self._discarded.get(chunk_event.project, ()):
             result = EventGrouping(0, result.grouping, result.description)
         return event, result
@@ -141,29 +137,29 @@ class Fingerprinter:
         """How many rules are ignored because they don't parse."""
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
-    def _by_error(self, version: str, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
-        """The grouping by version, platform, error and the event's own fingerprint, and by what the rules did."""
-        key = (version, event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
+    def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
+        """The grouping by platform, error and the event's own fingerprint, and by what the rules did."""
+        key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
         result = self._groupings.get(key)
         if result is None:
-            error_event, location = self._by_stacks(version, event, outcome.in_app_rules)
-            found = grouped(error_event, outcome, version=version, location=location)
+            error_event, location = self._by_stacks(event, outcome.in_app_rules)
+            found = grouped(error_event, outcome, location)
             result = _event_grouping(error_event, found, location)
-            self._groupings.put(key, result, len(key[2]) + len(key[3]) + ENTRY_BYTES)
+            self._groupings.put(key, result, len(key[1]) + len(key[2]) + ENTRY_BYTES)
         return result
 
     def _by_stacks(
-        self, version: str, event: EventOutline, in_app_rules: InAppRules
+        self, event: EventOutline, in_app_rules: InAppRules
     ) -> tuple[GroupingEvent, ErrorLocation]:
         """The event for grouping and its location, which is cached by stack: messages differ more often than stacks."""
         error = outline(event)
-        key = (version, event.platform, stacks(error), in_app_rules)
+        key = (event.platform, stacks(error), in_app_rules)
         location = self._locations.get(key)
         if location is not None:
             return without_stacks(event, error), location
         error_event = apply_in_app_rules(grouping_event(event), in_app_rules)
-        location = locate(error_event, version=version)
-        self._locations.put(key, location, sum(len(stack) for _, stack in key[2]) + ENTRY_BYTES)
+        location = locate(error_event)
+        self._locations.put(key, location, sum(len(stack) for _, stack in key[1]) + ENTRY_BYTES)
         return error_event, location
 
     def _outcome(
@@ -234,9 +230,6 @@ class Fingerprinter:
             for project in self._projects
             if project.discarded
         }
-        self._versions = {
-            project.number: known_version(project.grouping_version) for project in self._projects
-        }
         self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
         self._version = self._projects.version
 
@@ -261,12 +254,12 @@ def _event_grouping(event: GroupingEvent, result: Fingerprint, location: ErrorLo
     description = Description(
         (event.error.type or "")[:MAX_NAME],
         (event.error.message or "")[:MAX_TEXT],
-        culprit(event, location, version=result.version)[:MAX_NAME],
-        result.version,
+        culprit(event, location)[:MAX_NAME],
+        GROUPING_VERSION,
         result.rule,
         tuple([part[:MAX_NAME] for part in parts[:MAX_PARTS]]),
     )
-    grouping = Grouping(result.hash or 1, result.version, result.rule, parts)
+    grouping = Grouping(result.hash or 1, GROUPING_VERSION, result.rule, parts)
     return EventGrouping(
         0 if result.discard else result.hash or 1, grouping, Raw(encode_description(description))
     )

@@ -25,7 +25,7 @@ from schemas.chunks import decode_chunk
 from schemas.environment import load
 from schemas.errors import ChangesUnavailable, EraseRefused, RebuildRefused
 from schemas.issues import Command, IssueRecord, decode_issue
-from schemas.projects import FIRST_GROUPING, GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.repair import repair as repairing
@@ -43,7 +43,7 @@ PROJECT: Final = 7
 OTHER: Final = 8
 """A project in which nobody changes or erases anything."""
 RELEASES: Final = ("app@1.0.0", "app@1.1.0", "app@1.10.0", "web@7")
-TOGETHER: Final = f"{hash_parts(FIRST_GROUPING, ('given one',)):016x}"
+TOGETHER: Final = f"{hash_parts(('given one',)):016x}"
 """The fingerprint of the rule that puts all events together."""
 USERS: Final = ("", "ann", "bob")
 """Whose events are sent; nobody's are among them."""

@@ -9,15 +9,14 @@ from query.event_view import from_json
 from schemas.projects import GroupingRule
 
 
-@pytest.mark.parametrize("version", ["v1", "v2"])
 @pytest.mark.parametrize("elements", [("one",), ("one", "two {x}"), ("{{ unknown }}",)])
-def test_it_is_that_of_every_event(version: str, elements: tuple[str, ...]) -> None:
+def test_it_is_that_of_every_event(elements: tuple[str, ...]) -> None:
     rule = GroupingRule("together", "type:E", fingerprint=elements)
     event = GroupingEvent(platform="python", error=GroupingError(type="E", message="m 1"))
     view = from_json(b'{"error":{"type":"E","message":"m 1"}}', "sdk/1", 0)
-    found = fingerprint(event, compile_rules([rule]), view=view, version=version)
+    found = fingerprint(event, compile_rules([rule]), view=view)
     assert found.rule == "rule:together"
-    assert fixed_fingerprint(rule, version) == found.hash
+    assert fixed_fingerprint(rule) == found.hash
 
 
 @pytest.mark.parametrize(
@@ -32,4 +31,4 @@ def test_it_is_that_of_every_event(version: str, elements: tuple[str, ...]) -> N
     ids=["none", "blank", "default", "a variable", "dropped"],
 )
 def test_a_rule_that_leaves_it_to_the_event_has_none(rule: GroupingRule) -> None:
-    assert fixed_fingerprint(rule, "v2") is None
+    assert fixed_fingerprint(rule) is None

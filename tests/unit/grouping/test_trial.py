@@ -26,13 +26,6 @@ def rule(name: str, match: str, **set_: Any) -> GroupingRule:
     return GroupingRule(name, match, **set_)
 
 
-def test_events_are_grouped_by_the_version_of_their_project() -> None:
-    trial = run_trial([], [past(CART)], version="v1")
-    assert [each.found for each in trial.events] == [
-        fingerprint(decode(json.dumps(CART).encode()), version="v1")
-    ]
-
-
 def test_events_that_no_rule_touches_stay_in_their_issue() -> None:
     trial = run_trial([], [past(CART, 7), past(PAY, 8)])
     assert trial.whole

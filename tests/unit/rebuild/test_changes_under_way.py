@@ -25,7 +25,7 @@ from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, START, C
 SOURCES = Sources(
     since=lambda project, fingerprints, at_ms: (0, []),  # noqa: ARG005
     releases=lambda project, at_ms: [],  # noqa: ARG005
-    described=lambda project, event, version: ("f", ("p",)),  # noqa: ARG005
+    described=lambda project, event: ("f", ("p",)),  # noqa: ARG005
 )
 
 

@@ -14,7 +14,7 @@ from cli.fingerprint_lines import explain
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
-from schemas.projects import Project
+from schemas.projects import GROUPING_VERSION, Project
 from schemas.times import DAY_MS, HOUR_MS, event_time, from_ms, iso
 from storage.client import INSERT_SETTINGS, Client
 from storage.writer.event_rows import EventColumns
@@ -133,7 +133,7 @@ def _insert(client: Client, name: str, rows: pa.Table, token: str) -> None:
 
 def _grouping(sample: dict[str, Any]) -> Grouping:
     found = explain(json.dumps(sample).encode())
-    return Grouping(int(found.fingerprint, 16), found.version, found.rule, found.parts)
+    return Grouping(int(found.fingerprint, 16), GROUPING_VERSION, found.rule, found.parts)
 
 
 def _event(

@@ -7,8 +7,8 @@ import pytest
 
 from grouping.fingerprint import (
     GroupingEvent,
+    browser_errors,
     fingerprint,
-    frames,
     helpers,
     javascript_errors,
     messages,
@@ -44,9 +44,8 @@ HOSTILE = {
 GENEROUS = 40
 OF_LETTERS = 10
 CACHES = (
-    *(frames.to_site, sites.to_source_site, helpers.is_helper, javascript_errors.engine_error),
-    *(module.template for module in (messages, telling_values)),
-    *(module.headline for module in (messages, telling_values)),
+    *(sites.to_site, helpers.is_helper, browser_errors.fault),
+    *(telling_values.template, telling_values.headline),
 )
 PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
 
@@ -116,7 +115,7 @@ def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
 def test_frames_past_the_bound_are_not_looked_at() -> None:
     made = event("android", "com.example.Some.name", "q", in_app=False)
     fingerprint(made)
-    assert sites.to_source_site.cache_info().misses <= 200
+    assert sites.to_site.cache_info().misses <= 200
 
 
 def test_five_megabytes_of_hostile_events_are_answered() -> None:
@@ -152,10 +151,10 @@ def test_five_megabytes_of_hostile_events_are_answered() -> None:
                 chain.message or ""
             )
         assert chain is not None
-        before = sites.to_source_site.cache_info().misses
+        before = sites.to_site.cache_info().misses
         found = fingerprint(GroupingEvent(chain, seed.choice([*PLACES, None])))
         assert found.parts
-        assert sites.to_source_site.cache_info().misses - before <= 200
+        assert sites.to_site.cache_info().misses - before <= 200
 
 
 def test_caches_are_bounded() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from grouping.fingerprint import CURRENT_VERSION, VERSIONS, fingerprint
+from grouping.fingerprint import fingerprint
 from grouping.rules import CompiledRules, compile_rules
 from query.event_view import EventView
 from schemas.projects import GroupingRule
@@ -94,12 +94,6 @@ def test_a_discarded_event_says_by_which_rule() -> None:
     found = fingerprint(decode(msg(event(stack=STACK))), rules(discard=True), view=VIEW)
     assert found.discard
     assert found.rule == "rule:mine"
-
-
-def test_the_current_version_is_registered_with_its_reason() -> None:
-    assert CURRENT_VERSION in VERSIONS
-    assert all(mechanism.why for mechanism in VERSIONS.values())
-    assert grouped(event()).version == CURRENT_VERSION
 
 
 def msg(sent: dict[str, Any]) -> bytes:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from grouping.fingerprint import culprit, fingerprint
+from grouping.fingerprint import culprit
 from tests.unit.grouping.fingerprint.events import decode, event, frame, grouped
 from tests.unit.grouping.fingerprint.test_precedence import msg
 
@@ -143,9 +143,6 @@ def test_an_engines_fault_implies_its_class() -> None:
     kinds = ("TypeError", "unhandled", "CartError")
     assert len({grouped(event(kind, message, stack)).hash for kind in kinds}) == 1
     assert len({grouped(event(kind, "no cart", stack)).hash for kind in kinds}) == 3
-    # Version 1 replaces only what is no class.
-    of_v1 = {fingerprint(decode(msg(event(kind, message, stack))), version="v1").hash for kind in kinds}
-    assert len(of_v1) == 2
 
 
 def test_an_operation_of_the_browser_has_errors_of_several_classes() -> None:

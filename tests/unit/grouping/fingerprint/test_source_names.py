@@ -1,4 +1,4 @@
-"""What version 2 reads otherwise: names as in the source, folders, helpers, browsers' errors, and values that tell."""
+"""What is read as its source has it: names, folders, helpers, browsers' errors, and values that tell."""
 
 import pytest
 from hypothesis import given

@@ -20,7 +20,7 @@ from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_groupe
 from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle
 from schemas.issues import Outcome, decode_outcomes
-from schemas.projects import CURRENT_GROUPING, GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.processors.aggregator.world import NAMES, PARTITIONS, Memory, MemoryForwarder, MemoryTable
 from tests.unit.processors.made import START, source
 
@@ -32,7 +32,7 @@ def registry(rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = ()) 
     projects = ProjectRegistry()
     project = Project(
         id="1", name="one", created_at="2026-01-01T00:00:00.000Z",
-        grouping_rules=tuple(rules), discarded=tuple(discarded), grouping_version=CURRENT_GROUPING,
+        grouping_rules=tuple(rules), discarded=tuple(discarded),
     )  # fmt: skip
     projects.apply(b"1", encode_project(project))
     return projects

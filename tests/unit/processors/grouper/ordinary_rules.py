@@ -14,7 +14,7 @@ from grouping.rule_checks import MAX_PATTERNS, MAX_TERMS
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
 from schemas.chunks import ChunkEvent
-from schemas.projects import CURRENT_GROUPING, GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 
 MATCHES = [
     GroupingRule(f"match {n}", match, fingerprint=("{{ default }}", f"group {n}"))
@@ -63,9 +63,7 @@ EVENTS_IN_RECORD = 300
 
 def grouper(rules: Sequence[GroupingRule]) -> Fingerprinter:
     """A grouper for one project with these rules."""
-    project = Project(
-        "1", "bench", "2026-01-01T00:00:00Z", grouping_rules=tuple(rules), grouping_version=CURRENT_GROUPING
-    )
+    project = Project("1", "bench", "2026-01-01T00:00:00Z", grouping_rules=tuple(rules))
     registry = ProjectRegistry()
     registry.apply(b"1", encode_project(project))
     return Fingerprinter(registry)

@@ -1,12 +1,13 @@
 """What is remembered of errors and stacks changes nothing: every event is grouped as it would be for the first time."""
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.demo.sample_events import FILE
 from cli.send.batches import read_lines
-from grouping.fingerprint import CURRENT_VERSION, VERSIONS, GroupingEvent, culprit, fingerprint
+from grouping.fingerprint import GroupingEvent, culprit, fingerprint
 from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter
 from processors.grouper.lru_cache import LruCache
 from schemas.chunks import ChunkEvent
@@ -48,46 +49,15 @@ def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> No
         assert description.message == (event["error"].get("message") or "")[:1000]
 
 
-def test_a_project_keeps_its_version_until_it_is_changed() -> None:
-    helper = {"function": "invariant", "file": "src/lib/invariant.ts", "inApp": True}
-    caller = {"function": "Checkout", "file": "src/pages/Checkout.tsx", "inApp": True}
-    error = {"type": "Error", "message": "Invariant failed", "stack": [helper, caller]}
-    body = msgspec.json.encode(dict(SAMPLES[0], platform="javascript", error=error))
+@pytest.mark.parametrize("version", ["v1", "v9", ""])
+def test_a_project_of_a_version_that_this_build_does_not_know_is_grouped_by_its_own(version: str) -> None:
+    project = Project("1", "one", "2026-01-01T00:00:00.000Z", grouping_version=version)
     projects = ProjectRegistry()
-    grouper = Fingerprinter(projects)
-
-    def group(version: str | None) -> tuple[str, int, str]:
-        if version is not None:
-            project = Project("1", "one", "2026-01-01T00:00:00.000Z", grouping_version=version)
-            projects.apply(b"1", encode_project(project))
-        _, found = grouper.group(ChunkEvent(1, event_id(1), START, "test/1", body))
-        return found.grouping.version, found.fingerprint, decode_description(found.description).culprit
-
-    expected = {
-        version: (
-            version,
-            fingerprint(decode(body), version=version).hash,
-            culprit(decode(body), version=version),
-        )
-        for version in VERSIONS
-    }
-    assert expected["v1"] != expected["v2"]
-    assert [group(version) for version in ("v1", "v2", "v1")] == [
-        expected["v1"],
-        expected["v2"],
-        expected["v1"],
-    ]
-    # Of an unknown project, and of one to which a later release gave its version.
-    assert group("v9") == expected[CURRENT_VERSION]
-    projects.apply(b"1", None)
-    assert group(None) == expected[CURRENT_VERSION]
-
-
-def test_projects_from_before_there_were_versions_have_the_first() -> None:
-    assert (
-        decode_project(b'{"id":"1","name":"one","createdAt":"2026-01-01T00:00:00.000Z"}').grouping_version
-        == "v1"
-    )
+    projects.apply(b"1", encode_project(project))
+    body = msgspec.json.encode(SAMPLES[0])
+    _, found = Fingerprinter(projects).group(ChunkEvent(1, event_id(1), START, "test/1", body))
+    assert (found.grouping.version, found.fingerprint) == ("v1", fingerprint(decode(body)).hash)
+    assert decode_project(encode_project(project)).grouping_version == version
 
 
 def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:
