@@ -131,7 +131,7 @@ def fixed_fingerprint(rule: GroupingRule) -> int | None:
     texts = [element for element in elements if isinstance(element, str) and not is_default(element)]
     if rule.discard or not elements or len(texts) < len(elements):
         return None
-    return hash_parts(splice(tuple(texts), ())) or 1
+    return hash_parts(splice(tuple(texts), ()))
 
 
 def marked_within(left: int, answers: Answers, names: tuple[int, int]) -> tuple[Answers, int]:

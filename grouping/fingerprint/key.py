@@ -1,10 +1,14 @@
 """The fingerprint: 64 bits, and the readable parts that were hashed."""
 
 from hashlib import blake2b
+from typing import Final
 
 from msgspec import Struct
 
 from schemas.projects import GROUPING_VERSION
+
+LEAST: Final = 256
+"""The least fingerprint. The grouper records the reason of a dropped event as a lower number in its place."""
 
 
 class Fingerprint(Struct, frozen=True, gc=False):
@@ -26,6 +30,10 @@ class Fingerprint(Struct, frozen=True, gc=False):
 
 
 def hash_parts(parts: tuple[str, ...]) -> int:
-    """64 bits over the version and the parts; each is preceded by its length, so no two lists share a text."""
+    """64 bits over the version and the parts, at least `LEAST`.
+
+    Each part is preceded by its length, so no two lists share a text.
+    """
     text = "".join([f"{len(part)}:{part}" for part in (GROUPING_VERSION, *parts)])
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
+    digest = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return max(LEAST, int.from_bytes(digest, "big"))

@@ -13,8 +13,9 @@ from msgspec.structs import replace
 
 from broker.dead_events import DeadEvent
 from broker.message import Message
+from grouping.fingerprint.key import LEAST
 from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
-from processors.grouper.dedup_log import DedupEntry, DedupRecord
+from processors.grouper.dedup_log import DROP_REASONS, DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds
 from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
 from processors.grouper.id_index import split
@@ -39,9 +40,6 @@ from schemas.issues import Outcome
 ID_BYTES: Final = 16
 MAX_PROJECT: Final = 1 << 32
 NO_CHUNK: Final = "not a chunk when it was read first"
-DISCARDED: Final = "discarded"
-"""Reason of an event that a project's rule dropped: its outcome is `deadLettered`, though no dead letter is written, so that
-accepted = stored + duplicate + deadLettered holds (contract, section 2, point 14)."""
 UNREADABLE: Final = "unreadable"
 
 
@@ -319,17 +317,17 @@ class _ChunkWork:
                 continue
             fingerprint = recorded[index] if recorded else result.fingerprint
             if published is not None:
-                if fingerprint and position not in published:
+                if fingerprint >= LEAST and position not in published:
                     # Its id came earlier, in a record that has expired.
                     repeated.append(position)
                     continue
-                fingerprint = published.get(position, 0)
+                fingerprint = published.get(position, fingerprint)
             fingerprints.append(fingerprint)
-            if fingerprint:
+            if fingerprint >= LEAST:
                 self._keep(position, chunk_event, result, fingerprint)
                 count(chunk_event, event, result, fingerprint)
             else:
-                outcomes.dead(chunk_event, DISCARDED)
+                outcomes.dead(chunk_event, DROP_REASONS[fingerprint])
         for position, reason in dead:
             outcomes.dead(chunk[position], UNREADABLE)
             self._dead_letter(chunk[position], reason)

@@ -20,13 +20,22 @@ from schemas.times import DAY_MS
 
 KEY_BYTES: Final = 16
 """Bytes of an id's key (`processors.grouper.id_index.id_keys`)."""
+DISCARDED: Final = 0
+DROP_REASONS: Final = {DISCARDED: "discarded"}
+"""Why an event is dropped, by the number that is recorded instead of a fingerprint.
+
+A number is below `grouping.fingerprint.key.LEAST` and keeps its reason for ever: outcomes are counted by reason, so
+a replay must find the same one. The outcome is `deadLettered`, though no dead letter is written, so that
+accepted = stored + duplicate + deadLettered holds (contract, section 2, point 14).
+"""
 
 
 class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     """Decisions about one record of `events`.
 
     `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys,
-    `fingerprints` 8 bytes little-endian for each (0: discarded by a rule; empty once the record has been published and merged),
+    `fingerprints` 8 bytes little-endian for each (a number of `DROP_REASONS` for a dropped event; empty once the record
+    has been published and merged),
     `dead` the positions that could not be processed, `ahead` the joined keys of ids whose own day lay in the future, by the number
     of days. An expired record keeps these keys alone. The two are nearly always empty, and empty tuples take no time to decode.
     """

@@ -34,6 +34,7 @@ from grouping.rules import (
     outcome_of,
     steps_of_marks,
 )
+from processors.grouper.dedup_log import DISCARDED
 from processors.grouper.event_outline import (
     EventOutline,
     decode_event,
@@ -67,7 +68,8 @@ ENTRY_BYTES: Final = 1000
 class EventGrouping(Struct, frozen=True, gc=False):
     """An event's grouping.
 
-    `fingerprint` is the one to record (0: discarded by a rule), `description` the encoded description of the issue by this event.
+    `fingerprint` is what to record: the event's, or the reason to drop it (`dedup_log.DROP_REASONS`).
+    `description` is the encoded description of the issue by this event.
     """
 
     fingerprint: int
@@ -129,7 +131,7 @@ class Fingerprinter:
         )
         result = self._by_error(event, outcome)
         if self._discarded and result.grouping.fingerprint in self._discarded.get(chunk_event.project, ()):
-            result = EventGrouping(0, result.grouping, result.description)
+            result = EventGrouping(DISCARDED, result.grouping, result.description)
         return event, result
 
     @property
@@ -259,7 +261,6 @@ def _event_grouping(event: GroupingEvent, result: Fingerprint, location: ErrorLo
         result.rule,
         tuple([part[:MAX_NAME] for part in parts[:MAX_PARTS]]),
     )
-    grouping = Grouping(result.hash or 1, GROUPING_VERSION, result.rule, parts)
-    return EventGrouping(
-        0 if result.discard else result.hash or 1, grouping, Raw(encode_description(description))
-    )
+    grouping = Grouping(result.hash, GROUPING_VERSION, result.rule, parts)
+    decided = DISCARDED if result.discard else result.hash
+    return EventGrouping(decided, grouping, Raw(encode_description(description)))

@@ -1,17 +1,27 @@
 """The grouper over logs in memory: what a start knows of those before it."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Iterable
+from contextlib import suppress
 
 import pytest
 from aiokafka.errors import KafkaTimeoutError
+from msgspec.structs import replace
 
 from broker.batch_producer import WrittenBatch
 from broker.message import Message
+from processors.grouper.dedup_log import DROP_REASONS
+from processors.grouper.event_outline import EventOutline
+from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
+from processors.grouper.rule_budget import RuleBudget
 from processors.partition_stage import TooManyBad
+from schemas.chunks import ChunkEvent
 from schemas.issues import decode_outcomes
+from schemas.projects import GroupingRule
 from tests.unit.processors.aggregator.world import Crash, MemoryForwarder
-from tests.unit.processors.grouper.grouper_world import GrouperWorld, no_steps
+from tests.unit.processors.grouper import grouper_world
+from tests.unit.processors.grouper.grouper_world import GrouperWorld, no_steps, registry
 from tests.unit.processors.made import START, carried
 
 BAD = b"\xc1"
@@ -41,6 +51,52 @@ async def test_a_batch_that_was_not_published_is_replayed_before_the_limit_stops
         with pytest.raises(TooManyBad):
             await world.settle(40)
     assert sum(world.stored().values()) == sum(world.counted().values()) == 8
+
+
+class OverLimit(Fingerprinter):
+    """Drops events of one kind for a second reason."""
+
+    def group(
+        self, chunk_event: ChunkEvent, budget: RuleBudget | None = None
+    ) -> tuple[EventOutline, EventGrouping]:
+        """As the grouper groups, but for the events over the limit."""
+        event, found = super().group(chunk_event, budget)
+        return event, replace(found, fingerprint=1) if b"Kind2Error" in bytes(event.error) else found
+
+
+def dropped(world: GrouperWorld) -> Counter[str]:
+    """Events that were not published by reason; a row of the same source and reason is a repeat."""
+    rows = {
+        (one.project_id, one.minute, one.sdk, one.outcome, one.reason, one.source, one.sequence): one
+        for message in world.written("outcomes")
+        for one in decode_outcomes(message.value or b"")
+    }
+    return sum((Counter({r.reason: r.count}) for r in rows.values() if r.reason), Counter[str]())
+
+
+@pytest.mark.parametrize("crash_in", range(2, 9))
+async def test_what_was_dropped_is_counted_once_and_for_its_reason_after_a_crash_and_a_change_of_rules(
+    crash_in: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(DROP_REASONS, 1, "overLimit")
+    world = GrouperWorld()
+    noise = GroupingRule(name="noise", match="type:Kind1Error", discard=True)
+    world.projects = registry([noise])
+    world.send([carried(n, kind=n % 3) for n in range(6)], [carried(6, kind=2), carried(7, kind=0)])
+    with monkeypatch.context() as patched:
+        patched.setattr(grouper_world, "Fingerprinter", OverLimit)
+        await world.start()
+        world.memory.crash_in = crash_in
+        with suppress(Crash):
+            await world.settle()
+    # Every reason would be another one now.
+    world.projects = registry(
+        [GroupingRule(name="other", match="type:[Kind0Error, Kind2Error]", discard=True)]
+    )
+    await world.start()
+    await world.settle()
+    assert dropped(world) == {"discarded": 2, "overLimit": 3}
+    assert sum(world.stored().values()) == sum(world.counted().values()) == 3
 
 
 async def test_nothing_is_counted_whose_events_the_broker_has_not_acknowledged(
