@@ -9,6 +9,7 @@ from typing import Self
 from broker.client import follow_projects, name_of, writing
 from broker.errors import KafkaError
 from control.project_edits import already_created
+from control.project_record import written_over
 from schemas.errors import ProjectsUnavailable
 from schemas.health import Part
 from schemas.projects import Project, ProjectRegistry, encode_project
@@ -16,6 +17,21 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
+
+
+class ProjectRecords(ProjectRegistry):
+    """The projects, and the record of each as it was read: it may have fields of a newer version."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.values: dict[int, bytes] = {}
+
+    def apply(self, key: bytes, value: bytes | None) -> None:
+        """As the registry."""
+        super().apply(key, value)
+        self.values.pop(int(key), None)
+        if value:
+            self.values[int(key)] = value
 
 
 class ProjectStore:
@@ -29,7 +45,7 @@ class ProjectStore:
     def __init__(self, settings: KafkaSettings, deadline_seconds: float = 10.0) -> None:
         self._settings = settings
         self._deadline = deadline_seconds
-        self._registry = ProjectRegistry()
+        self._registry = ProjectRecords()
         self._follower = follow_projects(settings, self._registry)
         self._task: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
@@ -87,10 +103,14 @@ class ProjectStore:
         Raises ProjectsUnavailable and KeyReused.
         """
         async with self._writing:
-            return already_created(self._registry, project) or await self._write(project)
+            return already_created(self._registry, project) or await self._write(
+                project, encode_project(project)
+            )
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
         """Apply `change` to the newest known record and write it; None if the project doesn't exist.
+
+        Fields of the record that this version doesn't know stay (`control.project_record`).
 
         Raises ProjectsUnavailable, and what `change` raises.
         """
@@ -99,15 +119,17 @@ class ProjectStore:
             if project is None:
                 return None
             changed = change(project)
-            return project if changed == project else await self._write(changed)
+            if changed == project:
+                return project
+            return await self._write(changed, written_over(self._registry.values[number], changed))
 
     async def remove(self, number: int) -> None:
         """Write a tombstone for the project. Raises ProjectsUnavailable."""
         async with self._writing:
             await self._send_and_wait(str(number), None)
 
-    async def _write(self, project: Project) -> Project:
-        await self._send_and_wait(project.id, encode_project(project))
+    async def _write(self, project: Project, value: bytes) -> Project:
+        await self._send_and_wait(project.id, value)
         return project
 
     async def _send_and_wait(self, key: str, value: bytes | None) -> None:

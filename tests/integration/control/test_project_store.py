@@ -1,14 +1,16 @@
 import asyncio
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from broker.client import name_of
+from broker.client import follow_projects, name_of, writing
 from control.project_edits import ProjectChanges, create, update
-from control.project_store import ProjectStore
+from control.project_store import ProjectRecords, ProjectStore
 from local.ports import free_port
 from schemas.errors import ProjectsUnavailable
+from schemas.projects import encode_project
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
@@ -61,6 +63,25 @@ async def test_edits_made_at_once_are_all_kept(settings: KafkaSettings) -> None:
         kept = store.get(project.number)
     assert kept is not None
     assert (kept.name, kept.rate_limit_per_minute) == ("renamed", 7)
+
+
+async def test_an_edit_keeps_what_a_newer_version_wrote(settings: KafkaSettings) -> None:
+    project = create("shop", now_ms=NOW)
+    record = encode_project(project)[:-1] + b',"later":1}'
+    async with writing(settings) as producer:
+        await producer.send_and_wait(name_of(settings, Topic.PROJECTS), record, key=project.id.encode())
+    async with ProjectStore(settings) as store:
+        for name in ("first", "second"):
+            changes = ProjectChanges(name=name)
+            await store.edit(project.number, lambda old, given=changes: update(old, given))  # type: ignore[misc]
+    records = ProjectRecords()
+    follower = follow_projects(settings, records)
+    async with asyncio.TaskGroup() as tasks:
+        following = tasks.create_task(follower.run())
+        await follower.loaded.wait()
+        following.cancel()
+    assert records.get(project.number) == msgspec.structs.replace(project, name="second")
+    assert msgspec.json.decode(records.values[project.number])["later"] == 1
 
 
 async def test_edit_of_an_unknown_project_is_none(settings: KafkaSettings) -> None:
