@@ -41,7 +41,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
         view = from_json(line, "", 0) if rules else None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None
-    outcome = rules.apply(view, event) if rules and view is not None else UNTOUCHED
+    outcome = rules.apply(view) if rules and view is not None else UNTOUCHED
     location = locate(apply_in_app_rules(event, outcome.in_app_rules))
     grouping = grouped(event, outcome, location)
     title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"

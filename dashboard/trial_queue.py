@@ -52,4 +52,4 @@ class TrialQueue:
         discarded: Collection[int],
     ) -> Trial:
         until = time.monotonic() + self._seconds
-        return run_trial(rules, events, discarded, lambda: time.monotonic() < until)
+        return run_trial(rules, events, discarded, lambda: time.monotonic() < until, time.thread_time_ns)

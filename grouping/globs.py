@@ -10,7 +10,7 @@ from fnmatch import translate
 from functools import cache
 from typing import Final
 
-from grouping.cost import pattern_cost
+from grouping.steps import pattern_searches
 from query.patterns import fitting, normal
 from query.tree import Pattern
 
@@ -30,7 +30,7 @@ def matcher(pattern: str) -> Callable[[str], bool]:
     return lambda text: fits()(text) is not None
 
 
-def cost(pattern: str) -> tuple[int, int]:
-    """Steps per character and per name: comparisons are quick, regular expressions are not."""
+def searches(pattern: str) -> int:
+    """The searches of a pattern in a name; a regular expression takes longer than a comparison."""
     parts = pattern.split("*")
-    return pattern_cost(parts) if _SETS.search(pattern) is None else pattern_cost([*parts, "?"], letters=4)
+    return pattern_searches(parts if _SETS.search(pattern) is None else [*parts, "?" * len(pattern)])

@@ -1,8 +1,8 @@
 """A project's grouping rules, compiled to predicates over events.
 
-A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. A rule that
-doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would cost more steps than are left
-(`grouping.cost`), is skipped for that event only. Other rules still apply.
+A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. A rule
+that doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would take more steps than are left
+(`grouping.steps`), is skipped for that event only. Other rules still apply.
 """
 
 from collections.abc import Callable, Iterable
@@ -11,27 +11,15 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from grouping.cost import (
-    EVENT_STEPS,
-    MAX_STEPS,
-    Cost,
-    EventSizes,
-    added,
-    asks_of_error_alone,
-    most_steps,
-    query_cost,
-    steps,
-    total,
-)
 from grouping.fingerprint.custom import Element, given, is_default, splice
-from grouping.fingerprint.event_view import GroupingEvent
-from grouping.fingerprint.in_app_rules import InAppRule, InAppRules, frame_names
+from grouping.fingerprint.in_app_rules import InAppRule, InAppRules
 from grouping.fingerprint.key import hash_parts
+from grouping.steps import MAX_STEPS, EventSize, Searches, searches_of, size_of, total
 from grouping.variables import Compiled, compiled, filled
 from query.evaluate import predicate
 from query.event_view import EventView
 from query.parse import parse
-from query.tree import Query
+from query.tree import Filter, Has, Leaf, Query, Text, leaves
 from schemas.errors import QueryError
 from schemas.projects import GroupingRule
 
@@ -54,7 +42,7 @@ Predicate = Callable[[EventView], bool]
 class CompiledRule(Struct, frozen=True, eq=False, gc=False):
     """A compiled rule, compared by identity; `position` is its position among all rules of its project.
 
-    `cost` is that of its query, `of_error` whether this depends on error and platform alone.
+    `searches` are those of its query and its patterns; `of_error` is whether its query depends on error and platform alone.
     """
 
     name: str
@@ -63,12 +51,8 @@ class CompiledRule(Struct, frozen=True, eq=False, gc=False):
     in_app_rules: InAppRules
     discard: bool
     position: int = 0
-    cost: Cost = {}
+    searches: Searches = Searches()
     of_error: bool = False
-
-    def steps_of_marks(self, names: tuple[int, int]) -> int:
-        """Steps of its patterns on frames with so many characters of names, and so many names."""
-        return steps_of_marks(self.in_app_rules, names)
 
 
 class Answers(NamedTuple):
@@ -92,37 +76,41 @@ class CompiledRules:
         self.errors = errors
         self.of_error = tuple([rule for rule in self._rules if rule.of_error])
         self.of_event = tuple([rule for rule in self._rules if not rule.of_error])
-        self.cost_of_error = added([rule.cost for rule in self.of_error])
-        self.cost_of_event = added([rule.cost for rule in self.of_event])
-        marks = total([mark.cost for rule in self._rules for mark in rule.in_app_rules])
-        self._most = most_steps([self.cost_of_error, self.cost_of_event, {"file": marks}])
+        self.searches_of_error = total([rule.searches for rule in self.of_error])
+        self.searches_of_event = total([rule.searches for rule in self.of_event])
 
     def __bool__(self) -> bool:
         return bool(self._rules)
 
-    def are_cheap(self, size: int) -> bool:
-        """Whether all rules, on any event of this size in bytes, cost no more than what each event adds to a budget."""
-        return self.most_steps(size) <= EVENT_STEPS
+    def apply(self, view: EventView) -> RuleOutcome:
+        """The outcome for one event."""
+        return outcome_of(self.ask(view).fitting, lambda: view)
 
-    def most_steps(self, size: int) -> int:
-        """Steps of all rules and their marks, at most, on an event of this size in bytes."""
-        return self._most[0] * size + self._most[1]
-
-    def apply(self, view: EventView, event: GroupingEvent | None = None) -> RuleOutcome:
-        """The outcome for one event; `event` has its frames."""
-        return outcome_of(self.ask(view, event).fitting, lambda: view)
-
-    def ask(self, view: EventView, event: GroupingEvent | None = None) -> Answers:
+    def ask(self, view: EventView) -> Answers:
         """The results of the rules on an event that is alone in its record."""
-        answers, spent = self.ask_within(MAX_STEPS, EventSizes(lambda: view), view)
-        names = (0, 0) if event is None else frame_names(event)
-        return marked_within(MAX_STEPS - spent, answers, names)[0]
+        return self.ask_within(MAX_STEPS, size_of(view), view)[0]
 
-    def ask_within(self, left: int, sizes: EventSizes, view: EventView) -> tuple[Answers, int]:
-        """The results of the rules on an event, in their order, and the steps spent; a rule that would exceed `left` is skipped."""
-        affordable, dear, spent = _affordable(self._rules, left, lambda rule: steps(rule.cost, sizes))
+    def ask_within(self, left: int, size: EventSize, view: EventView) -> tuple[Answers, int]:
+        """The results of the rules on an event, in order, and the steps; a rule that would exceed `left` is skipped."""
+        affordable, dear, spent = self.affordable(left, size)
         answers = ask(affordable, view)
         return answers._replace(skipped=(*answers.skipped, *dear)), spent
+
+    def affordable(
+        self, left: int, size: EventSize
+    ) -> tuple[list[CompiledRule], list[tuple[CompiledRule, str]], int]:
+        """The rules that `left` steps suffice for, the others with the reason, and the steps spent."""
+        affordable: list[CompiledRule] = []
+        dear: list[tuple[CompiledRule, str]] = []
+        spent = 0
+        for rule in self._rules:
+            steps = rule.searches.steps(size)
+            if spent + steps <= left:
+                affordable.append(rule)
+                spent += steps
+            else:
+                dear.append((rule, TOO_EXPENSIVE))
+        return affordable, dear, spent
 
 
 def fixed_fingerprint(rule: GroupingRule) -> int | None:
@@ -132,35 +120,6 @@ def fixed_fingerprint(rule: GroupingRule) -> int | None:
     if rule.discard or not elements or len(texts) < len(elements):
         return None
     return hash_parts(splice(tuple(texts), ()))
-
-
-def marked_within(left: int, answers: Answers, names: tuple[int, int]) -> tuple[Answers, int]:
-    """The answers without the rules whose marks would exceed `left`, and the steps spent; `names` is the size of those of frames."""
-    affordable, dear, spent = _affordable(answers.fitting, left, lambda rule: rule.steps_of_marks(names))
-    return Answers(tuple(affordable), (*answers.skipped, *dear)) if dear else answers, spent
-
-
-def steps_of_marks(in_app_rules: InAppRules, names: tuple[int, int]) -> int:
-    """Steps of marks on frames with so many characters of names, and so many names."""
-    characters, count = names
-    return sum([rule.cost[0] * characters + rule.cost[1] * count for rule in in_app_rules])
-
-
-def _affordable(
-    rules: Iterable[CompiledRule], left: int, cost_of: Callable[[CompiledRule], int]
-) -> tuple[list[CompiledRule], list[tuple[CompiledRule, str]], int]:
-    """The rules that `left` steps suffice for, the others with the reason, and the steps spent."""
-    affordable: list[CompiledRule] = []
-    dear: list[tuple[CompiledRule, str]] = []
-    spent = 0
-    for rule in rules:
-        cost = cost_of(rule)
-        if spent + cost <= left:
-            affordable.append(rule)
-            spent += cost
-        else:
-            dear.append((rule, TOO_EXPENSIVE))
-    return affordable, dear, spent
 
 
 def merged(some: Answers, others: Answers) -> Answers:
@@ -237,17 +196,25 @@ def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
 
 
 def _compiled(rule: GroupingRule, position: int) -> CompiledRule:
-    query = parse(rule.match)
+    query, marks = parse(rule.match), _marks(rule)
+    of_marks = Searches(names=sum(mark.searches for mark in marks))
     return CompiledRule(
         rule.name,
         _predicate(query),
         tuple([compiled(element) for element in given(rule.fingerprint)]),
-        _marks(rule),
+        marks,
         rule.discard,
         position,
-        query_cost(query),
-        asks_of_error_alone(query),
+        total([searches_of(query), of_marks]),
+        all(map(_asks_of_error, leaves(query))),
     )
+
+
+def _asks_of_error(leaf: Leaf) -> bool:
+    """Whether the result depends on platform and error alone."""
+    if isinstance(leaf, Filter | Has):
+        return not leaf.is_tag and leaf.key in {"type", "message", "file", "function", "platform"}
+    return isinstance(leaf, Text)
 
 
 def _predicate(query: Query) -> Predicate:

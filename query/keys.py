@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from query.tree import COMPARABLE, FIELDS, ISSUE_FIELDS, And, Filter, Has, Not, Or, Query
+from query.tree import COMPARABLE, FIELDS, ISSUE_FIELDS, Filter, Has, Query, leaves
 
 KEYS: Final = ("is", "has", *FIELDS, *ISSUE_FIELDS, *COMPARABLE)
 """Keys of the language."""
@@ -15,7 +15,9 @@ _LEAST: Final = 0.6
 
 def tag_keys(query: Query) -> list[str]:
     """The distinct tag keys in the query."""
-    return list(dict.fromkeys(_tags(query)))
+    return list(
+        dict.fromkeys(leaf.key for leaf in leaves(query) if isinstance(leaf, Filter | Has) and leaf.is_tag)
+    )
 
 
 def nearest(key: str, known: Iterable[str]) -> list[str]:
@@ -23,14 +25,3 @@ def nearest(key: str, known: Iterable[str]) -> list[str]:
     spelled = {name.lower(): name for name in known}
     found = get_close_matches(key.lower(), spelled, _NEAREST, _LEAST)
     return [spelled[name] for name in found]
-
-
-def _tags(query: Query) -> Iterable[str]:
-    match query:
-        case And(items) | Or(items):
-            for item in items:
-                yield from _tags(item)
-        case Not(item):
-            yield from _tags(item)
-        case Filter(key, True) | Has(key, True):
-            yield key

@@ -28,6 +28,7 @@ from query.tree import (
     Pattern,
     Query,
     Text,
+    leaves,
 )
 from query.values import read_count, read_time
 from schemas.errors import QueryError
@@ -117,7 +118,7 @@ class _Builder(Transformer[Token, _Term]):
 
     def start(self, children: list[_Term]) -> _Term:
         query = children[0][0]
-        found = terms(query)
+        found = _terms(query)
         if found > MAX_TERMS:
             raise QueryError(
                 0, f"at most {MAX_TERMS} words, phrases, filters and values of lists, not {found}"
@@ -245,10 +246,6 @@ def _comparison(key: str, op: Comparison, token: Token) -> Compare:
     return Compare(key, op, count)
 
 
-def terms(query: Query) -> int:
+def _terms(query: Query) -> int:
     """The number of words, phrases and filters in a tree of at most MAX_DEPTH levels; each value of a list counts."""
-    if isinstance(query, And | Or):
-        return sum(map(terms, query.items))
-    if isinstance(query, Not):
-        return terms(query.item)
-    return len(query.values) if isinstance(query, Filter) else 1
+    return sum(len(leaf.values) if isinstance(leaf, Filter) else 1 for leaf in leaves(query))

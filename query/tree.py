@@ -4,6 +4,7 @@ Trees are in normal form: no And directly in an And, no Or in an Or, two items a
 `Pattern` describes. `parse` gives only such trees, and `to_text` writes each so that `parse` gives it back.
 """
 
+from collections.abc import Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -113,6 +114,21 @@ Query = And | Or | Not | Text | Filter | Has | Is | Compare
 
 EVERYTHING: Final = And(())
 """The tree of the empty text."""
+
+
+Leaf = Text | Filter | Has | Is | Compare
+
+
+def leaves(query: Query) -> Iterator[Leaf]:
+    """The predicates that a query joins."""
+    match query:
+        case And(items) | Or(items):
+            for item in items:
+                yield from leaves(item)
+        case Not(item):
+            yield from leaves(item)
+        case _:
+            yield query
 
 
 def conjuncts(query: Query) -> tuple[Query, ...]:

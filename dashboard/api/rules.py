@@ -12,7 +12,7 @@ from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import RangeQuery
 from dashboard.rule_trial import MAX_EVENTS, RuleTest, TrialRequest, try_rules
-from grouping.rule_checks import errors, excesses, violations
+from grouping.rule_checks import errors, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.errors import ReadError
@@ -56,19 +56,16 @@ class Skipped(Struct, frozen=True, rename="camel"):
 class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
     """A saved rule.
 
-    `error` says why the rule is never evaluated. `warning` says why it could not be saved today: such an
-    older rule still applies, except to events on which it is too expensive, and unknown variables stay as
-    literal text. `skipped` counts events of the last 14 days that skipped the rule; null if the counts can't
-    be read now.
+    `error` says why the rule is never evaluated. `skipped` counts events of the last 14 days that skipped the
+    rule; null if the counts can't be read now.
     """
 
     error: str | None = None
-    warning: str | None = None
     skipped: Skipped | None = None
 
 
 class RuleStates(Struct, frozen=True):
-    """All rules of a project, in order, with their errors and warnings."""
+    """All rules of a project, in order, with their errors."""
 
     rules: list[RuleState]
 
@@ -144,7 +141,6 @@ def _view(rules: tuple[GroupingRule, ...], skipped: Mapping[str, Skipped] | None
                 discard=rule.discard,
                 enabled=rule.enabled,
                 error=_joined(errors(rule)),
-                warning=_joined(excesses(rule)),
                 skipped=None if skipped is None else skipped.get(rule.name, Skipped()),
             )
             for rule in rules

@@ -16,6 +16,7 @@ from dashboard.http.inputs import read_event, read_issue
 from dashboard.pages.list_parameters import read_parameters, syntax_problem
 from dashboard.pages.render import page
 from dashboard.projects import find_project
+from dashboard.rule_trial import catches_only
 from dashboard.time_ranges import life_range
 from dashboard.view.activity import LEFT_OUT, describe, marks_of, resolved_after
 from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
@@ -64,6 +65,9 @@ async def show(request: web.Request) -> web.Response:
     )
     project = find_project(state, issue.project_id)
     sections = _sections(detail) if detail is not None else None
+    notice = _notice(request, issue)
+    was_merged = notice is not None and notice.undo is not None and notice.undo["change"] == "unmerge"
+    merge_rule = await _merge_rule(state, project, issue, merged) if was_merged else ""
     return page(
         request,
         "issue.html",
@@ -90,13 +94,13 @@ async def show(request: web.Request) -> web.Response:
         tag_query=tag_query,
         similar=similar.similar,
         merged=[part for part in merged if part.events != 0],
-        merge_rule=_merge_rule(issue, merged),
+        merge_rule=merge_rule,
         can_change=state.dependencies.changes is not None,
         ignored=ignored(issue.ignore_until),
         releases=suggested(releases),
         newest_release=newest_like(releases, issue.last_release),
         assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
-        notice=_notice(request, issue),
+        notice=notice,
         is_damaged=is_damaged,
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )
@@ -140,11 +144,14 @@ def _like(issue: Issue, event: EventSections | None) -> str:
     return " ".join(filter(None, terms))
 
 
-def _merge_rule(issue: Issue, parts: Sequence[IssuePart]) -> str:
-    """The address at which the rule that would have merged the parts is tested; empty without one."""
+async def _merge_rule(state: State, project: Project, issue: Issue, parts: Sequence[IssuePart]) -> str:
+    """The address at which the rule that would have merged the parts is tested.
+
+    Empty without such a rule, and where it would catch events of other issues too.
+    """
     own = IssuePart(issue.fingerprints[0], issue.error_type, issue.message, issue.culprit)
     rule = offered_rule([own, *parts])
-    if rule is None:
+    if rule is None or not await catches_only(state, project, rule, int(issue.id, 16)):
         return ""
     fingerprint = "\n".join(rule.fingerprint or ())
     given = {"name": rule.name, "match": rule.match, "fingerprint": fingerprint, "into": issue.id}

@@ -6,9 +6,9 @@ from typing import Any, Final, Protocol
 from msgspec import Struct
 
 from dashboard.http.http_errors import invalid
+from grouping.rule_checks import MAX_RULES
 from schemas.projects import GroupingRule
 
-MAX_RULES: Final = 250
 _FIELDS: Final = ("position", "name", "match", "fingerprint", "inApp", "notInApp", "discard", "enabled")
 
 
@@ -51,7 +51,7 @@ def fields_of(rules: Iterable[GroupingRule]) -> list[RuleFields]:
 def read_fields(form: Form) -> list[RuleFields]:
     """The entered rules by position, without groups that lack name and match. Raises HttpError."""
     lists = [[str(value) for value in form.getall(name, [])] for name in _FIELDS]
-    if len({len(values) for values in lists}) != 1 or len(lists[0]) > MAX_RULES:
+    if len({len(values) for values in lists}) != 1 or len(lists[0]) > MAX_RULES + 1:
         raise invalid("rules", "the form is incomplete: reload the page")
     rules = []
     for index, (position, name, match, fingerprint, in_app, not_in_app, discard, enabled) in enumerate(

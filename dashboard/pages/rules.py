@@ -46,7 +46,7 @@ async def show(request: web.Request) -> web.Response:
     new = RuleFields(
         name=given.get("name", "")[: rule_checks.MAX_NAME],
         match=given.get("match", "")[:MAX_QUERY],
-        fingerprint=given.get("fingerprint", "")[: rule_checks.MAX_ELEMENT],
+        fingerprint=given.get("fingerprint", "")[: rule_checks.MAX_CHARACTERS],
     )
     into, tested = _issue(given.get("into", "")), None
     if new.name and new.match and not errors:

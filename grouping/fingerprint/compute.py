@@ -25,7 +25,7 @@ def fingerprint(
 
     `rules` are asked with a `view`, the event as the query language sees it; without both none applies.
     """
-    outcome = rules.apply(view, event) if rules and view is not None else None
+    outcome = rules.apply(view) if rules and view is not None else None
     return grouped(event, outcome)
 
 

@@ -1,14 +1,13 @@
 """A project's in-app rules, which override the client's marks and the known libraries."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from msgspec.structs import replace
 
-from grouping.cost import NAME_BYTES, total
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame, OwnFrame
-from grouping.globs import cost, matcher
+from grouping.globs import matcher, searches
 
 # The part of a name that grouping reads.
 _CHARACTERS = 600
@@ -16,15 +15,18 @@ _REMEMBERED: Final = 8192
 
 
 class InAppRule:
-    """Marks frames whose file or function matches a glob as in-app or not. Compared by identity."""
+    """Marks frames whose file or function matches a glob as in-app or not. Compared by identity.
 
-    __slots__ = ("_fitting", "cost", "in_app")
+    `searches` is their number in each name of a frame.
+    """
+
+    __slots__ = ("_fitting", "in_app", "searches")
 
     def __init__(self, globs: Iterable[str], in_app: bool) -> None:
         globs = tuple(globs)
         self._fitting = tuple([matcher(glob) for glob in globs])
         self.in_app = in_app
-        self.cost = total(map(cost, globs))
+        self.searches = sum(map(searches, globs))
 
     def matches(self, function: str, file: str) -> bool:
         """Whether a glob matches a non-empty name."""
@@ -37,25 +39,6 @@ InAppRules = tuple[InAppRule, ...]
 def apply_in_app_rules(event: GroupingEvent, in_app_rules: InAppRules) -> GroupingEvent:
     """A copy of the event with its frames marked by the first matching mark."""
     return replace(event, error=_apply_to_error(event.error, in_app_rules)) if in_app_rules else event
-
-
-def frame_names(event: GroupingEvent) -> tuple[int, int]:
-    """Characters and number of the names that a pattern is matched against."""
-    names = [n for error in _chain(event.error) for f in error.stack or () for n in (f.file, f.function) if n]
-    return sum([min(_CHARACTERS, len(name)) for name in names]), len(names)
-
-
-def _chain(error: GroupingError | None) -> Iterator[GroupingError]:
-    while error is not None:
-        yield error
-        error = error.cause
-
-
-def most_names(error: bytes) -> tuple[int, int]:
-    """What `frame_names` is at most for an error of these bytes of JSON; quicker than decoding it."""
-    if b"\\u" in error:
-        return len(error), len(error) // NAME_BYTES
-    return len(error), error.count(b'"file"') + error.count(b'"function"')
 
 
 def _apply_to_error(error: GroupingError, in_app_rules: InAppRules) -> GroupingError:

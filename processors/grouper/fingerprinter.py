@@ -10,7 +10,6 @@ from typing import Final
 
 from msgspec import Raw, Struct
 
-from grouping.cost import EventSizes, steps
 from grouping.fingerprint import (
     Fingerprint,
     GroupingEvent,
@@ -18,10 +17,9 @@ from grouping.fingerprint import (
     grouped,
     locate,
 )
-from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules, frame_names, most_names
+from grouping.fingerprint.in_app_rules import InAppRules, apply_in_app_rules
 from grouping.fingerprint.stacks import ErrorLocation
 from grouping.rules import (
-    NO_ANSWERS,
     TOO_EXPENSIVE,
     UNTOUCHED,
     Answers,
@@ -29,11 +27,10 @@ from grouping.rules import (
     RuleOutcome,
     ask,
     compile_rules,
-    marked_within,
     merged,
     outcome_of,
-    steps_of_marks,
 )
+from grouping.steps import EventSize, size_of
 from processors.grouper.dedup_log import DISCARDED
 from processors.grouper.event_outline import (
     EventOutline,
@@ -110,7 +107,7 @@ class Fingerprinter:
         self._locations: LruCache[
             tuple[str | None, tuple[tuple[str | None, bytes], ...], InAppRules], ErrorLocation
         ] = LruCache(CACHE_BYTES)
-        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], tuple[Answers, int | None]] = (
+        self._answers: LruCache[tuple[CompiledRules, str | None, bytes], tuple[Answers, EventSize]] = (
             LruCache(CACHE_BYTES)
         )
 
@@ -172,48 +169,35 @@ class Fingerprinter:
         chunk_event: ChunkEvent,
         budget: RuleBudget,
     ) -> RuleOutcome:
-        view, error, project = LazyView(body, chunk_event), bytes(event.error), chunk_event.project
-        # Where the rules are cheap, nothing is counted: what each event adds to the budget suffices.
-        left = None if rules.are_cheap(len(body)) else budget.next_event(project)
-        answers, spent = self._answered(rules, (rules, event.platform, error), view, left, budget)
-        outcome = outcome_of(answers.fitting, view)
-        if left is not None:
-            left = budget.spend(project, spent)
-            marking = (event.platform, error, outcome.in_app_rules)
-            if outcome.in_app_rules and not budget.is_paid(marking):
-                spent = steps_of_marks(outcome.in_app_rules, most_names(error))
-                if spent <= left:
-                    budget.pay(marking)
-                else:
-                    answers, spent = marked_within(left, answers, frame_names(grouping_event(event)))
-                    outcome = outcome_of(answers.fitting, view)
-                budget.spend(project, spent)
+        view, project = LazyView(body, chunk_event), chunk_event.project
+        key = (rules, event.platform, bytes(event.error))
+        answers, spent = self._answered(rules, key, view, budget.next_event(project), budget)
+        budget.spend(project, spent)
         for rule, reason in answers.skipped:
             kind = "tooExpensive" if reason == TOO_EXPENSIVE else "failed"
             minute = chunk_event.received_ms // MINUTE_MS
             budget.skipped[project, minute, kind, rule.name[:MAX_NAME]] += 1
-        return outcome
+        return outcome_of(answers.fitting, view)
 
     def _answered(
         self,
         rules: CompiledRules,
         key: tuple[CompiledRules, str | None, bytes],
         view: LazyView,
-        left: int | None,
+        left: int,
         budget: RuleBudget,
     ) -> tuple[Answers, int]:
-        """The answers of the rules, and the steps spent: at most `left`. What is remembered by `key`, the error, costs once in a record."""
-        known = self._answers.get(key) if rules.of_error else (NO_ANSWERS, 0)
-        of_error, spent = (None if known is None else known[1]), 0
-        if left is not None:
-            sizes = EventSizes(view)
-            of_error = steps(rules.cost_of_error, sizes) if of_error is None else of_error
-            spent = steps(rules.cost_of_event, sizes) + (0 if budget.is_paid(key) else of_error)
-            if spent > left:
-                return rules.ask_within(left, sizes, view())
-            budget.pay(key)
+        """The answers of the rules, and the steps spent: at most `left`. An equal error, `key`, costs once in a record."""
+        known = self._answers.get(key)
+        size = size_of(view()) if known is None else known[1]
+        spent = rules.searches_of_event.steps(size)
+        if not budget.is_paid(key):
+            spent += rules.searches_of_error.steps(size)
+        if spent > left:
+            return rules.ask_within(left, size, view())
+        budget.pay(key)
         if known is None:
-            known = (ask(rules.of_error, view()), of_error)
+            known = ask(rules.of_error, view()), size
             self._answers.put(key, known, len(key[2]) + ENTRY_BYTES)
         return merged(known[0], ask(rules.of_event, view())) if rules.of_event else known[0], spent
 

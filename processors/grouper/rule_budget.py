@@ -7,7 +7,7 @@ steps instead of time, and knows nothing of caches that a worker may have.
 from collections import Counter
 from collections.abc import Hashable
 
-from grouping.cost import EVENT_STEPS, MAX_STEPS
+from grouping.steps import EVENT_STEPS, MAX_STEPS
 
 SkippedRule = tuple[int, int, str, str]
 """A grouping rule that was skipped on events: project, minute of receipt, `tooExpensive` or `failed`, and the rule's name."""
@@ -28,10 +28,9 @@ class RuleBudget:
         )
         return left
 
-    def spend(self, project: int, steps: int) -> int:
-        """Spend steps; returns what is left."""
+    def spend(self, project: int, steps: int) -> None:
+        """Spend steps."""
         self._left[project] -= steps
-        return self._left[project]
 
     def is_paid(self, work: Hashable) -> bool:
         """Whether work whose result is remembered was paid for within this record."""

@@ -63,10 +63,10 @@ def test_what_merged_issues_have_in_common_is_offered_as_a_rule(
         function = one.culprit.partition(" in ")[0]
         stack = [{"function": f"Api.{function}", "file": "/srv/api.py", "inApp": True}] if function else []
         event = {"error": {"type": one.error_type, "message": one.message, "stack": stack}}
-        outcome = compiled.apply(from_json(json.dumps(event).encode(), "sdk/1", 0), None)
+        outcome = compiled.apply(from_json(json.dumps(event).encode(), "sdk/1", 0))
         assert outcome.rule == rule.name
     other = {"error": {"type": "TimeoutError", "message": "quite another", "stack": []}}
-    assert compiled.apply(from_json(json.dumps(other).encode(), "sdk/1", 0), None).rule == ""
+    assert compiled.apply(from_json(json.dumps(other).encode(), "sdk/1", 0)).rule == ""
 
 
 @pytest.mark.parametrize(

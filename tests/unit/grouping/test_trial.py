@@ -3,9 +3,11 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grouping import trial as trial_module
 from grouping.fingerprint import fingerprint
 from grouping.rules import compile_rules
 from grouping.trial import Move, PastEvent, moves, run_trial
@@ -102,3 +104,20 @@ def test_ways_are_told_apart_by_the_rules_that_fit() -> None:
         (Move, True),
         (Move, False),
     ]
+
+
+def test_a_trial_tells_the_time_that_each_rule_takes() -> None:
+    clock = iter(range(0, 1000, 10))
+    rules = [
+        rule("off", "", discard=True, enabled=False),
+        rule("a", "type:CartError", in_app=("x",)),
+        rule("b", ""),
+    ]
+    trial = regroup(rules, [past(CART), past(PAY)], cpu_ns=lambda: next(clock))
+    assert trial.cpu_ns == {1: 20, 2: 20}
+
+
+def test_a_rule_that_is_skipped_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_module, "MAX_STEPS", 0)
+    trial = regroup([rule("a", "type:CartError", fingerprint=("x",))], [past(CART)])
+    assert (trial.cpu_ns, [one.skipped for one in trial.events]) == ({}, [(0,)])

@@ -40,7 +40,6 @@ def registry(rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = ()) 
 
 def no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every rule that reads anything is too expensive."""
-    monkeypatch.setattr("grouping.rules.EVENT_STEPS", -1)
     monkeypatch.setattr("processors.grouper.rule_budget.EVENT_STEPS", 0)
     monkeypatch.setattr("processors.grouper.rule_budget.MAX_STEPS", 0)
 

@@ -7,15 +7,12 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.cost import EVENT_STEPS, MAX_STEPS, EventSizes, steps
-from grouping.fingerprint import GroupingEvent
-from grouping.fingerprint.in_app_rules import frame_names, most_names
 from grouping.rule_checks import violations
 from grouping.rules import compile_rules
+from grouping.steps import EVENT_STEPS, MAX_STEPS, size_of
 from processors.grouper import fingerprinter, stage
 from processors.grouper.batch import BatchOutput
 from processors.grouper.fingerprinter import Fingerprinter
@@ -25,12 +22,7 @@ from schemas.chunks import ChunkEvent, decode_grouped
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from tests.unit.grouping.fingerprint.events import event, frame
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
-from tests.unit.processors.grouper.ordinary_rules import (
-    AT_THE_LIMITS,
-    MARKS,
-    MATCHES,
-    sample_events,
-)
+from tests.unit.processors.grouper.rule_sets import MARKS, MATCHES, sample_events
 from tests.unit.processors.grouper.test_batch import fresh, run
 from tests.unit.processors.made import START, event_id, source
 
@@ -42,9 +34,12 @@ DEAR = [
     )
     for n in range(100)
 ]
-"""The dearest rules that can be saved."""
+"""Among the dearest rules that can be saved."""
+MANY = [
+    GroupingRule(f"{n}", f"type:[a{n},b{n},c{n}] file:*report{n}*", not_in_app=(f"*/vendor{n}/*",))
+    for n in range(100)
+]
 ORDINARY = [GroupingRule("ordinary", "function:handle*", fingerprint=("{{ default }}", "mine"))]
-decode = msgspec.json.Decoder(GroupingEvent).decode
 
 
 def registry(**rules: Sequence[GroupingRule]) -> ProjectRegistry:
@@ -79,8 +74,8 @@ def test_the_dearest_rules_can_be_saved() -> None:
 def test_the_rules_of_one_project_cost_no_more_than_their_budget_and_those_of_another_are_asked() -> None:
     events = [of(project, n, deep(n)) for n in range(20) for project in (1, 2)]
     output = run(fresh(), [source(0, events)], Fingerprinter(registry(p1=DEAR, p2=ORDINARY)))
-    rules = compile_rules(DEAR)
-    each = steps(rules.cost_of_error, EventSizes(lambda: from_json(deep(0), "js/1", START))) / len(DEAR)
+    size = size_of(from_json(deep(0), "js/1", START))
+    each = compile_rules(DEAR).searches_of_error.steps(size) / len(DEAR)
     evaluated = 20 * len(DEAR) - skipped(output)[1]
     assert 0 < evaluated * each <= MAX_STEPS + 20 * EVENT_STEPS
     assert 2 not in skipped(output)
@@ -97,7 +92,7 @@ def test_ordinary_rules_are_asked_on_every_event_of_a_record() -> None:
 
 
 def test_what_is_repeated_within_a_record_costs_once() -> None:
-    budget, grouper = RuleBudget(), Fingerprinter(registry(p1=AT_THE_LIMITS))
+    budget, grouper = RuleBudget(), Fingerprinter(registry(p1=MANY))
     body = deep(0)
     with patch("processors.grouper.rule_budget.EVENT_STEPS", 0):
         for number in range(300):
@@ -145,7 +140,6 @@ def test_a_record_is_decided_the_same_in_any_batch_whatever_a_worker_remembers(
             "processors.grouper.rule_budget.MAX_STEPS", data.draw(st.sampled_from([3 * 10**5, 10**6, 10**7]))
         ),
         patch("processors.grouper.rule_budget.EVENT_STEPS", 10**5),
-        patch("grouping.rules.EVENT_STEPS", 10**5),
     ):
         whole = decided(len(log), Fingerprinter(RULES))
         warm = Fingerprinter(RULES)
@@ -156,31 +150,10 @@ def test_a_record_is_decided_the_same_in_any_batch_whatever_a_worker_remembers(
             assert decided(size) == whole
 
 
-@pytest.mark.parametrize(
-    "rules", [MATCHES, MARKS, DEAR, AT_THE_LIMITS], ids=["matches", "marks", "dear", "limits"]
-)
-def test_rules_that_are_cheap_by_an_events_size_are_cheap(rules: list[GroupingRule]) -> None:
-    compiled = compile_rules(rules)
-    bodies = [one.payload for one in sample_events()[:100]]
-    bodies += [
-        msgspec.json.encode({"error": {"stack": [{"file": c, "function": c} for c in "abcdefgh"]}}),
-        msgspec.json.encode(
-            {"error": {"message": "é" * 50, "stack": [{"file": "a"}] * 9}, "tags": {"t": "x"}}
-        ),
-        b'{"error":{"stack":[{"f\\u0069le":"a"},{"f\\u0069le":"b","f\\u0075nction":"c"}]}}',
-    ]
-    for body in bodies:
-        most, sizes = compiled.most_steps(len(body)), EventSizes(lambda body=body: from_json(body, "", 0))  # type: ignore[misc]
-        names = frame_names(decode(body))
-        marks = sum(rule.steps_of_marks(names) for rule in compiled.of_error + compiled.of_event)
-        assert steps(compiled.cost_of_error, sizes) + steps(compiled.cost_of_event, sizes) + marks <= most
-        assert [a <= b for a, b in zip(names, most_names(body), strict=True)] == [True, True]
-
-
 def test_a_step_costs_about_the_same_for_a_list_as_for_a_long_text() -> None:
     def seconds_a_step(rules: list[GroupingRule], body: bytes) -> float:
         compiled, view = compile_rules(rules), from_json(body, "js/1", START)
-        cost = steps(compiled.cost_of_error, EventSizes(lambda: view))
+        cost = compiled.searches_of_error.steps(size_of(view))
         times = []
         for _ in range(5):
             start = process_time()

@@ -8,23 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from grouping.cost import MAX_STEPS
 from grouping.fingerprint import GroupingEvent, fingerprint
-from grouping.fingerprint.in_app_rules import frame_names
 from grouping.rules import TOO_EXPENSIVE, compile_rules
+from grouping.steps import MAX_STEPS, size_of
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
 from query.event_view import from_json
 from schemas.chunks import ChunkEvent
 from schemas.projects import GroupingRule
 from tests.unit.grouping.fingerprint.events import frame
-from tests.unit.processors.grouper.ordinary_rules import (
-    MARKS,
-    MATCHES,
-    grouper,
-    measure,
-    sample_events,
-)
+from tests.unit.processors.grouper.rule_sets import MARKS, MATCHES, grouper, sample_events
 from tests.unit.processors.made import START, event_id
 
 decode = msgspec.json.Decoder(GroupingEvent).decode
@@ -69,7 +62,7 @@ def before(event: bytes) -> Any:
     return Fingerprinter.group(grouper([]), carried(0, event))[1].grouping.parts
 
 
-def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -> None:
+def test_rules_that_are_too_expensive_hold_up_no_other() -> None:
     many = GroupingRule("many", "", not_in_app=tuple(f"*nothing{n}*" for n in range(10_000)))
     other = GroupingRule("other", "", fingerprint=("{{ default }}", "x"))
     guarded = grouper([many, other])
@@ -80,7 +73,7 @@ def test_ten_thousand_patterns_saved_before_there_was_a_bound_hold_up_nobody() -
     assert budget.skipped == {(1, START // 60_000, "tooExpensive", "many"): 20}
 
 
-def test_a_rule_above_the_bound_is_asked_where_it_is_cheap() -> None:
+def test_an_expensive_rule_is_asked_where_it_is_cheap() -> None:
     many = GroupingRule("many", "", not_in_app=(*[f"*nothing{n}*" for n in range(10_000)], "*handle0"))
     event = deep_event(0, frames=2)
     assert "frame com.example.Service0.handle1" in grouper([many]).group(carried(0, event))[1].grouping.parts
@@ -91,7 +84,7 @@ def test_which_rules_are_too_expensive_depends_on_the_event_alone() -> None:
     rules = compile_rules([dear, GroupingRule("cheap", "type:E", discard=True)])
     for frames, expected in ((2, []), (100, [("dear", TOO_EXPENSIVE)]), (3, [])):
         body = deep_event(frames, frames)
-        answers = rules.ask(from_json(body, "web/1.0", START), decode(body))
+        answers = rules.ask(from_json(body, "web/1.0", START))
         assert [(rule.name, reason) for rule, reason in answers.skipped] == expected
 
 
@@ -121,16 +114,23 @@ def test_a_hostile_pattern_costs_in_proportion_to_the_text(pattern: str) -> None
 
 
 def test_twenty_ordinary_rules_cost_about_what_the_event_costs() -> None:
-    """Measured in turns: about 1.6 times the event's own; it was 21 times when nothing was remembered."""
-    cost = measure(sample_events()[:100], rounds=5)
-    assert cost["20 rules"] < 6 * cost["none"]
+    """Measured in turns: about 1.6 times the event's own; 21 times where nothing is remembered."""
+    events, spent = sample_events()[:100], dict[bool, float]()
+    groupers = {has_rules: grouper([*MATCHES, *MARKS] * has_rules) for has_rules in (False, True)}
+    for _ in range(6):
+        for has_rules, one in groupers.items():
+            budget, start = RuleBudget(), process_time()
+            for event in events:
+                one.group(event, budget)
+            spent[has_rules] = min(spent.get(has_rules, 9), process_time() - start)
+    assert spent[True] < 6 * spent[False]
 
 
 def test_the_steps_of_an_event_are_bounded() -> None:
     rules = [GroupingRule(str(n), "", not_in_app=("*x*",) * 250) for n in range(200)]
     body = deep_event(2)
     compiled = compile_rules(rules)
-    answers = compiled.ask(from_json(body, "web/1.0", START), decode(body))
-    steps = sum(rule.steps_of_marks(frame_names(decode(body))) for rule in answers.fitting)
-    assert steps <= MAX_STEPS
+    view = from_json(body, "web/1.0", START)
+    answers = compiled.ask(view)
+    assert sum(rule.searches.steps(size_of(view)) for rule in answers.fitting) <= MAX_STEPS
     assert len(answers.fitting) + len(answers.skipped) == 200
