@@ -95,13 +95,13 @@ def test_a_dropped_event_is_printed_as_such(tmp_path: Path) -> None:
     [
         ([{"name": "broken", "match": "((", "discard": True}], 1, "rules[0].match: at position 2"),
         (
-            [{"name": "many", "match": "", "notInApp": [f"*{n}*" for n in range(251)]}],
+            [{"name": "many", "match": "", "notInApp": [f"*{n}*" for n in range(300)]}],
             1,
-            "at most 250 patterns",
+            "at most 1,000 characters",
         ),
         ({"name": "not a list"}, 2, ""),
     ],
-    ids=["invalid", "above a limit", "no rules"],
+    ids=["invalid", "above the limit", "no rules"],
 )
 def test_rules_that_cannot_be_tried_are_reported(
     tmp_path: Path, given: object, code: int, complaint: str
