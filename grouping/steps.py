@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from query.event_view import EventView
-from query.tree import Filter, Leaf, Query, Text, leaves
+from query.tree import Filter, Has, Leaf, Query, Text, leaves
 
 MAX_STEPS: Final = 10_000_000
 """Steps of a project's rules on one event, some ms. A step is about what a search takes to pass one character."""
@@ -66,10 +66,11 @@ def pattern_searches(parts: Sequence[str]) -> int:
 
 
 def _of_leaf(leaf: Leaf) -> Searches:
-    match leaf:
-        case Text(pattern):
-            return Searches(pattern_searches(pattern.parts))
-        case Filter(key, is_tag, values):
-            count = sum(pattern_searches(pattern.parts) for pattern in values)
-            return Searches(names=count) if key in {"file", "function"} and not is_tag else Searches(count)
-    return Searches(1)
+    count = 1
+    if isinstance(leaf, Text):
+        count = pattern_searches(leaf.pattern.parts)
+    elif isinstance(leaf, Filter):
+        count = sum(pattern_searches(pattern.parts) for pattern in leaf.values)
+    if isinstance(leaf, Filter | Has) and not leaf.is_tag and leaf.key in {"file", "function"}:
+        return Searches(names=count)
+    return Searches(count)
