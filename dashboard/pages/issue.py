@@ -26,6 +26,7 @@ from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
 from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
+from schemas.projects import Project
 from schemas.times import parse_iso
 from storage.answers import EventDetail, Issue, IssuePart, Release, Series, TagValues
 from storage.errors import DamagedPayload, NotFound

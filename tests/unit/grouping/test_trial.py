@@ -113,11 +113,11 @@ def test_a_trial_tells_the_time_that_each_rule_takes() -> None:
         rule("a", "type:CartError", in_app=("x",)),
         rule("b", ""),
     ]
-    trial = regroup(rules, [past(CART), past(PAY)], cpu_ns=lambda: next(clock))
+    trial = run_trial(rules, [past(CART), past(PAY)], cpu_ns=lambda: next(clock))
     assert trial.cpu_ns == {1: 20, 2: 20}
 
 
 def test_a_rule_that_is_skipped_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial_module, "MAX_STEPS", 0)
-    trial = regroup([rule("a", "type:CartError", fingerprint=("x",))], [past(CART)])
+    trial = run_trial([rule("a", "type:CartError", fingerprint=("x",))], [past(CART)])
     assert (trial.cpu_ns, [one.skipped for one in trial.events]) == ({}, [(0,)])
