@@ -26,9 +26,9 @@ from bench.storage_read_data import PROJECTS, build, settle, sizes
 from local.clickhouse.server import LocalClickHouse
 from storage.client import Client, open_client, scalar
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.migrations.migrate import migrate
-from storage.reader.execute import Limits, Sql
-from storage.reader.reader import Reader, Session
+from storage.read.execute import Limits, Sql
+from storage.read.reader import Reader, Session
+from storage.tables.migrations.migrate import migrate
 
 _BIG, _MIDDLE = 1, 2
 _SHARES: Final = (

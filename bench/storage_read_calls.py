@@ -6,16 +6,16 @@ from typing import Any
 
 from msgspec import Struct
 
-from storage.reader import issue_list
-from storage.reader.count_calls import GetIssueStats, GetProjectStats
-from storage.reader.counts import issue_counts
-from storage.reader.event_calls import ListIssueEvents
-from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
-from storage.reader.execute import Executor, Limits, Rows, Sql
-from storage.reader.issue_list import ListIssues
-from storage.reader.issue_rows import IssueRow
-from storage.reader.reader import ReadCall, Reader, Session
-from storage.reader.tag_calls import CountIssueTags
+from storage.read.counts.count_calls import GetIssueStats, GetProjectStats
+from storage.read.counts.counts import issue_counts
+from storage.read.counts.tag_calls import CountIssueTags
+from storage.read.events.event_calls import ListIssueEvents
+from storage.read.events.event_detail import GetIssueEvent, GetProjectEvent
+from storage.read.execute import Executor, Limits, Rows, Sql
+from storage.read.issue_rows import IssueRow
+from storage.read.issues import issue_list
+from storage.read.issues.issue_list import ListIssues
+from storage.read.reader import ReadCall, Reader, Session
 
 Call = Callable[[], Awaitable[object]]
 

@@ -14,8 +14,8 @@ from local.clickhouse.server import DATABASE, stored_url
 from local.data_dir import is_locked
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, MigrateSettings
-from storage.analysts.grants import Analyst, analyst_statements, role_statements
 from storage.client import parse_url
+from storage.tables.analyst_grants import Analyst, analyst_statements, role_statements
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 

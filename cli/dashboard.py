@@ -23,7 +23,7 @@ from notify.history import NotificationHistory
 from schemas.errors import BadSetting, CannotRun
 from schemas.settings import DashboardSettings
 from storage.client import parse_url
-from storage.reader.reader import Reader
+from storage.read.reader import Reader
 from storage.rights import ClickHouseRights, reader_rights
 from storage.shards import reader_urls
 

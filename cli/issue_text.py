@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dashboard.view.activity import describe
 from dashboard.view.text import flat, plural
 from dashboard.view.times import exact
-from storage.answers import ActivityRow, Issue
+from schemas.read_api import ActivityRow, Issue
 
 _LINE = 500
 """Printed characters of a message or comment; `--json` has all."""

@@ -27,14 +27,14 @@ from dashboard.http.violations import detail_of
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
+from schemas.read_api import ActivityPage, Issue, KeyWarning, Similar
 from schemas.settings import MigrateSettings
-from storage.answers import ActivityPage, Issue, KeyWarning, Similar
-from storage.reader.completion import FindUnknownKeys
-from storage.reader.execute import Limits
-from storage.reader.issue_calls import GetIssue, ListActivity
-from storage.reader.issue_list import ListIssues
-from storage.reader.reader import Reader
-from storage.reader.similar import ListSimilarIssues
+from storage.read.counts.completion import FindUnknownKeys
+from storage.read.execute import Limits
+from storage.read.issues.issue_calls import GetIssue, ListActivity
+from storage.read.issues.issue_list import ListIssues
+from storage.read.issues.similar import ListSimilarIssues
+from storage.read.reader import Reader
 from storage.shards import reader_urls
 
 T = TypeVar("T")

@@ -12,11 +12,11 @@ from cli.failures import clickhouse_failure, reported
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, parse_url
-from storage.migrations import migrate as schema
-from storage.migrations.replicated import on_cluster, replicated
-from storage.migrations.whole import make_whole, whole_statements
 from storage.server_identity import IDENTITY, REPLICA_IDENTITY
 from storage.shards import ONLY, shards_of, whole_url
+from storage.tables.migrations import migrate as schema
+from storage.tables.migrations.replicated import on_cluster, replicated
+from storage.tables.migrations.whole import make_whole, whole_statements
 
 
 @click.command()

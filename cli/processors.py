@@ -12,7 +12,7 @@ from processors.faust_app.worker import run
 from schemas.health import Health
 from schemas.settings import ProcessorsSettings
 from storage.client import parse_url
-from storage.reader.stored_ids import StoredIds
+from storage.read.events.stored_ids import StoredIds
 from storage.rights import ClickHouseRights, reader_rights
 from storage.shards import shards_of
 

@@ -16,9 +16,9 @@ from cli.failures import reported
 from cli.workspace import Workspace
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
-from storage.audit.damage import broken_parts
-from storage.repair.reconcile import TWICE, Reconciliation, compare, worst
-from storage.repair.repair import repair_differences, today
+from storage.maintain.audit.damage import broken_parts
+from storage.maintain.reconcile.reconcile import TWICE, Reconciliation, compare, worst
+from storage.maintain.reconcile.repair import repair_differences, today
 from storage.shards import open_servers
 
 _DIFFERENT = 1

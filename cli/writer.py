@@ -11,8 +11,8 @@ from cli.health_server import serving_health
 from schemas.health import Health
 from schemas.settings import WriterSettings
 from storage.client import parse_url
-from storage.writer.metrics import WriterMetrics
-from storage.writer.process import run
+from storage.write.metrics import WriterMetrics
+from storage.write.process import run
 
 
 @click.command("writer")

@@ -1,4 +1,4 @@
-"""Erases a user or a project: `storage.erase` for the tables, here what is beside them: the pipeline, the issues' texts, the project's record."""
+"""Erases a user or a project: `storage.maintain.erase` for the tables, here what is beside them: the pipeline, the issues' texts, the project's record."""
 
 import asyncio
 import time
@@ -20,12 +20,12 @@ from schemas.projects import Project
 from schemas.settings import KafkaSettings
 from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
-from storage.erase import project as of_project
-from storage.erase import user as of_user
-from storage.erase.issues import IssueDescription
-from storage.erase.project import ProjectReport
-from storage.erase.user import UserReport
 from storage.errors import UnknownUser
+from storage.maintain.erase import project as of_project
+from storage.maintain.erase import user as of_user
+from storage.maintain.erase.issues import IssueDescription
+from storage.maintain.erase.project import ProjectReport
+from storage.maintain.erase.user import UserReport
 
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]

@@ -23,14 +23,14 @@ from schemas.idempotency import request_id
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Command, IssueRecord
 from schemas.projects import Project
+from schemas.read_api import Issue
 from schemas.times import iso, parse_iso
-from storage.answers import Issue
 from storage.client import ClickHouseError
 from storage.errors import NotFound, ReadError
-from storage.reader.count_calls import ListReleases
-from storage.reader.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
-from storage.reader.issue_rows import issue_of, row_of
-from storage.reader.reader import Reader
+from storage.read.counts.count_calls import ListReleases
+from storage.read.issue_rows import issue_of, row_of
+from storage.read.issues.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
+from storage.read.reader import Reader
 
 log = logging.getLogger(__name__)
 

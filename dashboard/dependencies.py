@@ -22,7 +22,7 @@ from dashboard.trial_queue import TrialQueue
 from notify.history import ReadHistory
 from schemas.health import Health
 from schemas.settings import DashboardSettings
-from storage.reader.reader import Reader
+from storage.read.reader import Reader
 
 
 class Dependencies(Struct, frozen=True):

@@ -9,9 +9,9 @@ from dashboard.http.responses import TaggedBody, encode_tagged
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.errors import QueryError
-from storage.answers import KeyWarning
-from storage.reader.completion import FindUnknownKeys
-from storage.reader.issue_calls import FindProject
+from schemas.read_api import KeyWarning
+from storage.read.counts.completion import FindUnknownKeys
+from storage.read.issues.issue_calls import FindProject
 
 
 class _Warnings(msgspec.Struct, frozen=True):

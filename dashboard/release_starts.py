@@ -11,10 +11,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.answers import Release
+from schemas.read_api import Release
 from storage.errors import ReadError
-from storage.reader.count_calls import ListReleases
-from storage.reader.reader import Reader
+from storage.read.counts.count_calls import ListReleases
+from storage.read.reader import Reader
 
 log = logging.getLogger(__name__)
 KEEP_SECONDS: Final = 60.0

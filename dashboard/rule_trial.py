@@ -10,11 +10,11 @@ from dashboard.http.http_errors import HttpError
 from grouping.trial import Move, PastEvent, Trial, moves
 from schemas.ids import hex64, issue_id
 from schemas.projects import GroupingRule, Project
+from schemas.read_api import KeyWarning
 from schemas.times import iso
-from storage.answers import KeyWarning
 from storage.errors import ReadError
-from storage.reader.event_calls import SampleEvents
-from storage.reader.issue_calls import FindIssues
+from storage.read.events.event_calls import SampleEvents
+from storage.read.issues.issue_calls import FindIssues
 
 MAX_EVENTS: Final = 2_000
 MAX_EXAMPLES: Final = 20

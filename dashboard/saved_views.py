@@ -8,7 +8,7 @@ from dashboard.time_ranges import range_parameters, read_page_range
 from query.parse import parse
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
-from storage.reader.issue_list import SORTS
+from storage.read.issues.issue_list import SORTS
 
 
 async def add(state: State, project: Project, fields: ViewChanges, request: str = "") -> SavedView:

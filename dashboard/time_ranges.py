@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import Bounds, check_year
+from schemas.read_api import Interval
 from schemas.times import DAY_MS, HOUR_MS, from_ms, parse_iso
-from storage.answers import Interval
-from storage.reader.ranges import UNIT_MS, Range, trend_unit
+from storage.read.query.ranges import UNIT_MS, Range, trend_unit
 
 DURATIONS: Final = {
     "1h": (HOUR_MS, "Last hour"),

@@ -8,11 +8,11 @@ from typing import Final
 from notify.fold import Outgoing
 from notify.message import MAX_LISTED, ReadableMessage, written
 from schemas.projects import ProjectRegistry
+from schemas.read_api import Issue
 from schemas.times import DAY_MS
-from storage.answers import Issue
 from storage.errors import NotFound, ReadError
-from storage.reader.issue_calls import GetIssue
-from storage.reader.reader import Reader
+from storage.read.issues.issue_calls import GetIssue
+from storage.read.reader import Reader
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from notify.rule_queue import RuleDecision
 from schemas.notifications import Cause
-from storage.answers import Issue
+from schemas.read_api import Issue
 
 MAX_LISTED: Final = 20
 """Causes that a message describes; it counts all."""

@@ -42,7 +42,7 @@ from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import NotifySettings
 from schemas.topics import Topic
-from storage.reader.reader import Reader
+from storage.read.reader import Reader
 from storage.shards import reader_urls
 
 log = logging.getLogger(__name__)

@@ -35,10 +35,10 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS
 from schemas.topics import Topic
 from storage.client import Client
-from storage.packs import unpacked
-from storage.repair import rebuild_queries
+from storage.exactly_once.plan import NoBlock, decode_plan
+from storage.maintain import rebuild_queries
 from storage.shards import open_servers
-from storage.writer.plan import NoBlock, decode_plan
+from storage.tables.packs import unpacked
 
 Message = tuple[int, bytes | None, bytes]
 """Partition, key and value of a record."""

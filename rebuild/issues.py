@@ -19,7 +19,7 @@ from rebuild.merges import Merges
 from schemas.ids import hex64, id_text, issue_id, parse_hex64, user_hash
 from schemas.issues import DeltaRecord, IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life
-from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
+from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 
 _POSITION: Final = 24
 """Maximum length of a source position in the id of an activity."""

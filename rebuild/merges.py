@@ -15,7 +15,7 @@ from schemas.ids import hex64, issue_id, parse_hex64
 from schemas.issues import Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, Life
 from schemas.merges import Member, Pending, Signal, SignalKind
-from storage.repair.rebuild_queries import StoredChange
+from storage.maintain.rebuild_queries import StoredChange
 
 _ID: Final = 16
 """Characters of an issue's id."""

@@ -19,7 +19,7 @@ REPLAYED_HEADER: Final = "replayed"
 """Marks a record that was put back from the dead letters: its source position is old and is ignored.
 
 Also one that a repair sends again. Its value is the position at which its one event was dead-lettered and counted, as
-`partition/offset`, or `storage.writer.rejections.UNCOUNTED`.
+`partition/offset`, or `storage.exactly_once.rejections.UNCOUNTED`.
 """
 
 

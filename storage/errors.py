@@ -1,7 +1,7 @@
 """Exceptions of the storage package that its callers handle."""
 
 from schemas.errors import QueryError
-from storage.answers import EventDetail
+from schemas.read_api import EventDetail
 from storage.diagnosis import RetryLater
 
 

@@ -2,7 +2,7 @@
 
 All copies of an id, and all that it adds to the counts, are on one server, so what is exact on one server is exact on several. Issues,
 activity, outcomes and projects are on each. A second database on each server, NAME_all, has the same tables over all servers: whoever
-reads, reads there (`storage/migrations/whole.py`).
+reads, reads there (`storage/tables/migrations/whole.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

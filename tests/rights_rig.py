@@ -39,8 +39,8 @@ from schemas.errors import ProjectsUnavailable
 from schemas.notifications import NotificationRule
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
-from storage.migrations.migrate import migrate
 from storage.rights import Right, reader_rights, writer_rights
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.granted_clickhouse import ROOT, GrantedClickHouse
 from tests.secured_kafka import DESCRIBE, GROUP, READ, TOPIC, WRITE, Acl, SecuredKafka, acls

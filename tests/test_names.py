@@ -73,7 +73,7 @@ def test_no_name_is_made_of_a_private_word() -> None:
 
 
 def test_no_table_or_column_is_made_of_a_private_word() -> None:
-    migrations = {path.name: path.read_text() for path in (ROOT / "storage/migrations").glob("*.sql")}
+    migrations = {path.name: path.read_text() for path in (ROOT / "storage/tables/migrations").glob("*.sql")}
     assert migrations
     private = [
         f"{file} {name}"

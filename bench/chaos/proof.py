@@ -11,10 +11,10 @@ from bench.report import Claim
 from schemas.ids import event_partition
 from schemas.settings import MigrateSettings
 from storage.client import open_client
-from storage.erased import ERASED
-from storage.repair.reconcile import BOUNDED, compare
+from storage.maintain.reconcile.reconcile import BOUNDED, compare
 from storage.shards import WHOLE_SETTINGS, open_servers, whole_url
-from storage.writer.rollups import ROLLUPS, Rollup
+from storage.tables.erased import ERASED
+from storage.tables.rollups import ROLLUPS, Rollup
 
 _OF_EVENTS = {
     "first": "min(ts)",

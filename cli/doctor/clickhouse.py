@@ -12,7 +12,6 @@ from cli.doctor.checks import Finding
 from schemas.errors import BadSetting
 from storage.client import Address, ClickHouseError, open_client, parse_url
 from storage.errors import AnotherServer, ServerRefused
-from storage.migrations.migrate import pending
 from storage.rights import (
     Right,
     Rights,
@@ -26,6 +25,7 @@ from storage.rights import (
 )
 from storage.server_identity import check_server
 from storage.shards import ONLY
+from storage.tables.migrations.migrate import pending
 
 NAME = "clickhouse"
 MIN_VERSION = (25, 8)

@@ -10,8 +10,8 @@ from cli.doctor.checks import Finding
 from schemas.errors import BadSetting
 from schemas.settings import MigrateSettings
 from schemas.topics import Topic
-from storage.audit.damage import BrokenPart, broken_parts, without_issue
 from storage.client import ClickHouseError, open_client
+from storage.maintain.audit.damage import BrokenPart, broken_parts, without_issue
 from storage.shards import whole_url
 
 NAME: Final = "stored rows"

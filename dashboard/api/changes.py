@@ -9,8 +9,8 @@ from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, Merge, UnmergeData, Update
 from schemas.errors import WireError
-from storage.answers import Issue, SimilarIssues
-from storage.reader.similar import ListSimilarIssues
+from schemas.read_api import Issue, SimilarIssues
+from storage.read.issues.similar import ListSimilarIssues
 
 
 class BulkUpdate(Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, kw_only=True):  # fmt: skip

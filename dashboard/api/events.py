@@ -5,9 +5,9 @@ from msgspec import Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageSize, Query, RangeQuery
 from schemas.errors import WireError
-from storage.answers import EventDetail, EventPage
-from storage.reader.event_calls import ListIssueEvents, ListProjectEvents
-from storage.reader.event_detail import GetIssueEvent, GetProjectEvent
+from schemas.read_api import EventDetail, EventPage
+from storage.read.events.event_calls import ListIssueEvents, ListProjectEvents
+from storage.read.events.event_detail import GetIssueEvent, GetProjectEvent
 
 
 class MatchQuery(Struct, frozen=True):

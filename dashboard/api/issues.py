@@ -6,9 +6,9 @@ import msgspec
 
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, RangeQuery
-from storage.answers import ActivityPage, CountedIssue, IssuePage, Sort
-from storage.reader.issue_calls import GetIssue, ListActivity
-from storage.reader.issue_list import ListIssues
+from schemas.read_api import ActivityPage, CountedIssue, IssuePage, Sort
+from storage.read.issues.issue_calls import GetIssue, ListActivity
+from storage.read.issues.issue_list import ListIssues
 
 
 class IssueQuery(RangeQuery, frozen=True):

@@ -18,9 +18,9 @@ from dashboard.projects import edit_project, project_of
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
-from storage.answers import KeyWarning
-from storage.reader.partial import noting
-from storage.reader.reader import ReadCall, Reader
+from schemas.read_api import KeyWarning
+from storage.read.partial import noting
+from storage.read.reader import ReadCall, Reader
 
 Q = TypeVar("Q")
 B = TypeVar("B")

@@ -16,8 +16,8 @@ from grouping.rule_checks import errors, violations
 from schemas.errors import Detail, WireError
 from schemas.projects import GroupingRule
 from storage.errors import ReadError
-from storage.reader.count_calls import ListSkippedRules
-from storage.reader.reader import Reader
+from storage.read.counts.count_calls import ListSkippedRules
+from storage.read.reader import Reader
 
 READ_SECONDS: Final = 3.0
 """How long to wait for skip counts from ClickHouse; later the rules are shown without counts."""

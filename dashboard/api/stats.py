@@ -7,9 +7,9 @@ from msgspec import Meta, Struct
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
 from schemas.changes import MAX_RELEASE
-from storage.answers import Interval, OutcomeSeries, ReleaseComparison, Releases, Series
-from storage.reader.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
-from storage.reader.release_comparison import CompareReleases
+from schemas.read_api import Interval, OutcomeSeries, ReleaseComparison, Releases, Series
+from storage.read.counts.count_calls import CountOutcomes, GetIssueStats, GetProjectStats, ListReleases
+from storage.read.counts.release_comparison import CompareReleases
 
 ReleaseName = Annotated[str, Meta(max_length=MAX_RELEASE, description="a release")]
 

@@ -6,9 +6,9 @@ from msgspec import Meta, Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import RangeQuery, read_key
-from storage.answers import Keys, TagFacets, TagValues
-from storage.reader.completion import CompleteField, CompleteKey, CompleteTag
-from storage.reader.tag_calls import CountIssueTags, CountProjectTags
+from schemas.read_api import Keys, TagFacets, TagValues
+from storage.read.counts.completion import CompleteField, CompleteKey, CompleteTag
+from storage.read.counts.tag_calls import CountIssueTags, CountProjectTags
 
 Prefix = Annotated[str, Meta(max_length=200, description="prefix of the answers")]
 

@@ -10,7 +10,7 @@ from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.inputs import read_view
 from dashboard.saved_views import add, change, remove
 from schemas.projects import SavedView
-from storage.answers import Sort
+from schemas.read_api import Sort
 
 ViewName = Annotated[str, Meta(min_length=1, max_length=MAX_VIEW_NAME)]
 ViewRange = Annotated[

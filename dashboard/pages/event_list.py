@@ -11,10 +11,10 @@ from dashboard.pages.list_parameters import read_parameters, syntax_problem, unk
 from dashboard.pages.render import page
 from dashboard.projects import find_project
 from dashboard.time_ranges import DURATIONS
-from storage.answers import EventPage, KeyWarning
+from schemas.read_api import EventPage, KeyWarning
 from storage.errors import BadQuery, QueryTooExpensive
-from storage.reader.event_calls import ListIssueEvents
-from storage.reader.issue_calls import GetIssue
+from storage.read.events.event_calls import ListIssueEvents
+from storage.read.issues.issue_calls import GetIssue
 
 PAGE_SIZE = 50
 

@@ -27,16 +27,16 @@ from dashboard.view.filters import field_query, tag_query
 from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
 from schemas.projects import Project
+from schemas.read_api import EventDetail, Issue, IssuePart, Release, Series, TagValues
 from schemas.times import parse_iso
-from storage.answers import EventDetail, Issue, IssuePart, Release, Series, TagValues
 from storage.errors import DamagedPayload, NotFound
-from storage.reader.completion import CompleteField
-from storage.reader.count_calls import GetIssueStats
-from storage.reader.event_detail import GetIssueEvent
-from storage.reader.issue_calls import GetIssue, ListActivity, ListParts
-from storage.reader.reader import Reader
-from storage.reader.similar import ListSimilarIssues
-from storage.reader.tag_calls import CountIssueTags
+from storage.read.counts.completion import CompleteField
+from storage.read.counts.count_calls import GetIssueStats
+from storage.read.counts.tag_calls import CountIssueTags
+from storage.read.events.event_detail import GetIssueEvent
+from storage.read.issues.issue_calls import GetIssue, ListActivity, ListParts
+from storage.read.issues.similar import ListSimilarIssues
+from storage.read.reader import Reader
 
 MAX_CHANGES = 20
 MAX_SIMILAR = 5

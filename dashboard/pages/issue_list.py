@@ -26,12 +26,12 @@ from dashboard.view.filters import TABS
 from dashboard.view.release_marks import release_marks, suggested
 from query.tree import STATES
 from schemas.projects import Project
-from storage.answers import IssuePage, KeyWarning, Release
+from schemas.read_api import IssuePage, KeyWarning, Release
 from storage.errors import BadQuery, NotFound, QueryTooExpensive
-from storage.reader.completion import SUGGESTED, CompleteField
-from storage.reader.count_calls import GetProjectStats
-from storage.reader.event_detail import GetProjectEvent
-from storage.reader.issue_list import ListIssues
+from storage.read.counts.completion import SUGGESTED, CompleteField
+from storage.read.counts.count_calls import GetProjectStats
+from storage.read.events.event_detail import GetProjectEvent
+from storage.read.issues.issue_list import ListIssues
 
 PAGE_SIZE = 25
 

@@ -13,7 +13,7 @@ from dashboard.view.filters import field_query, rename_key, split_state
 from query.parse import parse
 from query.tree import STATES
 from schemas.errors import QueryError
-from storage.answers import KeyWarning, Sort
+from schemas.read_api import KeyWarning, Sort
 
 SORTS: Final = get_args(Sort)
 PLAIN_STATE: Final = "open"

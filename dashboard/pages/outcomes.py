@@ -13,10 +13,10 @@ from dashboard.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.view.charts import outcomes_chart
 from dashboard.view.release_marks import release_marks
 from schemas.issues import OUTCOME_LABELS
+from schemas.read_api import Interval, OutcomeCount, OutcomeExample, UnknownFieldCount
 from schemas.times import iso
-from storage.answers import Interval, OutcomeCount, OutcomeExample, UnknownFieldCount
-from storage.reader.count_calls import CountOutcomes, ListRevokedTokens, ListUnknownFields
-from storage.reader.ranges import UNIT_MS
+from storage.read.counts.count_calls import CountOutcomes, ListRevokedTokens, ListUnknownFields
+from storage.read.query.ranges import UNIT_MS
 
 
 class SdkRow(Struct, frozen=True):

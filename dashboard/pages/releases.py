@@ -11,10 +11,10 @@ from dashboard.http.inputs import PageQuery, decode_query, is_text
 from dashboard.pages.render import page
 from dashboard.projects import project_of
 from schemas.changes import MAX_RELEASE
+from schemas.read_api import Release, Verdict
 from schemas.releases import split_release
-from storage.answers import Release, Verdict
-from storage.reader.count_calls import ListReleases
-from storage.reader.release_comparison import CompareReleases
+from storage.read.counts.count_calls import ListReleases
+from storage.read.counts.release_comparison import CompareReleases
 
 VERDICTS: Final[dict[Verdict, str]] = {
     "new": "New",

@@ -7,7 +7,7 @@ from dashboard.http.inputs import read_issue
 from dashboard.pages.render import page
 from dashboard.projects import find_project
 from dashboard.view.change_notice import ignored
-from storage.reader.issue_calls import GetIssue
+from storage.read.issues.issue_calls import GetIssue
 
 
 async def show(request: web.Request) -> web.Response:

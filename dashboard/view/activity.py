@@ -11,8 +11,8 @@ from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
 from schemas.changes import NEXT
 from schemas.issues import ActivityKind
+from schemas.read_api import ActivityRow
 from schemas.times import parse_iso
-from storage.answers import ActivityRow
 
 _MAX_LISTED = 10
 _TITLES = {

@@ -8,7 +8,7 @@ from msgspec import Struct
 from dashboard.view.times import exact
 from schemas.changes import MAX_ASSIGNEE, is_issue
 from schemas.ids import hex64, issue_id
-from storage.answers import Issue
+from schemas.read_api import Issue
 
 Fields = dict[str, str]
 _STATES: Final = {"resolve": "resolved", "ignore": "ignored", "reopen": "open"}

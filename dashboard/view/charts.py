@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from dashboard.view.text import flat, plural
 from schemas.issues import Refusal
+from schemas.read_api import Interval, OutcomeCount, Series
 from schemas.times import from_ms, parse_iso
-from storage.answers import Interval, OutcomeCount, Series
 
 SPARK_WIDTH: Final = 120
 SPARK_HEIGHT: Final = 28

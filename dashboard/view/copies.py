@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dashboard.view.event import EventSections
 from dashboard.view.stack import ErrorView, FrameView
 from dashboard.view.text import flat
-from storage.answers import Issue
+from schemas.read_api import Issue
 
 _FRAMES = 5
 _LINE = 300

@@ -9,7 +9,7 @@ from typing import Final
 from dashboard.view.filters import listed_query, pattern_query
 from grouping.fingerprint.telling_values import headline
 from schemas.projects import GroupingRule
-from storage.answers import IssuePart
+from schemas.read_api import IssuePart
 
 _MAX_TYPES: Final = 5
 _MAX_WILDCARDS: Final = 12

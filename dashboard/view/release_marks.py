@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from dashboard.view.charts import Mark
+from schemas.read_api import Release
 from schemas.release_order import newest_by_app
 from schemas.releases import split_release
 from schemas.times import parse_iso
-from storage.answers import Release
 
 KIND: Final = "release"
 

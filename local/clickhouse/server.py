@@ -19,8 +19,8 @@ from local.errors import MissingProgram, StartError
 from local.ports import stored_ports
 from local.private_file import write_private
 from local.server import LocalServer
-from storage.analyst_views import TABLES
-from storage.analysts.grants import rows_of
+from storage.tables.analyst_grants import rows_of
+from storage.tables.analyst_views import TABLES
 
 User = Literal["svc", "reader", "analyst"]
 USERS: tuple[User, ...] = ("svc", "reader", "analyst")

@@ -27,8 +27,8 @@ from schemas.notifications import (
 )
 from schemas.settings import DashboardSettings
 from schemas.times import DAY_MS, HOUR_MS, iso
-from storage.migrations.migrate import migrate
-from storage.reader.reader import Reader
+from storage.read.reader import Reader
+from storage.tables.migrations.migrate import migrate
 from tests.integration.dashboard.store import AppliedCommands, Store
 from tests.servers import new_database
 from tests.unit.dashboard.lag import FixedLag

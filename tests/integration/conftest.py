@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from storage.client import Client, open_client
-from storage.migrations.migrate import migrate
+from storage.tables.migrations.migrate import migrate
 from tests.integration.processors.process import WorkerProcess
 from tests.integration.storage.grouped import Stage
 from tests.topics import create_topics

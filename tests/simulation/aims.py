@@ -15,7 +15,7 @@ from processors.grouper.dedup_log import decode_entry, is_entry
 from schemas.increments import is_bundle
 from schemas.issues import decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
-from storage.writer.block_inserter import ADMITTED_SECONDS
+from storage.write.block_inserter import ADMITTED_SECONDS
 from tests.simulation import faults
 from tests.simulation.world import Process
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
 _STAGE: Final = "processors.grouper.stage.GrouperStage."
-_INSERTER: Final = "storage.writer.block_inserter.BlockInserter."
-_FILLING: Final = "storage.writer.filling.Filling."
+_INSERTER: Final = "storage.write.block_inserter.BlockInserter."
+_FILLING: Final = "storage.exactly_once.filling.Filling."
 POINTS: Final = {
     "at spooling": "edge.delivery.spool.Spool.append",
     "at drain": "edge.delivery.drain.send_all",
@@ -34,10 +34,10 @@ POINTS: Final = {
     "at compaction": _STAGE + "_compact",
     "at restoring": _STAGE + "restore",
     "at fold": "processors.aggregator.stage.AggregatorStage._record",
-    "at insert": "storage.writer.block_inserter.BlockInserter.deliver",
-    "at second insert": "storage.writer.block_inserter.BlockInserter.replay",
-    "at commit": "storage.writer.dead_letters.DeadLetterWriter.send",
-    "at completion": "storage.writer.block_inserter.complete",
+    "at insert": "storage.write.block_inserter.BlockInserter.deliver",
+    "at second insert": "storage.write.block_inserter.BlockInserter.replay",
+    "at commit": "storage.write.dead_letters.DeadLetterWriter.send",
+    "at completion": "storage.write.block_inserter.complete",
     "kill at decision": _STAGE + "_record",
     "sleep at decision": _STAGE + "_record",
     "sleep at activities": "processors.changelog.Changelog.check_owner",
@@ -48,7 +48,7 @@ POINTS: Final = {
     "lost answer": _INSERTER + "_insert",
     "torn insert": _INSERTER + "_insert",
     "death in a completion": _FILLING + "_insert_some",
-    "late commit": "storage.writer.source.GroupedSource.commit",
+    "late commit": "storage.write.source.GroupedSource.commit",
 }
 """The functions at whose call a fault strikes."""
 _FREEZES: Final = {"at insert", "at second insert", "at decision"}

@@ -19,17 +19,11 @@ import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error
 
 from storage import client
-from storage.migrations.migrate import migrations, statements
-from storage.reader import stored_ids
-from storage.writer import (
-    block_inserter,
-    consistent_read,
-    filling,
-    insert_pauses,
-    missing_rows,
-    record_rows,
-    server_state,
-)
+from storage.exactly_once import consistent_read, filling, insert_pauses, missing_rows, server_state
+from storage.read.events import stored_ids
+from storage.tables import record_rows
+from storage.tables.migrations.migrate import migrations, statements
+from storage.write import block_inserter
 from tests.simulation import comparison, duplicates, packs
 from tests.simulation.clickhouse_tables import (
     FED,

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error, OperationalError
 
-from storage.writer import insert_pauses
+from storage.exactly_once import insert_pauses
 from tests.simulation.clickhouse import Answer, Server
 from tests.simulation.clickhouse_shards import Whole
 from tests.simulation.clickhouse_tables import FED

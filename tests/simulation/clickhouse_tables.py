@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from storage.writer.rollups import ROLLUPS
+from storage.tables.rollups import ROLLUPS
 
 WINDOW: Final = 10_000
 """Tokens that a table remembers, as in the migrations."""

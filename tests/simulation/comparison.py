@@ -7,9 +7,9 @@ from datetime import date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.audit import retention_history
-from storage.repair import duplicates, reconcile
-from storage.writer.rollups import ROLLUPS
+from storage.maintain.audit import retention_history
+from storage.maintain.reconcile import duplicates, reconcile
+from storage.tables.rollups import ROLLUPS
 
 if TYPE_CHECKING:
     from tests.simulation.clickhouse import Server

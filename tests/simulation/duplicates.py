@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.repair import duplicates
+from storage.maintain.reconcile import duplicates
 from tests.simulation.clickhouse_tables import Key
 
 if TYPE_CHECKING:

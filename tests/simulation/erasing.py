@@ -12,9 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from schemas.ids import issue_id
-from storage import erased
-from storage.erase import issues, ledger, purge, sizes, user
-from storage.writer.rollups import ROLLUPS
+from storage.maintain.erase import issues, ledger, purge, sizes, user
+from storage.tables import erased
+from storage.tables.rollups import ROLLUPS
 from tests.simulation import packs
 from tests.simulation.clickhouse_tables import (
     ROLLUP_TABLES,
@@ -95,7 +95,7 @@ class Erasing:
         self.never_again |= other.never_again
 
     def totals(self) -> Counter[tuple[int, date, int]]:
-        """As `storage.erased.ERASED`: how many are erased of each project, day of receipt and fingerprint."""
+        """As `storage.tables.erased.ERASED`: how many are erased of each project, day of receipt and fingerprint."""
         found: Counter[tuple[int, date, int]] = Counter()
         done = {key for key, (_, row) in self.ledger.items() if row["stage"] == "done"}
         for (project, day, fingerprint, erasure), n in self.counts.items():

@@ -28,8 +28,8 @@ from schemas.issues import Command, IssueRecord, decode_issue
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
-from storage.repair import repair as repairing
-from storage.repair.reconcile import compare
+from storage.maintain.reconcile import repair as repairing
+from storage.maintain.reconcile.reconcile import compare
 from storage.shards import open_servers
 from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_shards import urls_of

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.packs import unpacked
-from storage.writer import filling, unpacking
+from storage.exactly_once import filling, unpacking
+from storage.tables.packs import unpacked
 from tests.simulation.clickhouse_tables import Event
 
 if TYPE_CHECKING:

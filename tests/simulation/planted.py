@@ -14,9 +14,9 @@ from edge.delivery.drain import OpenedSegment
 from processors.grouper.stage import GrouperStage
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.writer.blocks import Block
-from storage.writer.missing_rows import complete
-from storage.writer.source import GroupedSource
+from storage.exactly_once.blocks import Block
+from storage.exactly_once.missing_rows import complete
+from storage.write.source import GroupedSource
 from tests.simulation.clickhouse_tables import Table
 from tests.simulation.clickhouse_work import Work
 from tests.simulation.kafka_clients import Client
@@ -111,16 +111,16 @@ FAULTS: Final = {
     ),
     "a replay past the plan": Fault(
         {
-            "storage.writer.source.GroupedSource.ranges": _read_past,
+            "storage.write.source.GroupedSource.ranges": _read_past,
             # What else would catch it: a look at what is stored.
-            "storage.writer.block_inserter.any_known": lambda client, rows: False,
+            "storage.write.block_inserter.any_known": lambda client, rows: False,
         },
         seed=995,
     ),
     "a token window of 2": Fault(
         {
             "tests.simulation.clickhouse_tables.Table.remember": _forget,
-            "storage.writer.server_state.deduplication_window": lambda engine: _ALL,
+            "storage.exactly_once.server_state.deduplication_window": lambda engine: _ALL,
         },
         seed=646,
     ),
@@ -136,7 +136,7 @@ FAULTS: Final = {
         seed=251,
     ),
     "a repair that reads to the end of the log": Fault(
-        {"storage.repair.repair.send_missing": _complete_all},
+        {"storage.maintain.reconcile.repair.send_missing": _complete_all},
         seed=13,
     ),
     "an offset skipped after a recovery": Fault(
@@ -145,9 +145,13 @@ FAULTS: Final = {
     "a segment removed although a record is torn": Fault(
         {"edge.delivery.drain.open_segment": _open_until_damage}, seed=166
     ),
-    "a repair that sends nothing": Fault({"storage.repair.repair.send_missing": _send_nothing}, seed=13),
-    "an erasure that forgets payloads": Fault({"storage.erase.user.EVENT_TABLES": ("events",)}, seed=4),
-    "an erasure that is not resumed": Fault({"storage.erase.user.resume": lambda *_: []}, seed=547),
+    "a repair that sends nothing": Fault(
+        {"storage.maintain.reconcile.repair.send_missing": _send_nothing}, seed=13
+    ),
+    "an erasure that forgets payloads": Fault(
+        {"storage.maintain.erase.user.EVENT_TABLES": ("events",)}, seed=4
+    ),
+    "an erasure that is not resumed": Fault({"storage.maintain.erase.user.resume": lambda *_: []}, seed=547),
     "an erasure that does not redact": Fault({"control.erasure.send_redactions": lambda *_: None}, seed=4),
     "a rebuild that takes ClickHouse for complete": Fault(
         {"rebuild.from_clickhouse.source_ends": _all_sources}, seed=94

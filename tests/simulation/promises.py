@@ -17,7 +17,7 @@ from schemas.ids import event_partition, hex64, issue_id
 from schemas.increments import is_bundle
 from schemas.issues import IssueRecord, decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
-from storage.writer.rollups import ROLLUPS
+from storage.tables.rollups import ROLLUPS
 from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_tables import Event, count_key
 from tests.simulation.kafka import Broker, LogRecord

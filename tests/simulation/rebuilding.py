@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rebuild import from_clickhouse
 from schemas.ids import is_uuid7, uuid7_ms
 from schemas.issues import FINDINGS
-from storage.repair import rebuild_queries, replay
+from storage.maintain import rebuild_queries
+from storage.maintain.reconcile import replay
 from tests.simulation.clickhouse_tables import Event
 from tests.simulation.packs import pack_of
 

@@ -91,22 +91,24 @@ def models(schedule: Schedule) -> Iterator[None]:
         "broker.client.Producer": Producer,
         "broker.client.Admin": kafka_clients.Admin,
         "clickhouse_connect.get_client": get_client,
-        "storage.writer.inserter.ThreadPoolExecutor": Executor,
-        "storage.reader.stored_ids.ThreadPoolExecutor": Executor,
+        "storage.write.inserter.ThreadPoolExecutor": Executor,
+        "storage.read.events.stored_ids.ThreadPoolExecutor": Executor,
         "processors.grouper.read_ahead.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
-        "storage.erase.user.ThreadPoolExecutor": Executor,
+        "storage.maintain.erase.user.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay, and a recovery must not begin to look for garbage.
         "gc.freeze": lambda: None,
         "gc.disable": lambda: None,
         "gc.enable": lambda: None,
         # Metrics alone.
-        "storage.writer.stage.show_lag": _nothing,
+        "storage.write.stage.show_lag": _nothing,
         "click.echo": lambda *_, **__: None,
         # The hash of a user's id is slow on purpose.
-        "storage.erase.ledger.COST": {"n": 2, "r": 1, "p": 1},
-        "storage.repair.repair.today": lambda: datetime.fromtimestamp(EPOCH + schedule.world.now, UTC).date(),
+        "storage.maintain.erase.ledger.COST": {"n": 2, "r": 1, "p": 1},
+        "storage.maintain.reconcile.repair.today": lambda: datetime.fromtimestamp(
+            EPOCH + schedule.world.now, UTC
+        ).date(),
     }
     if schedule.shape.low:
         replacements |= {

@@ -80,14 +80,14 @@ _LIFE: Final = "processors.aggregator.lifecycle"
 _TOTALS: Final = "processors.aggregator.totals"
 _LOG: Final = "processors.changelog"
 _TABLES: Final = "processors.batch_table"
-_STAGE: Final = "storage.writer.stage.EventsStage"
-_BLOCKS: Final = "storage.writer.blocks"
-_INSERTER: Final = "storage.writer.block_inserter"
-_GUARD: Final = "storage.writer.insert_guard.InsertGuard"
-_TOKENS: Final = "storage.writer.tokens"
-_FILLING: Final = "storage.writer.filling.Filling"
-_MISSING: Final = "storage.writer.missing_rows"
-_USER: Final = "storage.erase.user"
+_STAGE: Final = "storage.write.stage.EventsStage"
+_BLOCKS: Final = "storage.exactly_once.blocks"
+_INSERTER: Final = "storage.write.block_inserter"
+_GUARD: Final = "storage.exactly_once.insert_guard.InsertGuard"
+_TOKENS: Final = "storage.exactly_once.tokens"
+_FILLING: Final = "storage.exactly_once.filling.Filling"
+_MISSING: Final = "storage.exactly_once.missing_rows"
+_USER: Final = "storage.maintain.erase.user"
 _REBUILD: Final = "rebuild.issues"
 
 SLIPS: Final = {
@@ -276,12 +276,12 @@ SLIPS: Final = {
     # Completion, repair, erasure, rebuild.
     "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in wanted if row not in refused], pause)', "0, {}"),
     "completion: erased events come back": Slip(f"{_FILLING}._compare", "known |= stored(", "stored("),
-    "packs: the others of a pack are forgotten": Slip("storage.writer.unpacking.unpack", "_insert(client, project, packs[first : first + _AT_ONCE])", "pass"),
+    "packs: the others of a pack are forgotten": Slip("storage.exactly_once.unpacking.unpack", "_insert(client, project, packs[first : first + _AT_ONCE])", "pass"),
     "packs: an erasure leaves them whole": Slip(f"{_USER}._delete_events", 'unpack(client, scope.rows("payloads"), delete)', "pass"),
     "completion: rollups are not repaired": Slip(f"{_MISSING}.complete", "repaired=repair_rollups(client, set(_days(block)))", "repaired={}"),
-    "repair: only the first project's days": Slip("storage.writer.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:"),
+    "repair: only the first project's days": Slip("storage.exactly_once.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:"),
     "repair: a difference is inserted twice": Slip(
-        "storage.writer.repair_rollups._repair", "done = client.raw_insert(", "client.raw_insert(rollup.table, columns, rows, settings=INSERT_SETTINGS, fmt='Native'); done = client.raw_insert("
+        "storage.exactly_once.repair_rollups._repair", "done = client.raw_insert(", "client.raw_insert(rollup.table, columns, rows, settings=INSERT_SETTINGS, fmt='Native'); done = client.raw_insert("
     ),
     "erasure: events that come again are not forbidden": Slip(f"{_USER}._delete", "client.command(NEVER_AGAIN, parameters=parameters)", "pass"),
     "erasure: the counts are forgotten": Slip(f"{_USER}._finish", "client.command(COUNT, parameters={\"erasure\": erasure.id})", "pass"),
@@ -293,7 +293,7 @@ SLIPS: Final = {
     # Several ClickHouse servers.
     "shards: a partition is on the next server": Slip("storage.shards.Shard.those_of", "== self.number", "== (self.number + 1) % self.count"),
     "shards: old ids are looked up on the first server": Slip(
-        "storage.reader.stored_ids.StoredIds.among", "shard.those_of(ids)", "(() if shard.number else ids)"
+        "storage.read.events.stored_ids.StoredIds.among", "shard.those_of(ids)", "(() if shard.number else ids)"
     ),
     "shards: an erasure lists the events of one server": Slip(f"{_USER}.erase_user", "for server in servers:", "for server in servers[:1]:"),
 }  # fmt: skip

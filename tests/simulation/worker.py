@@ -29,7 +29,7 @@ from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic
-from storage.reader.stored_ids import StoredIds
+from storage.read.events.stored_ids import StoredIds
 from storage.shards import shards_of
 from tests.simulation.pipeline import METRICS
 from tests.simulation.world import World

@@ -7,8 +7,8 @@ import pytest
 from bench.chaos.proof import Store, rollup_claims
 from schemas.environment import load
 from schemas.settings import MigrateSettings
-from storage.migrations.migrate import migrate
-from storage.writer.rollups import ROLLUPS
+from storage.tables.migrations.migrate import migrate
+from storage.tables.rollups import ROLLUPS
 from tests.servers import run_sql
 
 EVENTS = """

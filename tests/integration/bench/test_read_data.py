@@ -6,9 +6,9 @@ import time
 from bench.storage_read_calls import Recorder, calls
 from bench.storage_read_data import build
 from storage.client import Client, scalar
-from storage.migrations.migrate import migrate
-from storage.reader.execute import Limits
-from storage.reader.reader import Reader, Session
+from storage.read.execute import Limits
+from storage.read.reader import Reader, Session
+from storage.tables.migrations.migrate import migrate
 
 
 def test_a_build_fills_every_table_and_each_measured_call_answers(

@@ -13,7 +13,7 @@ from cli.doctor.clickhouse import check_clickhouse
 from cli.doctor.kafka import check_kafka
 from cli.doctor.rate_limit_store import check_rate_limit_store
 from schemas.settings import EdgeSettings, KafkaSettings
-from storage.migrations.migrate import migrate
+from storage.tables.migrations.migrate import migrate
 
 
 def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, topic_prefix: str) -> None:

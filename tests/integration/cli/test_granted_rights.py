@@ -6,7 +6,7 @@ import pytest
 
 from cli.doctor.checks import Finding
 from cli.doctor.clickhouse import check_clickhouse, check_reader
-from storage.migrations.migrate import migrate, migrations
+from storage.tables.migrations.migrate import migrate, migrations
 from tests.granted_clickhouse import GrantedClickHouse
 
 

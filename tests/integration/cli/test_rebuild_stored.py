@@ -25,8 +25,8 @@ from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import iso
 from storage.client import open_client
-from storage.migrations.migrate import migrate
-from storage.repair import rebuild_queries
+from storage.maintain import rebuild_queries
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback

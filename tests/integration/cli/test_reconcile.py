@@ -11,7 +11,7 @@ from cli.__main__ import svc
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, Outcome, encode_json
 from schemas.times import iso
-from storage.writer.rollups import ROLLUPS
+from storage.tables.rollups import ROLLUPS
 from tests.integration.storage.grouped import PROJECTS, Stage, counts, ended, exactly, planned, whole
 
 FINGERPRINTS = range(100, 105)

@@ -12,7 +12,7 @@ from cli.__main__ import svc
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.dead_letters import DeadLetter
 from schemas.ids import id_text
-from storage.migrations.migrate import migrate
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors.feed import Feed, produce

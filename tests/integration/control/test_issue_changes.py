@@ -26,11 +26,11 @@ from schemas.errors import BadChange, ChangesUnavailable, KeyReused
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import FINDINGS, Activity, IssueRecord
 from storage.errors import NotFound
-from storage.migrations.migrate import migrate
-from storage.reader.issue_calls import GetIssue, GetIssueVersions
-from storage.reader.issue_list import ListIssues
-from storage.reader.reader import Reader
-from storage.reader.similar import ListSimilarIssues
+from storage.read.issues.issue_calls import GetIssue, GetIssueVersions
+from storage.read.issues.issue_list import ListIssues
+from storage.read.issues.similar import ListSimilarIssues
+from storage.read.reader import Reader
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.processors import readback
 from tests.integration.processors.feed import NOW_MS, event, produce

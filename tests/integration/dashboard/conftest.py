@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from control import issue_changes
-from storage.migrations.migrate import migrate
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import Reader
+from storage.read.execute import Executor, Limits
+from storage.read.reader import Reader
+from storage.tables.migrations.migrate import migrate
 from tests.integration.dashboard.api import Api
 from tests.integration.dashboard.history import NOW_MS, History, fill
 from tests.integration.dashboard.store import Store

@@ -13,8 +13,8 @@ from query.event_view import EventView, IssueView, from_json
 from query.parse import parse
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, Outcome
+from schemas.read_api import GroupingOf
 from schemas.times import HOUR_MS, iso, parse_iso
-from storage.answers import GroupingOf
 from tests.integration.dashboard.store import Store, record
 from tests.unit.dashboard.sample import Sent, showcase
 

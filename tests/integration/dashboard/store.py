@@ -20,10 +20,10 @@ from schemas.ids import hex64, issue_id
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord, Outcome, encode_json
 from schemas.times import parse_iso
 from storage.client import open_client
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import A, ReadCall, Reader
-from storage.writer.event_rows import EventColumns
-from storage.writer.record_rows import (
+from storage.read.execute import Executor, Limits
+from storage.read.reader import A, ReadCall, Reader
+from storage.tables.event_columns import EventColumns
+from storage.tables.record_rows import (
     ISSUE_ACTIVITY,
     ISSUES,
     OUTCOMES,

@@ -10,7 +10,7 @@ from grouping.rules import fixed_fingerprint
 from schemas.errors import ChangePending, ChangeRefused, ChangesUnavailable
 from schemas.ids import hex64
 from storage.errors import StorageUnavailable
-from storage.reader.issue_calls import GetIssue
+from storage.read.issues.issue_calls import GetIssue
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
-from storage.reader.reader import Reader
+from storage.read.reader import Reader
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.projects import MemoryProjects
 from tests.unit.dashboard.sample import SHOWCASE, issue_of

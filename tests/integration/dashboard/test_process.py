@@ -17,7 +17,7 @@ from control.project_store import ProjectStore
 from local.ports import free_port
 from schemas.environment import load
 from schemas.settings import DashboardSettings
-from storage.migrations.migrate import migrate
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 
 PASSWORD = "correct horse"

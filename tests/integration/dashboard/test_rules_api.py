@@ -7,7 +7,7 @@ from schemas.issues import RULE_SKIPPED, Outcome
 from schemas.projects import GroupingRule
 from schemas.times import iso
 from storage.errors import StorageUnavailable
-from storage.reader.count_calls import ListSkippedRules
+from storage.read.counts.count_calls import ListSkippedRules
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.site import NOW
 

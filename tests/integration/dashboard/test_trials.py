@@ -3,9 +3,9 @@
 import pytest
 
 from schemas.ids import hex64
-from storage.reader.event_calls import SampleEvents
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import Reader
+from storage.read.events.event_calls import SampleEvents
+from storage.read.execute import Executor, Limits
+from storage.read.reader import Reader
 from tests.integration.dashboard.api import Api
 from tests.integration.dashboard.history import NOW_MS
 from tests.unit.dashboard.site import ADMIN

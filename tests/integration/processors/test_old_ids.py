@@ -15,7 +15,7 @@ from processors.grouper.log_clock import DAY_RECORDS
 from schemas.chunks import encode_chunk
 from schemas.times import DAY_MS
 from storage.client import Client, open_client
-from storage.migrations.migrate import migrate
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback

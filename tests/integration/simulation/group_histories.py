@@ -12,8 +12,8 @@ from broker.client import administering, name_of, reading, records_before, writi
 from broker.topics import empty_topic
 from rebuild.tables import count_members
 from schemas.topics import Topic
-from storage.writer.plan import NoBlock
-from storage.writer.source import GroupedSource, Listener
+from storage.exactly_once.plan import NoBlock
+from storage.write.source import GroupedSource, Listener
 from tests.eventually import eventually
 from tests.integration.simulation.clusters import PARTITIONS, Cluster, History
 

@@ -12,19 +12,19 @@ from msgspec.structs import replace
 
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.times import iso
-from storage.erase.issues import IssueDescription
-from storage.erase.user import erase_user
 from storage.errors import UnknownUser
-from storage.repair import rebuild_queries
-from storage.repair.duplicates import remove_duplicates
+from storage.exactly_once.insert_pauses import in_force, paused
+from storage.exactly_once.missing_rows import any_known, complete
+from storage.exactly_once.repair_rollups import repair_rollups
+from storage.exactly_once.server_state import server_state
+from storage.exactly_once.tokens import is_reliable
+from storage.maintain import rebuild_queries
+from storage.maintain.erase.issues import IssueDescription
+from storage.maintain.erase.user import erase_user
+from storage.maintain.reconcile.duplicates import remove_duplicates
 from storage.shards import alone
-from storage.writer import record_rows
-from storage.writer.event_rows import EventColumns
-from storage.writer.insert_pauses import in_force, paused
-from storage.writer.missing_rows import any_known, complete
-from storage.writer.repair_rollups import repair_rollups
-from storage.writer.server_state import server_state
-from storage.writer.tokens import is_reliable
+from storage.tables import record_rows
+from storage.tables.event_columns import EventColumns
 from tests.integration.simulation.stores import LATEST, ROLLUP_NAMES, Store, days_of, insert
 
 PROJECTS: Final = (7, 8)

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
 from storage.diagnosis import diagnose
-from storage.writer import record_rows
-from storage.writer.rollups import ROLLUPS
-from storage.writer.tokens import ServerMark
+from storage.exactly_once.tokens import ServerMark
+from storage.tables import record_rows
+from storage.tables.rollups import ROLLUPS
 from tests.integration.simulation.virtual import in_fiber
 from tests.simulation import clickhouse_client
 from tests.simulation.clickhouse import Server

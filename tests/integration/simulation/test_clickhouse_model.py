@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from storage.migrations.migrate import migrate
+from storage.tables.migrations.migrate import migrate
 from tests.integration.simulation.store_histories import Histories, Operation, play, rows_of_equal_keys
 from tests.integration.simulation.stores import RealStore, on_model
 from tests.servers import new_database

@@ -36,10 +36,10 @@ from schemas.ids import uuid7
 from schemas.settings import WriterSettings
 from schemas.times import DAY_MS, iso
 from storage.client import Client, open_client, scalar
-from storage.migrations.migrate import migrate
-from storage.writer.blocks import Block
-from storage.writer.plan import BlockPlan, NoBlock, decode_plan, encode_plan
-from storage.writer.server_state import server_state
+from storage.exactly_once.blocks import Block
+from storage.exactly_once.plan import BlockPlan, NoBlock, decode_plan, encode_plan
+from storage.exactly_once.server_state import server_state
+from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.processors import readback
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from local.clickhouse.server import LocalClickHouse
 from storage.client import ClickHouseError, scalar
-from storage.writer.rollups import ROLLUPS
+from storage.tables.rollups import ROLLUPS
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, Writer, counts, drained, ended, exactly
 

@@ -16,10 +16,10 @@ from schemas.environment import load
 from schemas.settings import MigrateSettings
 from storage.client import INSERT_SETTINGS, ClickHouseError, open_client, scalar
 from storage.errors import AnotherServer
-from storage.migrations.migrate import copy_schema, migrate
+from storage.exactly_once.missing_rows import complete
 from storage.replicas import begin_session
-from storage.writer.missing_rows import complete
-from tests.integration.storage.writer.test_tokens import block
+from storage.tables.migrations.migrate import copy_schema, migrate
+from tests.integration.storage.exactly_once.test_tokens import block
 from tests.servers import await_condition, container_engine_answers
 
 pytestmark = pytest.mark.skipif(not container_engine_answers(), reason="needs containers: no Docker answers")

@@ -17,10 +17,10 @@ from schemas.health import Health
 from schemas.settings import WriterSettings
 from storage.client import ClickHouseError, open_client
 from storage.errors import AnotherServer
-from storage.migrations.migrate import migrate
 from storage.server_identity import check_server
-from storage.writer.inserter import Inserter
-from storage.writer.metrics import WriterMetrics
+from storage.tables.migrations.migrate import migrate
+from storage.write.inserter import Inserter
+from storage.write.metrics import WriterMetrics
 from tests.certificates import certificate
 from tests.eventually import eventually
 from tests.forwarder import forwarding

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cli.issue_text import lines
-from storage.answers import ActivityRow, Issue
+from schemas.read_api import ActivityRow, Issue
 
 ISSUE = Issue(
     id="00000000000000aa",

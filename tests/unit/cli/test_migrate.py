@@ -9,7 +9,7 @@ from cli import migrate as command
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError
-from storage.migrations import migrate as schema
+from storage.tables.migrations import migrate as schema
 
 A, B, C, D = (f"http://{name}:8123/svc?replicas=2" for name in "abcd")
 

@@ -4,7 +4,7 @@ import pytest
 
 from broker.consumer_lag import ConsumerLag
 from cli.reconcile import show, status
-from storage.repair.reconcile import FigureDifference, ProjectFigures, Reconciliation
+from storage.maintain.reconcile.reconcile import FigureDifference, ProjectFigures, Reconciliation
 
 LAG = ConsumerLag("writer", "grouped", 200)
 FIGURES = ProjectFigures(

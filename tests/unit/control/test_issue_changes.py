@@ -19,9 +19,9 @@ from schemas.merges import Figures, Member
 from schemas.times import HOUR_MS
 from storage.client import ClickHouseError
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
-from storage.reader.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
-from storage.reader.issue_rows import RangeCounts, answer, issue_of, row_of
-from storage.reader.reader import Reader
+from storage.read.issue_rows import RangeCounts, answer, issue_of, row_of
+from storage.read.issues.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
+from storage.read.reader import Reader
 
 NOW_MS = 1_760_000_000_000
 HOUR = NOW_MS // HOUR_MS

@@ -17,7 +17,7 @@ from dashboard.dependencies import Dependencies
 from schemas.notifications import NotificationRecord
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
-from storage.reader.reader import Reader
+from storage.read.reader import Reader
 from tests.unit.dashboard.lag import FixedLag
 from tests.unit.dashboard.projects import MemoryProjects
 

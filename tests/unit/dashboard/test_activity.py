@@ -7,7 +7,7 @@ import pytest
 from msgspec import Raw
 
 from dashboard.view.activity import describe, resolved_after
-from storage.answers import ActivityRow
+from schemas.read_api import ActivityRow
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
 from schemas.ids import hex64, issue_id
-from storage.answers import Issue
+from schemas.read_api import Issue
 
 OTHER = hex64(issue_id(11, 9))
 ISSUE = Issue(

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from dashboard.time_ranges import life_range
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS
-from storage.reader.count_calls import MAX_POINTS
-from storage.reader.ranges import UNIT_MS
+from storage.read.counts.count_calls import MAX_POINTS
+from storage.read.query.ranges import UNIT_MS
 
 NOW = 20_000 * DAY_MS + 7 * HOUR_MS + 13 * MINUTE_MS
 

@@ -7,7 +7,7 @@ import pytest
 from dashboard.view.merge_rule import offered_rule
 from grouping.rules import compile_rules
 from query.event_view import from_json
-from storage.answers import IssuePart
+from schemas.read_api import IssuePart
 
 PLAIN = "load in api.py"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from dashboard.pages.releases import offered
-from storage.answers import Release
+from schemas.read_api import Release
 
 
 def release(name: str) -> Release:

@@ -14,9 +14,9 @@ from dashboard.rule_trial import catches_only
 from dashboard.trial_queue import TrialQueue
 from schemas.ids import hex64
 from schemas.projects import GroupingRule
-from storage.answers import Sample
+from schemas.read_api import Sample
 from storage.errors import StorageUnavailable
-from storage.reader.event_calls import SampleEvents
+from storage.read.events.event_calls import SampleEvents
 
 PROJECT = create("shop", now_ms=1_760_000_000_000)
 RULE = GroupingRule("pay", "type:PayError", ("pay",))

@@ -7,12 +7,12 @@ import pytest
 from dashboard.release_starts import ReleaseStarts
 from dashboard.view.charts import MAX_OF_KIND, Mark, events_chart
 from dashboard.view.release_marks import newest_like, release_marks, suggested
+from schemas.read_api import Point, Release, Releases, Series
 from schemas.times import DAY_MS, iso
-from storage.answers import Point, Release, Releases, Series
 from storage.errors import StorageUnavailable
-from storage.reader.count_calls import ListReleases
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import A, ReadCall, Reader
+from storage.read.counts.count_calls import ListReleases
+from storage.read.execute import Executor, Limits
+from storage.read.reader import A, ReadCall, Reader
 from tests.eventually import eventually
 from tests.unit.dashboard.site import NOWHERE
 

@@ -18,7 +18,7 @@ from edge.metrics import EdgeMetrics
 from notify.metrics import NotifyMetrics
 from processors.metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
-from storage.writer.metrics import WriterMetrics
+from storage.write.metrics import WriterMetrics
 from tests.programs import program
 
 ROOT = Path(__file__).parents[3]

@@ -18,7 +18,7 @@ from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json
 from schemas.merges import Figures, Member, Signal, SignalKind
 from schemas.times import iso, parse_iso
-from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
+from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_histories import ALL, FINGERPRINTS, ask, steps
 from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, START, Crash, World, id_of, increment
 

@@ -12,7 +12,7 @@ from processors.aggregator.totals import Users
 from rebuild.issues import Covered, Sources, rebuilt
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
-from storage.repair.rebuild_queries import StoredChange, StoredCounts, StoredIssue
+from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_fold import increment
 from tests.unit.processors.made import HOUR, START, event_id
 

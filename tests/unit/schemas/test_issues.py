@@ -3,7 +3,7 @@
 from typing import get_args
 
 from schemas.issues import NOT_OF_EVENTS, OUTCOME_LABELS, Outcome, OutcomeKind, decode_outcomes, encode_json
-from storage.migrations.migrate import migrations
+from storage.tables.migrations.migrate import migrations
 
 
 def test_every_outcome_of_events_has_its_words_for_people() -> None:

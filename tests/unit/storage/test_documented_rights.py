@@ -8,8 +8,8 @@ import pytest
 
 from broker.rights import needs
 from schemas.topics import Topic
-from storage.migrations.migrate import TABLE, migrations
 from storage.rights import ON_REPLICAS, Right, Rights, operator_rights, reader_rights, writer_rights
+from storage.tables.migrations.migrate import TABLE, migrations
 from tests.granted_clickhouse import documented, grants
 
 ROOT = Path(__file__).parents[3]

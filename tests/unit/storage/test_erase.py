@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.erase import ledger
-from storage.erase.ledger import Erasure
-from storage.erase.scope import WANTED, bucket, listed_scope, stored_scope
-from storage.erase.sizes import Sizes, compared
-from storage.writer.rollups import ROLLUPS, Rollup
+from storage.maintain.erase import ledger
+from storage.maintain.erase.ledger import Erasure
+from storage.maintain.erase.scope import WANTED, bucket, listed_scope, stored_scope
+from storage.maintain.erase.sizes import Sizes, compared
+from storage.tables.rollups import ROLLUPS, Rollup
 
 SALT = "00" * 16
 ID = "6f1c6d0e-0000-4000-8000-000000000000"

@@ -5,7 +5,7 @@ import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
 from storage.diagnosis import REASONS, FailureKind, diagnose
-from storage.writer.consistent_read import NoConsistentRead
+from storage.exactly_once.consistent_read import NoConsistentRead
 
 ROOT = Path(__file__).parents[3]
 

@@ -1,8 +1,8 @@
 import re
 
-from storage.migrations.migrate import TABLE, migrations, statements
-from storage.migrations.replicated import WINDOW_SECONDS, on_cluster, replicated
-from storage.migrations.whole import whole_statements
+from storage.tables.migrations.migrate import TABLE, migrations, statements
+from storage.tables.migrations.replicated import WINDOW_SECONDS, on_cluster, replicated
+from storage.tables.migrations.whole import whole_statements
 
 
 def test_migrations_are_numbered_without_a_gap_and_say_why() -> None:

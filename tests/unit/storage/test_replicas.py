@@ -9,9 +9,9 @@ from msgspec import Struct, field
 from storage import replicas
 from storage.client import ClickHouseError
 from storage.errors import AnotherServer
+from storage.exactly_once.consistent_read import BLOCKS, RUNNING, NoConsistentRead, read_consistently
 from storage.replicas import ACTIVE, QUORUMS, TABLES, WAITING, begin_session, lacks_majority, move
 from storage.server_identity import RECORD, RECORD_SETTINGS, check_recorded
-from storage.writer.consistent_read import BLOCKS, RUNNING, NoConsistentRead, read_consistently
 
 PATH = "/clickhouse/tables/1/svc/events/quorum/parallel"
 

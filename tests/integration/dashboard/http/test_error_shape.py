@@ -12,8 +12,8 @@ from dashboard.api.routes import OPERATIONS
 from dashboard.http.paths import API
 from schemas.errors import ProjectsUnavailable, WireError
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import A, ReadCall, Reader
+from storage.read.execute import Executor, Limits
+from storage.read.reader import A, ReadCall, Reader
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN, NOWHERE, Site, running_site

@@ -7,8 +7,8 @@ import pytest
 from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.responses import encode_tagged, matches_etag
-from storage.answers import IssuePage
-from storage.reader.issue_list import ListIssues
+from schemas.read_api import IssuePage
+from storage.read.issues.issue_list import ListIssues
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN

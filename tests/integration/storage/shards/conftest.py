@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from storage.client import open_client
-from storage.migrations.migrate import migrate
-from storage.migrations.whole import SPREAD, make_whole
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import Reader
+from storage.read.execute import Executor, Limits
+from storage.read.reader import Reader
 from storage.shards import WHOLE
-from tests.integration.storage.reader.conftest import project, world  # noqa: F401 - fixtures
-from tests.integration.storage.reader.world import NOW_MS
+from storage.tables.migrations.migrate import migrate
+from storage.tables.migrations.whole import SPREAD, make_whole
+from tests.integration.storage.read.conftest import project, world  # noqa: F401 - fixtures
+from tests.integration.storage.read.world import NOW_MS
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
 COUNT = 3

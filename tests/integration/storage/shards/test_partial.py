@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from storage.reader.execute import Executor, Limits
-from storage.reader.reader import Reader
+from storage.read.execute import Executor, Limits
+from storage.read.reader import Reader
 from storage.shards import WHOLE
 from tests.integration.dashboard.api import Client
-from tests.integration.storage.reader.world import NOW_MS, World
+from tests.integration.storage.read.world import NOW_MS, World
 from tests.shard_servers import ShardServer
 from tests.unit.dashboard.site import ADMIN, running_site
 

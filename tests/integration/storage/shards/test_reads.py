@@ -1,7 +1,7 @@
 """What read calls answer from one server they answer from three: the same tests, on other servers."""
 # ruff: noqa: F401
 
-from tests.integration.storage.reader.test_counts import (
+from tests.integration.storage.read.counts.test_counts import (
     test_completion_knows_keys_values_and_fields,
     test_facets_have_the_most_frequent_values_of_each_tag,
     test_facets_of_a_project_without_a_query_are_of_whole_days,
@@ -10,12 +10,12 @@ from tests.integration.storage.reader.test_counts import (
     test_releases_say_what_they_brought,
     test_series_count_each_interval_and_leave_none_out,
 )
-from tests.integration.storage.reader.test_paging import (
+from tests.integration.storage.read.test_paging import (
     test_activity_pages_through_the_changes_newest_first,
     test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an_unmerge,
     test_pages_together_are_the_whole_list_in_its_order,
 )
-from tests.integration.storage.reader.test_reader import (
+from tests.integration.storage.read.test_reader import (
     test_a_listed_event_says_what_it_is,
     test_a_sample_has_the_newest_events_whole,
     test_an_issue_can_be_walked_from_its_latest_event_to_its_oldest,

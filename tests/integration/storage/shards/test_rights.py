@@ -11,12 +11,12 @@ from schemas.environment import load
 from schemas.ids import user_hash, uuid7
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, open_client, scalar
-from storage.erase.user import erase_user
-from storage.migrations.migrate import migrate
-from storage.migrations.whole import make_whole
-from storage.repair.reconcile import compare
+from storage.maintain.erase.user import erase_user
+from storage.maintain.reconcile.reconcile import compare
 from storage.rights import ClickHouseRights, Right, Rights, operator_rights, reader_rights, writer_rights
 from storage.shards import WHOLE, open_servers, reader_urls, whole_url
+from storage.tables.migrations.migrate import migrate
+from storage.tables.migrations.whole import make_whole
 from tests.granted_clickhouse import PASSWORD, user_xml
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 

@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from cli.__main__ import svc
-from storage.analyst_views import VIEWS
 from storage.client import Client, open_client, parse_url, scalar
 from storage.errors import AnotherServer
-from storage.migrations.migrate import create_database, migrate, statements
 from storage.server_identity import check_server
 from storage.shards import WHOLE
-from storage.writer.audit import Auditor
-from storage.writer.metrics import WriterMetrics
+from storage.tables.analyst_views import VIEWS
+from storage.tables.migrations.migrate import create_database, migrate, statements
+from storage.write.metrics import WriterMetrics
+from storage.write.running_audit import Auditor
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Writer, ended, exactly, whole
 from tests.integration.storage.shards.conftest import COUNT

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from cli.doctor.damage import damage_finding
-from storage.audit.damage import BrokenPart
+from storage.maintain.audit.damage import BrokenPart
 
 
 def broken(name: str) -> BrokenPart:

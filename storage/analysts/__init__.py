@@ -1,1 +1,0 @@
-"""Access of analysts: views, row policies and limits."""

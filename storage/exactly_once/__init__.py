@@ -1,0 +1,1 @@
+"""Keeps each event once in each table: plans, tokens, insert pauses, consistent reads and completion of blocks."""

@@ -1,0 +1,145 @@
+"""Blocks of rows, made of consecutive records of `grouped`. Pure."""
+
+from bisect import bisect_right
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from schemas.chunks import (
+    REPLAYED_HEADER,
+    ChunkEvent,
+    GroupedChunk,
+    decode_chunk,
+    decode_grouped,
+)
+from schemas.errors import Unreadable
+from storage.exactly_once.plan import BlockPlan, RecordRange
+from storage.exactly_once.rejections import (
+    UNCOUNTED,
+    PutBack,
+    RejectedRecord,
+    dead_letter_headers,
+    rejected_event,
+)
+from storage.exactly_once.tokens import ServerMark
+from storage.tables.event_columns import EventColumns
+
+if TYPE_CHECKING:
+    from broker.types import Record
+
+
+class Block:
+    """Rows of consecutive records of some partitions; `repeats` counts the records that were dropped.
+
+    `source_offsets` has the last source position of each partition in the block, `oldest_ms` the earliest receipt of an event.
+    `by_id` says that some rows may be stored already, so it is completed by ids: they were put back, or read again.
+    """
+
+    def __init__(self) -> None:
+        self.columns = EventColumns()
+        self.rejected: list[RejectedRecord] = []
+        self.put_back: list[PutBack] = []
+        self.by_id = False
+        self.source_offsets: dict[int, int] = {}
+        self.repeats = 0
+        self.oldest_ms = 1 << 62
+        self._replayed: set[tuple[int, bytes]] = set()
+        self._records: list[tuple[int, Record]] = []
+        self._ranges: dict[int, RecordRange] = {}
+        self._since: dict[int, int] = {}
+        """The time of the first record of each partition (Unix ms)."""
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def plan(self, mark: ServerMark) -> BlockPlan:
+        """The plan of the block as it is now, given the server's mark from before."""
+        ranges = tuple(sorted(self._ranges.values()))
+        return BlockPlan(ranges, mark, self._since[ranges[0].partition])
+
+    def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
+        """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.
+
+        Records before the offset `by_id_until` may be stored already.
+        """
+        source_offset = self._feed(record, source_offset, by_id_until)
+        self.source_offsets[record.partition] = source_offset
+        return source_offset
+
+    def _feed(self, record: "Record", source_offset: int, by_id_until: int) -> int:
+        self._since.setdefault(record.partition, record.timestamp)
+        known = self._ranges.get(record.partition)
+        self._ranges[record.partition] = RecordRange(
+            partition=record.partition,
+            first=known.first if known else record.offset,
+            last=record.offset,
+            source_offset=known.source_offset if known else source_offset,
+            by_id_until=known.by_id_until if known else by_id_until,
+        )
+        self.by_id |= record.offset < by_id_until
+        try:
+            chunk = decode_grouped(record.value or b"")
+            events = decode_chunk(chunk.chunk)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            reason = f"not a chunk of grouped events: {error}"
+            value, headers = record.value or b"", dead_letter_headers(record, UNCOUNTED)
+            self.rejected.append(
+                RejectedRecord(record.partition, record.offset, "undecodable", reason, value, headers)
+            )
+            return source_offset
+        origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
+        if origin is None and chunk.offset <= source_offset:
+            self.repeats += 1
+            return source_offset
+        self._add(record, chunk, events, origin)
+        return chunk.offset if origin is None else source_offset
+
+    def _add(
+        self, record: "Record", chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
+    ) -> None:
+        self._records.append((len(self), record))
+        add, groupings = self.columns.add, chunk.groupings
+        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+            event = events[position]
+            if origin is not None and not self._is_first(event, origin):
+                continue
+            try:
+                add(event, groupings[group], *_stored_days(chunk, event))
+            except Unreadable as error:
+                self.rejected.append(
+                    rejected_event(record, chunk, event, groupings[group], "unreadable", str(error))
+                )
+            else:
+                self.oldest_ms = min(self.oldest_ms, event.received_ms)
+
+    def _is_first(self, event: ChunkEvent, origin: bytes) -> bool:
+        """Note an event put back from the dead letters; False if the block has it already."""
+        self.by_id = True
+        if origin != UNCOUNTED:
+            self.put_back.append(PutBack(event, origin.decode(errors="replace")))
+        key = event.project, event.id
+        known = key in self._replayed
+        self._replayed.add(key)
+        return not known
+
+    def rejection(self, row: int, project: int, event_id: bytes, reason: str) -> RejectedRecord:
+        """The event of a row that the server refused. Of one that was put back the last copy is refused: the others were before."""
+        at = bisect_right(self._records, row, key=itemgetter(0))
+        came_back = any((copy.event.project, copy.event.id) == (project, event_id) for copy in self.put_back)
+        records = self._records if came_back else self._records[at - 1 : at]
+        for _, record in reversed(records):
+            chunk = decode_grouped(record.value or b"")
+            events = decode_chunk(chunk.chunk)
+            for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
+                event = events[position]
+                if event.id == event_id and event.project == project:
+                    return rejected_event(record, chunk, event, chunk.groupings[group], "refused", reason)
+        raise LookupError(f"row {row} is of no record")
+
+
+def _stored_days(chunk: GroupedChunk, event: ChunkEvent) -> tuple[int, int]:
+    days = chunk.retention.get(event.project)
+    if days is None:
+        raise Unreadable("the record has no retention of the event's project")
+    return days

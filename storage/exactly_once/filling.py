@@ -1,0 +1,136 @@
+"""Inserts the rows of a block that a table lacks, found by their ids, each exactly once."""
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from clickhouse_connect.driver.external import ExternalData
+
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client
+from storage.diagnosis import FailureKind, diagnose
+from storage.exactly_once.consistent_read import read_consistently
+from storage.exactly_once.insert_pauses import Pause
+from storage.exactly_once.repair_rollups import SESSION_SECONDS
+from storage.replicas import begin_session
+from storage.tables.erased import ERASED_AMONG
+from storage.tables.event_columns import EVENT_COLUMNS, PAYLOAD_COLUMNS
+
+WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
+_STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
+STORED_EVENTS: Final = """
+    SELECT project_id, id, retention_days FROM events
+    WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
+        AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')} AND id IN (SELECT id FROM wanted)"""
+STORED_PAYLOADS: Final = """
+    SELECT project_id, id, payload_days FROM payloads
+    WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
+STORED_ALONE: Final = f"{STORED_PAYLOADS} AND pack = 0"
+_STORED: Final = {"events": STORED_EVENTS, "payloads": STORED_PAYLOADS}
+_COLUMNS: Final = {"events": list(EVENT_COLUMNS), "payloads": list(PAYLOAD_COLUMNS)}
+
+Key = tuple[int, bytes]
+"""A project and the id's bytes as ClickHouse has them, in reverse."""
+
+
+class Filling:
+    """Inserts the rows of a block that a table lacks.
+
+    Another process may do the same, and the server take other rows from it: those that it refuses here it may have taken there.
+    So an insert's token names all rows that were missing, not those that it has. Of two inserts after the same comparison one is
+    taken, and both compare again until nothing is missing.
+
+    `stored` finds the rows of a table, by default all.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        block: pa.Table,
+        rows: list[int],
+        name: str,
+        stored: Mapping[str, str] = _STORED,
+    ) -> None:
+        self._client = client
+        self._block = block
+        keys = keys_of(block)
+        self._keys = {row: keys[row] for row in rows}
+        self._name = name
+        self._stored = stored
+
+    def fill(self, table: str, rows: list[int], pause: Pause) -> tuple[int, dict[int, str]]:
+        """Insert those of some rows that are missing; returns how many were, and those that are refused, with the reason."""
+        halves, refused, lacked, taken = [rows], dict[int, str](), set[int](), Counter[str]()
+        while True:
+            session, missing = self._compare(table, pause)
+            lacked |= missing.keys() & rows
+            # What was refused here may be stored by now.
+            refused = {row: reason for row, reason in refused.items() if row in missing}
+            left = [[row for row in half if row in missing and row not in refused] for half in halves]
+            halves = [half for half in left if half]
+            if not halves:
+                return len(lacked - refused.keys()), refused
+            digest = blake2b(repr([*missing.values()]).encode(), digest_size=16).hexdigest()
+            # A killed server may remember the token of rows that it lost: they are still missing then, and the next token is another one.
+            token = f"{self._name}/{table}/{digest}/{taken[digest]}"
+            settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
+            refused |= self._insert_some(table, halves, settings)
+            taken[digest] += 1
+
+    def _compare(self, table: str, pause: Pause) -> tuple[Mapping[str, Any], dict[int, Key]]:
+        """A session, and all rows that are missing."""
+
+        def read(_: int) -> tuple[Mapping[str, Any], dict[Key, int]]:
+            session = begin_session(self._client, SESSION_SECONDS)
+            return session, stored(self._client, self._block, self._stored[table], session)
+
+        session, known = read_consistently((self._client,), (table,), read, pause=pause)
+        # Erased events are not missing, but recur whenever a topic is re-read.
+        known |= stored(self._client, self._block, ERASED_AMONG, session)
+        return session, {row: key for row, key in self._keys.items() if key not in known}
+
+    def _insert_some(self, table: str, halves: list[list[int]], settings: dict[str, Any]) -> dict[int, str]:
+        """Insert the last of `halves`. What is refused is halved until something is taken; returns the rows that are refused alone."""
+        rows, refused = self._block.select(_COLUMNS[table]), dict[int, str]()
+        while halves:
+            try:
+                self._client.insert_arrow(table, rows.take(halves[-1]), settings=settings)
+                break
+            except ClickHouseError as error:
+                failure = diagnose(error)
+                if failure.kind is not FailureKind.REFUSED:
+                    raise
+            half = halves.pop()
+            middle = len(half) // 2
+            if middle:
+                halves += [half[middle:], half[:middle]]
+            else:
+                refused[half[0]] = failure.sentence
+        return refused
+
+
+def keys_of(block: pa.Table) -> list[Key]:
+    """The key of each row."""
+    return list(zip(block["project_id"].to_pylist(), block["id"].to_pylist(), strict=True))
+
+
+def stored(
+    client: Client, block: pa.Table, sql: str, session: Mapping[str, Any] | None = None
+) -> dict[Key, int]:
+    """The events of a block that a statement finds, with its third column. Raises ClickHouseError."""
+    wanted = np.empty(len(block), WANTED)
+    wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
+    wanted["fingerprint"] = block["fingerprint"].to_numpy()
+    wanted["project_id"] = block["project_id"].to_numpy()
+    external = ExternalData(file_name="wanted", data=wanted.tobytes(), fmt="RowBinary", structure=_STRUCTURE)
+    moments: list[datetime] = block["ts"].to_pylist()
+    limits: dict[str, Any] = {"first": min(moments), "last": max(moments)} if "{first" in sql else {}
+    limits = {name: moment.replace(tzinfo=UTC) for name, moment in limits.items()}
+    answer = client.query(sql, parameters=limits, external_data=external, settings=dict(session or {}))
+    return {
+        (int(project), int(number).to_bytes(16, "little")): int(days)
+        for project, number, days in answer.result_rows
+    }

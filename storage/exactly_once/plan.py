@@ -1,0 +1,100 @@
+"""The plan that makes a block repeatable: which records it holds, as text that fits into an offset commit. Pure.
+
+Before a block is inserted, each of its partitions is committed at its first record with the plan in the metadata; after it, past its
+last record. The next owner of any of its partitions finds the plan and replays exactly that block under the same token.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from storage.exactly_once.tokens import ServerMark, decode_mark, encode_mark
+
+MAX_RANGES: Final = 64
+"""Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""
+_PLAN: Final = "plan1"
+_DONE: Final = "done1"
+
+
+class NoBlock(Struct, frozen=True):
+    """No block in progress; `source_offset` and `by_id_until` as in `RecordRange`."""
+
+    source_offset: int = -1
+    by_id_until: int = -1
+
+
+class RecordRange(Struct, frozen=True, order=True):
+    """Records `first` to `last` of a partition.
+
+    `source_offset` is the last source position before them, -1 for none. Records before `by_id_until` may be stored already (-1: none).
+    """
+
+    partition: int
+    first: int
+    last: int
+    source_offset: int
+    by_id_until: int = -1
+
+
+class BlockPlan(Struct, frozen=True):
+    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
+
+    `since` is the time of its first record (Unix ms).
+    """
+
+    ranges: tuple[RecordRange, ...]
+    mark: ServerMark
+    since: int
+
+    def token(self, topic: str) -> str:
+        """The insert's deduplication token: equal for equal records, whoever inserts them, at any time.
+
+        Ranges alone don't say which records: a topic that was deleted and created again counts from 0 again.
+        """
+        spans = ",".join(f"{r.partition}:{r.first}-{r.last}" for r in self.ranges)
+        return f"{topic}/{spans}/{self.since}"
+
+    def ends(self, source_offsets: Mapping[int, int]) -> dict[int, tuple[int, NoBlock]]:
+        """The commits after the insert: next offset and state of each partition, given the last source positions."""
+        return {
+            r.partition: (
+                r.last + 1,
+                NoBlock(source_offsets[r.partition], r.by_id_until if r.by_id_until > r.last + 1 else -1),
+            )
+            for r in self.ranges
+        }
+
+
+def encode_plan(state: BlockPlan | NoBlock) -> str:
+    """The metadata of an offset commit."""
+    if isinstance(state, NoBlock):
+        return f"{_DONE} {state.source_offset}{_optional(' ', state.by_id_until)}"
+    ranges = ",".join(
+        f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
+        for r in state.ranges
+    )
+    return f"{_PLAN} {encode_mark(state.mark)} {state.since} {ranges}"
+
+
+def decode_plan(text: str) -> BlockPlan | NoBlock:
+    """The state that `encode_plan` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
+    kind, _, fields = text.partition(" ")
+    try:
+        if kind == _PLAN:
+            mark, since, ranges = fields.split(" ")
+            return BlockPlan(tuple(map(_range, ranges.split(","))), decode_mark(mark), int(since))
+        if kind == _DONE:
+            return NoBlock(*map(int, fields.split(" ", 1)))
+    except ValueError:
+        pass
+    return NoBlock()
+
+
+def _optional(separator: str, offset: int) -> str:
+    return "" if offset < 0 else f"{separator}{offset}"
+
+
+def _range(text: str) -> RecordRange:
+    partition, first, more, source_offset, *by_id_until = (int(number) for number in text.split(":"))
+    return RecordRange(partition, first, first + more, source_offset, *by_id_until)

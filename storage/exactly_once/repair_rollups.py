@@ -1,0 +1,93 @@
+"""Repairs rollups by inserting their difference to `events`, without stopping the service."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, Final
+
+from storage.client import INSERT_SETTINGS, Client, life, scalar
+from storage.exactly_once.consistent_read import read_consistently
+from storage.exactly_once.insert_pauses import Pause, paused
+from storage.replicas import begin_session
+from storage.tables.rollups import ROLLUPS, Rollup, difference
+
+Days = Iterable[tuple[int, date]]
+"""Pairs of a project and a day."""
+SESSION_SECONDS: Final = 5
+"""How long a repair may stand still between its comparison and its insert."""
+_TRIES: Final = 6
+
+
+def repair_rollups(client: Client, days: Days) -> dict[str, int]:
+    """Repair every rollup on these days; returns the number of differing keys of each. Raises ClickHouseError and NoConsistentRead.
+
+    Idempotent, also concurrently: see `_repair`.
+    """
+    weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
+    for project, day in sorted(set(days)):
+        weeks.setdefault(day.isocalendar()[:2], []).append((project, day))
+    repaired = Counter({rollup.table: 0 for rollup in ROLLUPS})
+    # A week at a time keeps the comparison and the pause of the writers short.
+    for pairs in weeks.values():
+        repaired.update(repair_where(client, {rollup: _difference(rollup, pairs) for rollup in ROLLUPS}))
+    return dict(repaired)
+
+
+def _difference(rollup: Rollup, pairs: list[tuple[int, date]]) -> str:
+    events, there = _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True)
+    return difference(rollup, events, there)
+
+
+def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float = 60.0) -> dict[str, int]:
+    """Repair rollups by their queries from `storage.tables.rollups.difference`; returns the number of differing keys of each.
+
+    The writers are asked to pause. Raises NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
+    """
+    # The pause lasts until the differences are inserted, so that no partly inserted block is retried in between.
+    with paused(client) as pause:
+        return {rollup.table: _repair(client, rollup, sql, seconds, pause) for rollup, sql in queries.items()}
+
+
+def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pause) -> int:
+    """Insert the difference until there is none. The server refuses it once it was started since the comparison.
+
+    Two repairs that see the same blocks find the same difference, and insert it under the same token: the second insert changes
+    nothing. The token has the server's life too, because a killed server may remember a token of rows that it lost.
+    """
+    # Equal user states may differ in bytes, so keys and sums identify a difference.
+    digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
+
+    def read(blocks: int) -> tuple[Mapping[str, Any], bytes, str]:
+        session = begin_session(client, SESSION_SECONDS)
+        rows = client.raw_query(sql, fmt="Native", settings=dict(session))
+        return session, rows, f"{blocks}/{scalar(client, digest, settings=session)}" if rows else ""
+
+    columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
+    repaired = 0
+    for _ in range(_TRIES):
+        session, rows, difference_seen = read_consistently(
+            (client,), ("events", rollup.table), read, seconds, pause
+        )
+        if not rows:
+            break
+        token = f"repair/{life(client)}/{rollup.table}/{difference_seen}"
+        settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
+        done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
+        repaired = repaired or int(done.written_rows)
+    return repaired
+
+
+def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:
+    projects = ", ".join(str(project) for project in sorted({project for project, _ in pairs}))
+    first, last = min(day for _, day in pairs), max(day for _, day in pairs)
+    tuples = ", ".join(f"({project}, '{day}')" for project, day in pairs)
+    moment = f"toDate({column})" if whole_day else column
+    until = (
+        f"{moment} <= '{last}'"
+        if whole_day
+        else f"{column} < toDateTime64('{last}', 3, 'UTC') + INTERVAL 1 DAY"
+    )
+    since = f"{moment} >= '{first}'" if whole_day else f"{column} >= toDateTime64('{first}', 3, 'UTC')"
+    return (
+        f"project_id IN ({projects}) AND {since} AND {until} AND (project_id, toDate({column})) IN ({tuples})"
+    )

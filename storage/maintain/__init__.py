@@ -1,0 +1,1 @@
+"""Compares, repairs and erases stored events while the writer runs."""

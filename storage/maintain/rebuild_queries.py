@@ -1,0 +1,220 @@
+"""Stored issues and ids, from which the processors' tables are rebuilt after the topics have expired."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from schemas.issues import FINDINGS
+from storage.client import Client
+from storage.maintain.reconcile.reconcile import BOUNDED
+from storage.tables.erased import ERASED
+
+EVENTS_AT_ONCE: Final = 500_000
+"""Approximate events per query, which bounds the users in one result."""
+SIZES: Final = "SELECT project_id, count() FROM events GROUP BY project_id ORDER BY project_id"
+COUNTED: Final = """
+    SELECT fingerprint, count(), toUnixTimestamp64Milli(min(ts)), toUnixTimestamp64Milli(max(ts)),
+        toUnixTimestamp64Milli(max(received)), argMin(release, (ts, release)),
+        argMax(tuple(id, release, error_type, message, platform, grouping_version, grouping_rule), (ts, id)),
+        sumMap(map(toString(release), toUInt64(1))), sumMap(map(toString(environment), toUInt64(1))),
+        sumMap(map(toString(platform), toUInt64(1))), sumMap(map(toUInt32(intDiv(toUnixTimestamp(ts), 3600)), toUInt64(1))),
+        groupUniqArrayIf(user_hash, user_hash != 0)
+    FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
+    GROUP BY fingerprint"""
+ERASED_ISSUES: Final = (
+    f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
+)
+# By its own time: a device's clock was ahead.
+_LATER: Final = "bitAnd(bitShiftRight(id, 76), 15) = 7 AND toUInt64(bitShiftRight(id, 80)) >= {since:Int64}"
+ERASED_IDS: Final = f"""
+    SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
+    WHERE day >= toDate(fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')) OR {_LATER}"""  # noqa: S608 - our own text
+SHOWN: Final = """
+    SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
+        toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
+        environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version, grouping_rule,
+        grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
+    FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
+CHANGES: Final = f"""
+    SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, data FROM issue_activity FINAL
+    WHERE kind NOT IN {("commented", *sorted(FINDINGS))} ORDER BY issue_id, at, id"""  # noqa: S608 - our own text
+SINCE: Final = """
+    SELECT count(), groupUniqArrayIf(user_hash, user_hash != 0) FROM events
+    WHERE project_id = {project:UInt32} AND fingerprint IN {fingerprints:Array(UInt64)}
+        AND received >= fromUnixTimestamp64Milli({at:Int64})"""
+RELEASES: Final = """
+    SELECT release FROM issue_day_er WHERE project_id = {project:UInt32} GROUP BY release
+    HAVING min(first) <= fromUnixTimestamp64Milli({at:Int64}) AND release != '' ORDER BY min(first), release"""
+RECEIVED_DAYS: Final = """
+    SELECT toInt64(intDiv(toUnixTimestamp64Milli(received), 86400000)) AS day FROM events
+    GROUP BY day ORDER BY day DESC LIMIT {limit:UInt32}"""
+IDS: Final = f"""
+    SELECT project_id, id, toUnixTimestamp64Milli(received) FROM events
+    WHERE received >= fromUnixTimestamp64Milli({{since:Int64}}) OR {_LATER}"""  # noqa: S608 - our own text
+
+
+class StoredCounts(Struct, frozen=True):
+    """Counts of the stored events of one fingerprint. Times are Unix ms; the seven fields from `last_event` are of the newest event."""
+
+    project: int
+    fingerprint: int
+    events: int
+    first_ms: int
+    last_ms: int
+    received_ms: int
+    first_release: str
+    last_event: bytes
+    last_release: str
+    error_type: str
+    message: str
+    platform: str
+    version: str
+    rule: str
+    releases: dict[str, int]
+    environments: dict[str, int]
+    platforms: dict[str, int]
+    hours: dict[int, int]
+    users: list[int]
+
+
+class StoredIssue(Struct, frozen=True):
+    """The last stored record of an issue, from the table `issues`."""
+
+    project: int
+    issue: int
+    fingerprints: list[int]
+    error_type: str
+    message: str
+    culprit: str
+    status: str
+    regressed: bool
+    first_ms: int
+    last_ms: int
+    events: int
+    users: int
+    first_release: str
+    last_release: str
+    environments: list[str]
+    releases: list[str]
+    assignee: str
+    resolved_in: str
+    ignore_until: str
+    last_event: bytes
+    grouping_version: str
+    grouping_rule: str
+    grouping_parts: list[str]
+    merged_into: int
+    version: int
+    escalated_ms: int
+
+
+class StoredChange(Struct, frozen=True):
+    """One change of an issue, from the table `issue_activity`."""
+
+    at_ms: int
+    id: str
+    kind: str
+    data: dict[str, Any]
+
+
+def counted(client: Client) -> Iterator[StoredCounts]:
+    """The counts of each fingerprint; erased events still count, including those of unfinished erasures. Raises ClickHouseError."""
+    erased = {
+        (project, fingerprint): n for project, fingerprint, n in client.query(ERASED_ISSUES).result_rows
+    }
+    for project, events in client.query(SIZES, settings=dict(BOUNDED)).result_rows:
+        parts = 1 + events // EVENTS_AT_ONCE
+        for part in range(parts):
+            parameters = {"project": project, "parts": parts, "part": part}
+            for row in client.query(COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
+                counts = _counted_row(project, *row)
+                yield replace(counts, events=counts.events + erased.get((project, counts.fingerprint), 0))
+
+
+def _counted_row(project: int, fingerprint: int, *row: Any) -> StoredCounts:
+    (
+        events,
+        first_ms,
+        last_ms,
+        received_ms,
+        first_release,
+        newest,
+        releases,
+        environments,
+        platforms,
+        hours,
+        users,
+    ) = row
+    last_event, last_release, error_type, message, platform, version, rule = newest
+    return StoredCounts(
+        project=project,
+        fingerprint=fingerprint,
+        events=events,
+        first_ms=first_ms,
+        last_ms=last_ms,
+        received_ms=received_ms,
+        first_release=first_release,
+        last_event=last_event.to_bytes(16, "big"),
+        last_release=last_release,
+        error_type=error_type,
+        message=message,
+        platform=platform,
+        version=version,
+        rule=rule,
+        releases=dict(releases),
+        environments=dict(environments),
+        platforms=dict(platforms),
+        hours=dict(hours),
+        users=list(users),
+    )
+
+
+def shown(client: Client) -> Iterator[StoredIssue]:
+    """The last stored record of each issue. Raises ClickHouseError."""
+    for row in client.query(SHOWN, settings=dict(BOUNDED)).result_rows:
+        values = list(row)
+        values[7] = bool(values[7])
+        values[19] = values[19].to_bytes(16, "big")
+        yield StoredIssue(*values)
+
+
+def changes(client: Client) -> dict[int, list[StoredChange]]:
+    """The changes of each issue without comments, by time. Raises ClickHouseError."""
+    by_issue: dict[int, list[StoredChange]] = {}
+    for issue, at, identity, kind, data in client.query(CHANGES, settings=dict(BOUNDED)).result_rows:
+        by_issue.setdefault(issue, []).append(StoredChange(at, identity, kind, json.loads(data or "{}")))
+    return by_issue
+
+
+def since(client: Client, project: int, fingerprints: list[int], at_ms: int) -> tuple[int, list[int]]:
+    """The number of events of fingerprints received since a time, and the hashes of their users. Raises ClickHouseError."""
+    parameters: Mapping[str, Any] = {"project": project, "fingerprints": fingerprints, "at": at_ms}
+    [(events, users)] = client.query(SINCE, parameters=dict(parameters), settings=dict(BOUNDED)).result_rows
+    return int(events), list(users)
+
+
+def releases_until(client: Client, project: int, at_ms: int) -> list[str]:
+    """The releases of a project first seen up to a time, in that order. Raises ClickHouseError."""
+    rows = client.query(RELEASES, parameters={"project": project, "at": at_ms}).result_rows
+    return [release for (release,) in rows]
+
+
+def received_days(client: Client, limit: int) -> list[int]:
+    """The newest days (since 1970) on which stored events were received, the newest first. Raises ClickHouseError."""
+    return [day for (day,) in client.query(RECEIVED_DAYS, parameters={"limit": limit}).result_rows]
+
+
+def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received since a time or made later by their ids, including erased ones.
+
+    Raises ClickHouseError.
+    """
+    parameters = {"since": since_ms}
+    for sql in (IDS, ERASED_IDS):
+        with client.query_row_block_stream(sql, parameters=parameters) as blocks:
+            for block in blocks:
+                for project, identity, received in block:
+                    yield project, identity.to_bytes(16, "big"), received

@@ -1,0 +1,54 @@
+"""Events that the writer has dead-lettered and nobody has put back: they are counted as dead letters, so a repair does not send them.
+
+Sent again, an event that is still refused would be dead-lettered and counted once more at each repair.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from broker.client import name_of, reading, records_before
+from broker.types import Record
+from schemas.chunks import REPLAYED_HEADER, decode_chunk, decode_grouped
+from schemas.dead_letters import from_headers
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic
+from storage.exactly_once.rejections import UNCOUNTED, EventKey, PutBack
+
+
+class DeadLettered:
+    """Events of dead letters, by the positions at which they were dead-lettered."""
+
+    def __init__(self) -> None:
+        self._origins: dict[EventKey, set[str]] = {}
+
+    def add(self, record: Record, topic: str) -> None:
+        """Note the event of a dead letter, if it is one of `topic`."""
+        try:
+            letter, headers = from_headers(record.headers)
+            origin = dict(headers).get(REPLAYED_HEADER, UNCOUNTED)
+            if letter.topic != topic or origin == UNCOUNTED:
+                return
+            events = decode_chunk(decode_grouped(record.value or b"").chunk)
+        except (ValueError, msgspec.DecodeError):
+            return
+        for event in events:
+            self._origins.setdefault((event.project, event.id), set()).add(origin.decode(errors="replace"))
+
+    def put_back(self, events: Iterable[PutBack]) -> None:
+        """Forget what was put back from a position; an event that was refused again has another one."""
+        for back in events:
+            self._origins.get((back.event.project, back.event.id), set()).discard(back.origin)
+
+    def among(self, keys: Iterable[EventKey]) -> set[EventKey]:
+        """Those of the events that are dead letters."""
+        return {key for key in keys if self._origins.get(key)}
+
+
+async def dead_lettered(settings: KafkaSettings) -> DeadLettered:
+    """Read all dead letters of `grouped`. Raises KafkaError."""
+    found, topic = DeadLettered(), name_of(settings, Topic.GROUPED)
+    async with reading(settings, Topic.DEAD_LETTERS) as consumer:
+        async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
+            found.add(record, topic)
+    return found

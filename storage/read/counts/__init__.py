@@ -1,0 +1,1 @@
+"""Read calls that count events: over time, by tag, by release, by outcome."""

@@ -1,0 +1,1 @@
+"""Read calls about events, and the payloads that they show."""

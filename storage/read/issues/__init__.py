@@ -1,0 +1,1 @@
+"""Read calls about issues."""

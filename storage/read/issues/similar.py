@@ -1,0 +1,88 @@
+"""Issues with similar grouping parts: candidates for merging, each with the reason."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from grouping.similarity import MAX_CANDIDATES, Match, compared_parts, most_similar
+from schemas.ids import hex64
+from schemas.read_api import Similar, SimilarIssues
+from schemas.times import iso
+from storage.read.execute import Sql
+from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow
+from storage.read.query.question import Question
+from storage.read.reader import ReadCall, Session
+
+MAX_SIMILAR: Final = 50
+_MIN_SHARE: Final = 0.1
+_LISTED: Final = 3
+_CHARACTERS: Final = 100
+
+
+class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
+    """The issues of a project that are most similar to an issue by their parts; rare words weigh more."""
+
+    issue: str
+    limit: int = 10
+
+    async def answer(self, session: Session) -> SimilarIssues:
+        issue_ref = await session.issue_ref(self.issue)
+        parts = compared_parts(issue_ref.grouping_parts)
+        if not parts:
+            return SimilarIssues(similar=[])
+        question = session.question_ever(issue_ref.project_id)
+        rows = await session.rows(_candidates(question, issue_ref.issue_id, parts))
+        # In a thread: the event loop waits for nobody's parts.
+        matches = await asyncio.to_thread(most_similar, parts, [row[0] for row in rows], time.thread_time)
+        return SimilarIssues(
+            similar=[
+                _answer(IssueRow(*rows[match.position][1:]), match)
+                for match in matches[: min(self.limit, MAX_SIMILAR)]
+                if match.share >= _MIN_SHARE
+            ]
+        )
+
+
+def _candidates(question: Question, issue: int, parts: Sequence[str]) -> Sql:
+    """The issues that share a part with an issue: those first that share what few have."""
+    statement = question.statement()
+    wanted = statement.parameters.add(list(parts), "Array(String)")
+    own = statement.parameters.add(issue, "UInt64")
+    sharing = f"{statement.issues} AND hasAny(grouping_parts, {wanted})"
+    counted = f"sumForEach(arrayMap(part -> toUInt64(has(grouping_parts, part)), {wanted}))"
+    rarity = f"arraySum((part, n) -> has(grouping_parts, part) / greatest(n, 1), {wanted}, having)"
+    return statement.ready(
+        f"WITH (SELECT {counted} FROM {sharing}) AS having"
+        f" SELECT grouping_parts, {ISSUE_COLUMNS} FROM {sharing} AND issue_id != {own}"
+        f" ORDER BY {rarity} DESC, last_seen DESC, issue_id LIMIT {MAX_CANDIDATES:d}"
+    )
+
+
+def _answer(row: IssueRow, match: Match) -> Similar:
+    return Similar(
+        id=hex64(row.issue_id),
+        error_type=row.error_type,
+        message=row.message,
+        culprit=row.culprit,
+        status=row.status,
+        last_seen=iso(row.last_seen),
+        total_events=row.events,
+        share=match.share,
+        shared=match.same,
+        reason=_reason(match),
+    )
+
+
+def _reason(match: Match) -> str:
+    count = len(match.same) + len(match.only_here)
+    sentences = [f"{len(match.same)} of {count} parts are equal: {_listed(match.same)}"]
+    for where, parts in (("only here", match.only_here), ("only there", match.only_there)):
+        if parts:
+            sentences.append(f"{where}: {_listed(parts)}")
+    return "; ".join(sentences)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    more = f" and {len(parts) - _LISTED} more" if len(parts) > _LISTED else ""
+    return ", ".join(part[:_CHARACTERS] for part in parts[:_LISTED]) + more

@@ -1,0 +1,1 @@
+"""A parsed query, its range and its page, as SQL."""

@@ -1,0 +1,208 @@
+"""Tables are compared and completed under load: writers wait for who compares, and nothing waits for a silent database."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import count
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas.chunks import Grouping
+from storage.client import Client, open_client, scalar
+from storage.exactly_once.consistent_read import NoConsistentRead, read_consistently, read_in_pause
+from storage.exactly_once.insert_pauses import in_force, paused
+from storage.exactly_once.missing_rows import complete
+from storage.exactly_once.repair_rollups import repair_rollups
+from storage.maintain.erase.user import erase_user
+from storage.maintain.reconcile.reconcile import compare
+from storage.shards import alone
+from storage.tables.event_columns import EventColumns
+from storage.tables.migrations.migrate import migrations, statements
+from tests.eventually import eventually
+from tests.integration.storage.exactly_once.test_missing_rows import block, insert
+from tests.integration.storage.grouped import (
+    PROJECTS,
+    Stage,
+    chunk_event,
+    counts,
+    ended,
+    exactly,
+    planned,
+    whole,
+)
+
+RECENT = 20
+MAKING = threading.Lock()
+OTHERS = {
+    "issues": "INSERT INTO issues (project_id, issue_id) SELECT 7, rand64()",
+    "issue_activity": "INSERT INTO issue_activity (project_id, issue_id) SELECT 7, rand64()",
+    "outcomes": "INSERT INTO outcomes (project_id, outcome, minute) SELECT 7, toString(rand64()), now()",
+}
+
+
+def recent(**changes: Any) -> pa.Table:
+    """A block of events of today, as almost all are."""
+    columns = EventColumns()
+    # What compresses payloads is for one thread.
+    with MAKING:
+        for number in range(RECENT):
+            columns.add(chunk_event(number, **changes), Grouping(number % 7, "v1", "frames", ()), 90, 30)
+    return columns.table()
+
+
+@contextmanager
+def going_on(*loops: Callable[[threading.Event], None]) -> Iterator[None]:
+    """Each loop in a thread, until the block is left."""
+    stop = threading.Event()
+    threads = [threading.Thread(target=loop, args=(stop,)) for loop in loops]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def endless(url: str, sql: str) -> Callable[[threading.Event], None]:
+    """One insert after the other."""
+
+    def loop(stop: threading.Event) -> None:
+        client = open_client(url)
+        while not stop.is_set():
+            client.command(sql)
+        client.close()
+
+    return loop
+
+
+class Blocks:
+    """Inserts blocks of events one after the other, and waits for nothing but pauses, as writers do."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self.rows = 0
+        self._url = url
+        self._name = name
+
+    def __call__(self, stop: threading.Event) -> None:
+        """Until stopped."""
+        client = open_client(self._url)
+        for number in count():
+            waiting = in_force(client)
+            while waiting and not stop.is_set():
+                stop.wait(0.01)
+                waiting &= in_force(client)
+            if stop.is_set():
+                break
+            insert(client, recent(), f"{self._name}{number}")
+            self.rows += RECENT
+        client.close()
+
+
+def test_a_block_is_completed_while_inserts_into_every_table_never_end(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    writers = [Blocks(clickhouse_database_url, name) for name in "ab"]
+    others = [endless(clickhouse_database_url, sql) for sql in OTHERS.values()]
+    rows = recent()
+    insert(client, rows, "t")
+    client.command("ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1")
+    client.command("TRUNCATE TABLE issue_hour")
+    with going_on(*writers, *others):
+        completed = complete(client, rows, "t").rows.keys()
+        assert {"events", "issue_hour"} <= completed
+        assert compare(alone(client), datetime.now(UTC).date(), quiet_seconds=0).quiet
+    found = counts(client)
+    assert found == exactly(RECENT + sum(writer.rows for writer in writers))
+    assert all(writer.rows for writer in writers)
+
+
+def test_a_user_is_erased_while_inserts_of_events_never_end(
+    client: Client, clickhouse_database_url: str
+) -> None:
+    writers = [Blocks(clickhouse_database_url, name) for name in "ab"]
+    insert(client, recent(user={"id": "gone"}), "t")
+    with going_on(*writers):
+        erase_user(alone(client), PROJECTS[0], "gone", "test", lambda: None, lambda *_: None, lambda _: None)
+    [left] = client.query(
+        "SELECT project_id, count() FROM events WHERE user_id = 'gone' GROUP BY 1"
+    ).result_rows
+    assert left == (PROJECTS[1], RECENT // 2)
+    assert counts(client) == exactly(RECENT // 2 + sum(writer.rows for writer in writers))
+
+
+@pytest.mark.parametrize("sql", OTHERS.values(), ids=OTHERS)
+def test_inserts_into_other_tables_overlap_no_reading(
+    client: Client, clickhouse_database_url: str, sql: str
+) -> None:
+    with going_on(endless(clickhouse_database_url, sql), endless(clickhouse_database_url, sql)):
+        assert read_consistently(
+            (client,), ("events",), lambda _: scalar(client, "SELECT 1 FROM system.one"), 0
+        )
+
+
+def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> None:
+    readings = count()
+
+    def overlapped(_blocks: int) -> int:
+        insert(client, block(3), f"t{next(readings)}")
+        return scalar(client, "SELECT count() FROM events")  # type: ignore[no-any-return]
+
+    with pytest.raises(NoConsistentRead):
+        read_in_pause((client,), ("events",), overlapped, 0)
+
+
+def test_a_pause_ends_with_its_holder_or_by_itself(client: Client) -> None:
+    with paused(client) as pause:
+        assert not in_force(client)
+        pause.extend(60)
+        assert len(in_force(client)) == 1
+    assert not in_force(client)
+    with paused(client) as pause:
+        pause.extend(0)
+        assert not in_force(client)
+
+
+async def test_a_writer_inserts_nothing_in_a_pause_and_goes_on_after_it(stage: Stage) -> None:
+    client = stage.client()
+    writer = stage.writer(SVC_LOG_LEVEL="debug")
+
+    async def waits() -> bool:
+        return "others are comparing tables" in writer.log.read_text()
+
+    try:
+        with ended(writer):
+            with paused(client) as pause:
+                pause.extend(600)
+                await stage.produce(3)
+                await eventually(waits)
+                assert counts(client) == exactly(0)
+            assert await whole(stage) == exactly(stage.total)
+    finally:
+        client.close()
+
+
+async def test_a_rollup_that_is_repaired_between_two_tries_of_a_block_is_not_counted_twice(
+    stage: Stage,
+) -> None:
+    """A try that stored the events and failed in a rollup, a repair that finds them missing there, and the next try."""
+    await stage.produce(3)
+    client = stage.client()
+    try:
+        rows, plan = await planned(stage)
+        [view] = [sql for one in migrations() for sql in statements(one.sql) if "mv_issue_hour TO" in sql]
+        client.command("DROP VIEW mv_issue_hour")
+        insert(client, rows.columns.table(), plan.token(stage.topic))
+        client.command(view)
+        assert counts(client) == exactly(stage.total) | {"issue_hour": 0}
+        days = client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
+        assert repair_rollups(client, [(int(project), day) for project, day in days])["issue_hour"] > 0
+        assert counts(client) == exactly(stage.total)
+        with ended(stage.writer()):
+            assert await whole(stage) == exactly(stage.total)
+    finally:
+        client.close()

@@ -1,0 +1,105 @@
+"""Which ids are stored, by a real server, and what an answer that can't be had waits for."""
+
+import asyncio
+import secrets
+from pathlib import Path
+
+import pytest
+
+from local.clickhouse.server import LocalClickHouse
+from local.ports import free_port
+from schemas.health import Health
+from schemas.ids import uuid7
+from storage.client import Client, open_client
+from storage.read.events import stored_ids
+from storage.read.events.stored_ids import PART, StoredIds, stored
+from storage.shards import only
+from storage.tables.migrations.migrate import migrate
+from tests.eventually import eventually
+
+DAY = 86_400_000
+NOW = 1_790_000_000_000
+
+
+def insert(client: Client, project: int, *ids: bytes, day: int = 0) -> None:
+    """Rows of `events` whose time has nothing to do with their ids."""
+    rows = ", ".join(
+        f"({project}, 5, fromUnixTimestamp64Milli({NOW - day * DAY}), toUInt128('{int.from_bytes(i, 'big')}'), now64(3), 90)"
+        for i in ids
+    )
+    client.command(
+        f"INSERT INTO events (project_id, fingerprint, ts, id, received, retention_days) VALUES {rows}"
+    )
+
+
+def test_stored_and_erased_ids_are_found_and_no_others(database: Client, project: int) -> None:
+    old, young, erased, absent = (uuid7(NOW - days * DAY).bytes for days in (89, 1, 40, 30))
+    insert(database, project, old, day=3)
+    insert(database, project, young)
+    insert(database, project + 1, absent)
+    database.command(
+        "INSERT INTO erased_events (project_id, id, day) VALUES"
+        f" ({project}, toUInt128('{int.from_bytes(erased, 'big')}'), today())"
+    )
+    ids = [(project, i) for i in (old, young, erased, absent)] + [(project + 1, old), (project + 1, absent)]
+    assert stored(database, ids) == {
+        *((project, i) for i in (old, young, erased)),
+        (project + 1, absent),
+    }
+
+
+def test_every_id_of_an_erased_project_counts_as_stored(database: Client, project: int) -> None:
+    database.command(
+        "INSERT INTO erasures (project_id, id, kind, stage, version)"
+        f" VALUES ({project}, generateUUIDv4(), 'project', 'done', 1)"
+    )
+    key = (project, uuid7(NOW).bytes)
+    assert stored(database, [key]) == {key}
+
+
+async def test_a_flood_of_old_ids_is_looked_up_in_bounded_statements(
+    database_url: str, database: Client, project: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_ids, "AT_ONCE", 100)
+    ids = [uuid7(NOW - 40 * DAY).bytes for _ in range(1000)]
+    insert(database, project, *ids[::3])
+    found = await StoredIds(only(database_url), Health()).among({3: [(project, i) for i in ids]})
+    assert found == {(project, i) for i in ids[::3]}
+
+
+async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = LocalClickHouse(tmp_path / "clickhouse")
+    await asyncio.to_thread(server.start, 120)
+    try:
+        name = f"test_{secrets.token_hex(6)}"
+        url = server.url().rpartition("/")[0] + f"/{name}"
+        await asyncio.to_thread(migrate, url)
+        client = open_client(url)
+        wanted = (7, uuid7(NOW - 40 * DAY).bytes)
+        insert(client, *wanted)
+        client.close()
+        health = Health()
+        stored_ids = StoredIds(only(url), health)
+        assert await stored_ids.among({0: [wanted]}) == {wanted}
+        await asyncio.to_thread(server.stop)
+        waiting = asyncio.create_task(stored_ids.among({0: [wanted]}))
+        await eventually(lambda: not health.parts()[PART].ok)
+        assert "1 old ids wait to be looked up: ClickHouse doesn't answer" in caplog.text
+        await asyncio.to_thread(server.start, 120)
+        assert await waiting == {wanted}
+        assert health.parts()[PART].ok
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def test_a_look_up_can_be_cancelled_while_it_waits() -> None:
+    health = Health()
+    unreachable = StoredIds(only(f"http://u:p@127.0.0.1:{free_port()}/svc"), health)
+    waiting = asyncio.create_task(unreachable.among({0: [(7, bytes(16))]}))
+    await eventually(lambda: not health.parts()[PART].ok)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert health.parts()[PART].ok

@@ -1,0 +1,187 @@
+"""Pages of lists together: whole, in their order, each row once, while what is listed changes."""
+
+import pytest
+from msgspec.structs import replace
+
+from schemas.ids import hex64, issue_id
+from schemas.read_api import Sort
+from schemas.times import DAY_MS, from_ms
+from storage.client import Client
+from storage.read.issues import issue_list
+from storage.read.issues.issue_calls import ListActivity
+from storage.read.issues.issue_list import ListIssues
+from storage.read.reader import Reader
+from tests.integration.storage.read.questions import RANGES, bounds
+from tests.integration.storage.read.world import NOW_MS, World, insert, insert_events, make
+
+
+@pytest.mark.parametrize("sort", ["lastSeen", "firstSeen", "events", "users"])
+async def test_pages_together_are_the_whole_list_in_its_order(
+    reader: Reader, world: World, sort: Sort
+) -> None:
+    for query in ("", "feature:cart"):
+        for start, end in RANGES[:2]:
+            ids: list[str] = []
+            cursor = None
+            order = world.order(query, *bounds(start, end), sort)
+            while True:
+                page = await reader.read(
+                    ListIssues(world.project, query, start=start, end=end, sort=sort, limit=7, cursor=cursor)
+                )
+                assert (page.offset, page.total, page.total_is_bound) == (len(ids), len(order), False)
+                ids += [issue.id for issue in page.issues]
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            assert ids == order
+
+
+@pytest.mark.parametrize(
+    ("query", "name", "most"), [("", "MAX_COUNTED", 9), ("environment:prod", "MIN_CANDIDATES", 8)]
+)
+async def test_a_total_that_is_not_counted_to_its_end_is_a_bound_until_the_last_page(
+    reader: Reader, world: World, monkeypatch: pytest.MonkeyPatch, query: str, name: str, most: int
+) -> None:
+    monkeypatch.setattr(issue_list, name, most)
+    whole = len(world.order(query, *bounds(None, None), "lastSeen"))
+    page = await reader.read(ListIssues(world.project, query, limit=3))
+    assert (page.total_is_bound, page.offset) == (True, 0)
+    assert 3 < page.total <= most + 1 < whole
+    shown = len(page.issues)
+    while page.next_cursor is not None:
+        page = await reader.read(ListIssues(world.project, query, limit=3, cursor=page.next_cursor))
+        assert page.offset == shown
+        shown += len(page.issues)
+        assert shown <= page.total
+    assert (page.total, page.total_is_bound) == (whole, False)
+
+
+@pytest.mark.parametrize(
+    ("query", "sort"), [("", "lastSeen"), ("feature:[cart, checkout, search]", "events")]
+)
+async def test_no_issue_is_left_out_or_comes_twice_while_events_arrive(
+    reader: Reader, database: Client, project: int, query: str, sort: Sort
+) -> None:
+    world = make(project, seed=2, many=150)
+    insert(database, world)
+    expected = set(world.order(query, *bounds(None, None), "events"))
+    ids: list[str] = []
+    cursor = None
+    while True:
+        page = await reader.read(ListIssues(project, query, sort=sort, limit=4, cursor=cursor))
+        ids += [issue.id for issue in page.issues]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        # One that was given and the last one of the list climb above everything.
+        for issue in {ids[0], min(expected - set(ids), default=ids[0])}:
+            climb(database, world, int(issue, 16))
+    assert sorted(ids) == sorted(expected)
+
+
+def climb(database: Client, world: World, issue: int) -> None:
+    happened = world.by_issue(world.events)[issue][0]
+    insert_events(database, world.project, [happened] * 100)
+    database.command(
+        "INSERT INTO issues SELECT * REPLACE (last_seen + INTERVAL 1 DAY AS last_seen, version + 1 AS version)"
+        " FROM issues FINAL WHERE issue_id = {issue:UInt64}",
+        parameters={"issue": issue},
+    )
+
+
+@pytest.mark.parametrize("sort", ["firstSeen", "lastSeen", "trend"])
+@pytest.mark.parametrize("query", ["", "environment:[prod, staging]", "feature:[cart, checkout, search]"])
+async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
+    reader: Reader, database: Client, project: int, query: str, sort: Sort
+) -> None:
+    world = make(project, seed=3, many=120)
+    insert(database, world)
+    expected = world.order(query, *bounds(None, None), "events")
+    ids: list[str] = []
+    cursor = None
+    # Whatever came again would come again for ever.
+    while len(ids) <= len(expected):
+        page = await reader.read(ListIssues(project, query, sort=sort, limit=4, cursor=cursor))
+        ids += [issue.id for issue in page.issues]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+        sink(database, world, [int(issue.id, 16) for issue in page.issues])
+    assert sorted(ids) == sorted(expected)
+
+
+def sink(database: Client, world: World, issues: list[int]) -> None:
+    """Late events, of the older half of the trend: the issues began earlier. An unmerge took their newest ones away."""
+    lives = world.by_issue(world.events)
+    late = [
+        replace(lives[issue][0], view=replace(lives[issue][0].view, timestamp=NOW_MS - 13 * DAY_MS))
+        for issue in issues
+    ]
+    insert_events(database, world.project, late * 100)
+    database.command(
+        "INSERT INTO issues SELECT * REPLACE (first_seen - INTERVAL 30 DAY AS first_seen,"
+        " greatest(last_seen - INTERVAL 30 DAY, fromUnixTimestamp64Milli({least:Int64}, 'UTC')) AS last_seen, version + 1 AS version)"
+        " FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)}",
+        parameters={"issues": issues, "least": NOW_MS - 13 * DAY_MS},
+    )
+
+
+@pytest.mark.holds("contract 4 activity")
+async def test_activity_pages_through_the_changes_newest_first(
+    reader: Reader, database: Client, project: int
+) -> None:
+    database.insert(
+        "issues",
+        [[project, project, [1], 1]],
+        column_names=["project_id", "issue_id", "fingerprints", "version"],
+    )
+    database.insert(
+        "issue_activity",
+        [
+            [project, project, from_ms(NOW_MS + n // 2), f"c{n}", "commented", "ann", f'{{"text":"{n}"}}']
+            for n in range(5)
+        ],
+        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
+    )
+    first = await reader.read(ListActivity(hex64(project), limit=3))
+    second = await reader.read(ListActivity(hex64(project), limit=3, cursor=first.next_cursor))
+    assert [change.id for change in (*first.activity, *second.activity)] == ["c4", "c3", "c2", "c1", "c0"]
+    assert bytes(first.activity[0].data) == b'{"text":"4"}'
+    assert second.next_cursor is None
+
+
+async def test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an_unmerge(
+    reader: Reader, database: Client, project: int
+) -> None:
+    whole, part = issue_id(project, 1), issue_id(project, 2)
+    for at, issue in enumerate((whole, part, part, whole, part)):
+        database.insert(
+            "issue_activity",
+            [[project, issue, from_ms(NOW_MS + at // 2), f"c{at}", "commented", "ann", "{}"]],
+            column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
+        )
+
+    def tell(version: int, rows: list[tuple[int, list[int], int]]) -> None:
+        database.insert(
+            "issues",
+            [[project, *row, version] for row in rows],
+            column_names=["project_id", "issue_id", "fingerprints", "merged_into", "version"],
+        )
+
+    async def read(issue: int) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        cursor = None
+        while True:
+            page = await reader.read(ListActivity(hex64(issue), limit=2, cursor=cursor))
+            found += [(change.id, change.issue_id) for change in page.activity]
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+    one, other = hex64(whole), hex64(part)
+    tell(1, [(whole, [1, 2], 0), (part, [2], whole)])
+    together = [("c4", other), ("c3", one), ("c2", other), ("c1", other), ("c0", one)]
+    assert await read(whole) == await read(part) == together
+    tell(2, [(whole, [1], 0), (part, [2], 0)])
+    assert await read(whole) == [("c3", one), ("c0", one)]
+    assert await read(part) == [("c4", other), ("c2", other), ("c1", other)]

@@ -1,0 +1,126 @@
+"""Answers that can be found in several ways are the same in each."""
+
+import math
+import secrets
+import uuid
+
+import pytest
+from msgspec.structs import replace
+
+from schemas.ids import hex64, issue_id, uuid7
+from schemas.read_api import Issue, Sort
+from schemas.times import DAY_MS
+from storage.client import Client
+from storage.errors import NotFound
+from storage.read.counts.tag_calls import CountIssueTags
+from storage.read.events import event_detail
+from storage.read.events.event_detail import GetIssueEvent, GetProjectEvent
+from storage.read.issues import issue_list
+from storage.read.issues.issue_calls import GetIssue
+from storage.read.issues.issue_list import ListIssues
+from storage.read.query.ranges import resolve_range
+from storage.read.reader import Reader
+from tests.integration.storage.read.world import MERGED, NOW_MS, World, insert, insert_events, make
+
+
+@pytest.fixture(scope="module")
+def world(database: Client) -> World:
+    made = make(secrets.randbelow(1 << 31) + 1, seed=2)
+    insert(database, made)
+    return made
+
+
+async def whole_list(reader: Reader, world: World, query: str, sort: Sort, limit: int) -> list[Issue]:
+    found: list[Issue] = []
+    cursor = None
+    while True:
+        page = await reader.read(ListIssues(world.project, query, sort=sort, limit=limit, cursor=cursor))
+        found += page.issues
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+@pytest.mark.parametrize("sort", ["lastSeen", "firstSeen"])
+@pytest.mark.parametrize("query", ["environment:staging", "release:shop@1.2.0+1 -environment:prod"])
+async def test_a_page_that_is_not_among_the_newest_issues_is_found_among_all(
+    reader: Reader, world: World, query: str, sort: Sort, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    span = resolve_range(None, None, NOW_MS)
+    expected = world.order(query, span.start, None, sort)
+    whole = await whole_list(reader, world, query, sort, 2)
+    assert [issue.id for issue in whole] == expected
+    monkeypatch.setattr(issue_list, "MIN_CANDIDATES", 3)
+    assert await whole_list(reader, world, query, sort, 1) == whole
+
+
+async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_alone(
+    reader: Reader, world: World
+) -> None:
+    page = await reader.read(ListIssues(world.project, "feature:cart", sort="trend", limit=500))
+
+    def score(issue: Issue) -> int:
+        older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
+        return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
+
+    scores = [score(issue) for issue in page.issues]
+    assert scores == sorted(scores, reverse=True)
+    for issue in page.issues:
+        assert issue == await reader.read(GetIssue(issue.id, "feature:cart"))
+
+
+@pytest.mark.parametrize("query", ["größe", "ITEM", "item*100%", "typeerror OR ioexc", "message:*größe*"])
+@pytest.mark.parametrize("start", [None, NOW_MS - 3 * DAY_MS])
+async def test_words_are_found_whatever_their_case_and_wherever_in_a_message(
+    reader: Reader, world: World, query: str, start: int | None
+) -> None:
+    page = await reader.read(ListIssues(world.project, query, start=start))
+    expected = world.order(query, resolve_range(start, None, NOW_MS).start, None, "lastSeen")
+    assert [issue.id for issue in page.issues] == expected
+
+
+async def test_an_event_is_found_whatever_its_id_says_of_its_time(
+    reader: Reader, database: Client, world: World
+) -> None:
+    issue = hex64(issue_id(world.project, 5))
+    some = next(event for event in world.events if event.fingerprint == 5)
+    for number in (uuid.uuid4(), uuid7(NOW_MS - 300 * DAY_MS), uuid7(NOW_MS + 30 * DAY_MS)):
+        insert_events(database, world.project, [replace(some, id=number)])
+        detail = await reader.read(GetIssueEvent(issue, str(number)))
+        assert detail.event is not None
+        assert bytes(detail.event) == some.payload
+        assert await reader.read(GetProjectEvent(world.project, str(number))) == detail
+
+
+@pytest.mark.parametrize("gaps", [0, 1, 1_000_000])
+async def test_neighbours_are_found_near_and_far(
+    reader: Reader, world: World, gaps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("MIN_REACH_MS", "NEAR_GAPS", "BUSY_GAPS"):
+        monkeypatch.setattr(event_detail, name, gaps)
+    number = issue_id(world.project, MERGED[0])
+    events = sorted(
+        world.by_issue(world.events)[number], key=lambda event: (event.view.timestamp, event.id.int)
+    )
+    ids: list[str | None] = [None, *(str(event.id) for event in events), None]
+    for index in (1, 2, len(events) // 2, len(events) - 1, len(events)):
+        found = await reader.read(GetIssueEvent(hex64(number), str(ids[index])))
+        assert (found.previous_event_id, found.event_id, found.next_event_id) == tuple(
+            ids[index - 1 : index + 2]
+        )
+        assert found == await reader.read(GetProjectEvent(world.project, str(ids[index])))
+
+
+async def test_an_event_of_another_issue_is_not_in_this_one(reader: Reader, world: World) -> None:
+    other = next(event for event in world.events if event.fingerprint not in MERGED)
+    with pytest.raises(NotFound, match="in this issue"):
+        await reader.read(GetIssueEvent(hex64(issue_id(world.project, MERGED[0])), str(other.id)))
+
+
+async def test_a_sum_over_days_has_as_many_events_as_their_facets(reader: Reader, world: World) -> None:
+    issue = hex64(issue_id(world.project, MERGED[0]))
+    day = NOW_MS // DAY_MS * DAY_MS - 4 * DAY_MS
+    by_days = await reader.read(CountIssueTags(issue, start=day))
+    by_events = await reader.read(CountIssueTags(issue, start=day, end=NOW_MS + DAY_MS))
+    assert by_days.sample_events > 0
+    assert by_days == by_events

@@ -1,0 +1,83 @@
+"""Writers that get nothing from their group, or not for long."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+
+from broker.consumer_lag import nobody_reads
+from broker.rights import needs
+from cli.doctor.kafka import check_kafka
+from tests.eventually import eventually
+from tests.integration.storage.grouped import Stage, Writer, ended, exactly, whole
+from tests.integration.storage.write.test_writer_failures import lag
+
+
+class Nothing(RoundRobinPartitionAssignor):  # type: ignore[misc]  # aiokafka has no types
+    """What the leader of a group does that may not see the topic."""
+
+    @classmethod
+    def assign(
+        cls, _cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
+    ) -> dict[str, ConsumerProtocolMemberAssignment]:
+        return {member: ConsumerProtocolMemberAssignment(0, [], b"") for member in members}
+
+
+def ready(writer: Writer, detail: str) -> bool:
+    status, body = writer.get("readyz")
+    return status == 200 and detail in json.loads(body)["parts"]["grouped"]["detail"]
+
+
+def findings(stage: Stage) -> list[Any]:
+    required = needs("", stage.settings.writer_group, grouped_events=False)["writer"]
+    return [f for f in check_kafka(stage.settings, {"writer": required}) if f.name == "writers"]
+
+
+async def test_a_writer_without_partitions_is_not_ready_while_nobody_writes_them(stage: Stage) -> None:
+    await stage.produce(5, repeat=0)
+    leader = AIOKafkaConsumer(
+        bootstrap_servers=stage.settings.kafka_bootstrap,
+        group_id=stage.settings.writer_group,
+        enable_auto_commit=False,
+        partition_assignment_strategy=(Nothing,),
+    )
+    await leader.start()
+    leader.subscribe([stage.topic])
+    await leader.getmany(timeout_ms=3000)
+    writer = stage.writer()
+    with ended(writer):
+        message = nobody_reads(stage.topic, {0: 5, 1: 0, 2: 0})
+        await eventually(lambda: writer.health("grouped").get("detail") == message)
+        assert writer.get("readyz")[0] == 503
+        assert lag(writer, stage.topic) == 5
+        (finding,) = await asyncio.to_thread(findings, stage)
+        assert not finding.ok
+        assert finding.message == message
+        await leader.stop()
+        assert await whole(stage) == exactly(stage.total)
+        await eventually(lambda: ready(writer, ""))
+        assert await asyncio.to_thread(findings, stage) == []
+
+
+async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stage: Stage) -> None:
+    writers = [stage.writer(str(number)) for number in range(stage.settings.topic_partitions + 1)]
+    with ended(*writers):
+        await eventually(lambda: all(writer.get("readyz")[0] == 200 for writer in writers))
+        assert any(ready(writer, "no partition is left") for writer in writers)
+
+
+async def test_two_writers_of_one_name_say_so_and_where_the_other_one_is(stage: Stage) -> None:
+    writers = [stage.writer("0", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
+    with ended(*writers):
+        message = (
+            f"another process is in the group {stage.settings.writer_group} with SVC_WRITER_WORKER=0 too"
+        )
+        await eventually(
+            lambda: all(message in str(writer.health("name").get("detail")) for writer in writers)
+        )
+        await eventually(lambda: f"{message} (" in writers[0].log.read_text())

@@ -1,0 +1,45 @@
+"""Which events a repair leaves to the replay of the dead letters."""
+
+from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
+from schemas.dead_letters import DeadLetter
+from storage.exactly_once.rejections import UNCOUNTED, PutBack
+from storage.maintain.reconcile.dead_lettered import DeadLettered
+from tests.unit.storage.exactly_once.test_blocks import Record
+
+EVENT = ChunkEvent(7, b"i" * 16, 0, "js/1", b"")
+OTHER = ChunkEvent(7, b"o" * 16, 0, "js/1", b"")
+KEY, OTHER_KEY = (7, EVENT.id), (7, OTHER.id)
+
+
+def letter(origin: bytes, topic: str = "svc.grouped", value: bytes | None = None) -> Record:
+    headers = DeadLetter(topic, 0, 5, "writer", "refused", "").headers([(REPLAYED_HEADER, origin)])
+    chunk = encode_grouped(GroupedChunk(0, 1, [0], [0], [], encode_chunk([EVENT]), {}))
+    return Record(9, chunk if value is None else value, headers=tuple(headers))
+
+
+def found(*letters: Record) -> DeadLettered:
+    dead = DeadLettered()
+    for record in letters:
+        dead.add(record, "svc.grouped")
+    return dead
+
+
+def test_an_event_is_a_dead_letter_until_it_is_put_back() -> None:
+    # A block that is repeated writes its dead letters again.
+    dead = found(letter(b"0/5"), letter(b"0/5"))
+    assert dead.among([KEY, OTHER_KEY]) == {KEY}
+    dead.put_back([PutBack(OTHER, "0/5"), PutBack(EVENT, "0/5")])
+    assert dead.among([KEY, OTHER_KEY]) == set()
+
+
+def test_an_event_that_was_put_back_and_refused_again_is_a_dead_letter() -> None:
+    dead = found(letter(b"0/5"), letter(b"0/8"))
+    dead.put_back([PutBack(EVENT, "0/5")])
+    assert dead.among([KEY]) == {KEY}
+
+
+def test_what_is_no_counted_dead_letter_of_the_topic_is_ignored() -> None:
+    dead = found(
+        letter(UNCOUNTED), letter(b"0/5", "svc.events"), letter(b"0/5", value=b"\xc1"), Record(3, b"")
+    )
+    assert dead.among([KEY]) == set()
