@@ -1,1 +1,1 @@
-"""ClickHouse: the schema and its migrations, the writer that fills it, the queries that read it; and the record of projects."""
+"""ClickHouse: its tables, the writer that fills them, the read calls, and maintenance of what is stored."""

@@ -5,20 +5,28 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeVar
 
+from storage.client import Client
 from storage.exactly_once.insert_pauses import in_force
 from storage.exactly_once.plan import BlockPlan
 from storage.exactly_once.server_state import server_state
 from storage.exactly_once.tokens import is_reliable
 from storage.replicas import begin_session
-from storage.write.inserter import Inserter
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _PAUSED_SECONDS: Final = 0.1
 _INSERT_SECONDS: Final = 2
 """How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
+
+
+class Statements(Protocol):
+    """Runs statements on the server that takes the inserts."""
+
+    async def run(self, work: Callable[[Client], T]) -> T:
+        """Return what `work` returns, once the server answers."""
 
 
 class TokenUnreliable(Exception):
@@ -50,8 +58,8 @@ class InsertGuard:
     The server takes the insert for a few seconds only: others may complete the block while this process is frozen.
     """
 
-    def __init__(self, inserter: Inserter, renew: Renewer, *, repeats: bool) -> None:
-        self._inserter = inserter
+    def __init__(self, server: Statements, renew: Renewer, *, repeats: bool) -> None:
+        self._server = server
         self._renew = renew
         self._repeats = repeats
 
@@ -63,21 +71,21 @@ class InsertGuard:
         if waited:
             session = await self._begin_session()
         await self._renew(always=waited)
-        if self._repeats and not is_reliable(self._renew.plan.mark, await self._inserter.run(server_state)):
+        if self._repeats and not is_reliable(self._renew.plan.mark, await self._server.run(server_state)):
             raise TokenUnreliable
         self._repeats = True
         return session
 
     async def _begin_session(self) -> Mapping[str, Any]:
-        return await self._inserter.run(lambda client: begin_session(client, _INSERT_SECONDS))
+        return await self._server.run(lambda client: begin_session(client, _INSERT_SECONDS))
 
     async def _wait_for_pauses(self) -> bool:
         """Wait for the pauses in force now; later ones wait for this insert. Returns whether there was one."""
-        pauses = await self._inserter.run(in_force)
+        pauses = await self._server.run(in_force)
         if pauses:
             log.debug("waiting: others are comparing tables")
         left = set(pauses)
         while left:
             await asyncio.sleep(_PAUSED_SECONDS)
-            left &= await self._inserter.run(in_force)
+            left &= await self._server.run(in_force)
         return bool(pauses)

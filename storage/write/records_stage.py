@@ -12,11 +12,8 @@ a server that was killed in an insert may remember one without its rows, and wou
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
-
-import pyarrow as pa
-from msgspec import Struct
 
 from broker.client import name_of, new_consumer
 from broker.commit import commit, leave
@@ -26,23 +23,13 @@ from broker.rights_watch import until_granted
 from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Consumer, Record, TopicPartition
 from schemas.health import Health
-from schemas.issues import decode_activity, decode_issue, decode_outcomes
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.client import Client
 from storage.exactly_once.rejections import RejectedRecord
 from storage.shards import Shard
-from storage.tables.record_rows import (
-    ISSUE_ACTIVITY,
-    ISSUES,
-    OUTCOMES,
-    Row,
-    activity_row,
-    issue_row,
-    newest_issues,
-    outcome_row,
-    table,
-)
+from storage.tables.record_rows import Row, table
+from storage.tables.record_topics import RECORD_TOPICS, RecordTopic
 from storage.write.dead_letters import DeadLetterWriter
 from storage.write.flush_policy import FlushPolicy, LastFlush
 from storage.write.inserter import Inserter, RefusedData
@@ -60,37 +47,8 @@ _DELETE: Final = """
     FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
 
 
-class RecordTopic(Struct, frozen=True):
-    """A topic and its table: `rows` gives the rows of a value, `distinct` leaves out older ones."""
-
-    topic: Topic
-    table: str
-    schema: pa.Schema
-    rows: Callable[[bytes], list[Row]]
-    distinct: Callable[[Iterable[Row]], list[Row]] = list
-
-
-KINDS: Final = (
-    RecordTopic(
-        Topic.ISSUES, "issues", ISSUES, lambda value: [issue_row(decode_issue(value))], newest_issues
-    ),
-    RecordTopic(
-        Topic.ISSUE_ACTIVITY,
-        "issue_activity",
-        ISSUE_ACTIVITY,
-        lambda value: [activity_row(decode_activity(value))],
-    ),
-    RecordTopic(
-        Topic.OUTCOMES,
-        "outcomes",
-        OUTCOMES,
-        lambda value: [outcome_row(outcome) for outcome in decode_outcomes(value)],
-    ),
-)
-
-
 class RecordsStage:
-    """Reads the topics of `KINDS` in a consumer group of their own; for each shard, as each has all of these rows."""
+    """Reads the topics of `RECORD_TOPICS` in a consumer group of their own; for each shard, as each has all of these rows."""
 
     def __init__(
         self,
@@ -108,11 +66,11 @@ class RecordsStage:
         self._policy = policy
         self._health = health
         self._metrics = metrics
-        self._kinds = {name_of(settings, kind.topic): kind for kind in KINDS}
+        self._kinds = {name_of(settings, kind.topic): kind for kind in RECORD_TOPICS}
         self._group = record_groups(settings.writer_group, shard.count)[shard.number]
         self._part = shard.named("records")
         self._need = RequiredRights(
-            reads=tuple(kind.topic for kind in KINDS), writes=(), groups=(self._group,)
+            reads=tuple(kind.topic for kind in RECORD_TOPICS), writes=(), groups=(self._group,)
         )
         self._stopping = False
 

@@ -27,7 +27,7 @@ from storage.maintain.reconcile.dead_lettered import DeadLettered, dead_lettered
 from storage.shards import Servers
 from storage.tables.erased import projects
 from storage.tables.record_rows import ISSUES, Row, issue_row, newest_issues, table
-from storage.write.records_stage import KINDS
+from storage.tables.record_topics import RECORD_TOPICS
 
 _BLOCK_ROWS: Final = 10_000
 _DELETED_AT_ONCE: Final = 5_000
@@ -166,7 +166,7 @@ async def replay_records(settings: WriterSettings, clients: Sequence[Client], na
 
     Records of erased projects are skipped. Raises KafkaError and ClickHouseError.
     """
-    [kind] = [kind for kind in KINDS if kind.table == name]
+    [kind] = [kind for kind in RECORD_TOPICS if kind.table == name]
     erased, rows, done = set[int]().union(*map(projects, clients)), list[Row](), 0
     async with reading(settings, kind.topic) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
