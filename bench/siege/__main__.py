@@ -15,6 +15,7 @@ from uuid import UUID
 import click
 import psutil
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 from rich.table import Table
 
@@ -23,11 +24,11 @@ from bench.chaos.load import Load
 from bench.processes import SPAWN, cpu_seconds, elsewhere, family, resident_bytes
 from bench.report import Claim, show_claims
 from bench.servers import cache_option, folder_option, kept_or_temporary, prepare, supervised
-from bench.siege import honest, verdict
+from bench.siege import honest, reading, verdict
 from bench.siege.attack import HELD_BYTES, Report, Target, attack, attack_names
 from bench.siege.bodies import MEGABYTE
 from cli.demo.sample_events import load_samples
-from cli.projects import create_project
+from cli.projects import CreatedProject, create_project
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 
@@ -97,21 +98,26 @@ async def run(
         supervisor = await cleanup.enter_async_context(supervised(stack.children()))
         pool = cleanup.enter_context(elsewhere())
         settings = load(MigrateSettings, stack.environ)
-        honest_project = await create_project(settings, "honest", rate_limit=1_000_000)
-        hostile = await create_project(settings, "hostile", rate_limit=HOSTILE_LIMIT)
-        limited = await create_project(settings, "limited", rate_limit=100)
-        declaring = [
-            await create_project(settings, f"declaring {number}", rate_limit=HOSTILE_LIMIT)
-            for number in range(DECLARING)
-        ]
-        load_of_honest = Load(load_samples(), random.SystemRandom().randrange(1 << 31), 0.0)
         port = stack.edge.ingest_port
+        honest_project, flooding, target = await _projects(settings, port)
+        load_of_honest = Load(load_samples(), random.SystemRandom().randrange(1 << 31), 0.0)
         count = max(1, round(rate * seconds))
+
+        store = await asyncio.to_thread(proof.Store, settings)
+        cleanup.callback(store.close)
+        readers = reading.Readers(
+            stack.dashboard_url, stack.dashboard.admin_password, (int(honest_project.id), int(flooding.id))
+        )
+        task = asyncio.create_task(readers.run())
+        cleanup.callback(task.cancel)
 
         async def window() -> honest.Window:
             requests = honest.batches(load_of_honest, honest_project.token, count - 1, events)
             requests.insert(count // 2, honest.large(load_of_honest, honest_project.token))
-            return await asyncio.get_running_loop().run_in_executor(pool, honest.send, port, requests, rate)
+            sent = await asyncio.get_running_loop().run_in_executor(pool, honest.send, port, requests, rate)
+            number, ids = int(honest_project.id), len(load_of_honest.ids)
+            late = await reading.behind(store, number, ids, seconds)
+            return replace(sent, behind=late, pages=readers.taken())
 
         await window()
         pid = supervisor.statuses["edge"].pid
@@ -121,11 +127,7 @@ async def run(
         before_windows = [await window() for _ in range(quiet)]
         cpu.append(cpu_seconds(pid))
         before_mb = resident_bytes(pid) / MB
-        siege = Siege(
-            Target(port, hostile.token, limited.token, tuple(project.token for project in declaring)),
-            attacks,
-            connections,
-        )
+        siege = Siege(target, attacks, connections)
         cleanup.callback(siege.end)
         await asyncio.to_thread(siege.begun)
         attacked_windows = [await window() for _ in range(attacked)]
@@ -143,10 +145,31 @@ async def run(
         console.print(f"edge: {used[0]:.0%} of a core before, {used[1]:.0%} under attack")
         windows = [*before_windows, *attacked_windows, *after_windows]
         errors = sum(answers["500"] for answers in report.answers.values())
-        restarts = supervisor.statuses["edge"].restarts
-        held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors)
+        restarts = sum(status.restarts for status in supervisor.statuses.values())
+        held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors, seconds)
         held += await _stored(settings, int(honest_project.id), load_of_honest.ids)
         return Result(show_claims(console, held), delays, report.answers)
+
+
+async def _projects(settings: MigrateSettings, port: int) -> tuple[CreatedProject, CreatedProject, Target]:
+    """The honest project, the one that is flooded, and the target with the hostile tokens."""
+    created = {
+        name: await create_project(settings, name, rate_limit=limit)
+        for name, limit in (("honest", 1_000_000), ("hostile", HOSTILE_LIMIT), ("limited", 100))
+    }
+    flooding = await create_project(settings, "flooding")
+    declaring = [
+        await create_project(settings, f"declaring {number}", rate_limit=HOSTILE_LIMIT)
+        for number in range(DECLARING)
+    ]
+    target = Target(
+        port=port,
+        token=created["hostile"].token,
+        limited=created["limited"].token,
+        flooding=flooding.token,
+        declaring=tuple(project.token for project in declaring),
+    )
+    return created["honest"], flooding, target
 
 
 def _limits(by_address: int, of_each_form: int) -> dict[str, str]:
@@ -208,7 +231,9 @@ def _show(
     console.print(table)
     for name, windows in zip(("quiet", "attacked", "afterwards"), phases, strict=True):
         console.print(
-            f"{name}: p99 of each window {', '.join(f'{each.p99 * 1000:.1f}' for each in windows)} ms"
+            f"{name}: p99 of each window {', '.join(f'{each.p99 * 1000:.1f}' for each in windows)} ms, "
+            f"queryable after {', '.join(f'{each.behind:.1f}' for each in windows)} s, "
+            f"longest page {', '.join(f'{max(each.pages, default=0):.1f}' for each in windows)} s"
         )
     console.print(
         f"p99 {delays.quiet:.1f} ms quiet, noise {delays.noise:.1f}, {delays.attacked:.1f} under attack "

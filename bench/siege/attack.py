@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -26,8 +27,8 @@ UNANSWERED = {"slow heads", "slow bodies", "declared bodies"}
 """Forms whose requests the edge waits for."""
 CLOSED = {"half heads", "endless heads"}
 """Forms that the edge closes, perhaps before their answer is read."""
-TAKEN = {"repairs"}
-"""The form whose events are repaired and accepted."""
+TAKEN = {"repairs", "near duplicates"}
+"""Forms whose events are accepted."""
 HELD_BYTES = 900_000
 ENDLESS_BYTES = 1_000_000
 HALVES = 40
@@ -37,11 +38,16 @@ NICE = 15
 
 
 class Target(Struct, frozen=True):
-    """The address and the tokens; `limited` belongs to a project with a low rate limit, `declaring` to eight others."""
+    """The address and the tokens.
+
+    `limited` belongs to a project with a low rate limit, `flooding` to one with the usual limit, `declaring` to
+    eight others.
+    """
 
     port: int
     token: str
     limited: str
+    flooding: str
     declaring: tuple[str, ...]
 
 
@@ -72,13 +78,14 @@ def attacks(target: Target) -> dict[str, Connection]:
         "deep nesting": partial(_repeat, [_post(body, zipped) for body in bodies.nestings()]),
         "refused events": partial(_repeat, [_post(body, own) for body in bodies.refused()]),
         "past the rate limit": partial(_repeat, [_post(bodies.event(), headers(target.limited))]),
+        "near duplicates": partial(_flood, headers(target.flooding)),
         "wrong tokens": partial(_repeat, [_post(bodies.event(), headers(new_token())) for _ in range(20)]),
     }
 
 
 def attack_names() -> list[str]:
     """The forms of attack."""
-    return list(attacks(Target(0, "", "", ("",))))
+    return list(attacks(Target(0, "", "", "", ("",))))
 
 
 def attack(
@@ -159,6 +166,19 @@ async def _repeat(
 ) -> None:
     for each in cycle(requests):
         writer.write(each)
+        count(str(await answered(reader)))
+        await asyncio.sleep(PAUSE_SECONDS)
+
+
+async def _flood(
+    flooding: dict[str, str],
+    reader: asyncio.StreamReader,
+    writer: asyncio.StreamWriter,
+    count: Callable[[str], None],
+) -> None:
+    """Open an issue with each event, each much like all others."""
+    while True:
+        writer.write(_post(bodies.near_duplicate(random.randrange(1 << 32)), flooding))
         count(str(await answered(reader)))
         await asyncio.sleep(PAUSE_SECONDS)
 

@@ -1,6 +1,7 @@
 """The bodies of hostile clients; each costs the sender only a few kilobytes."""
 
 import gzip
+import random
 from typing import Final
 
 import msgspec
@@ -73,3 +74,20 @@ def nestings() -> list[bytes]:
 def refused() -> list[bytes]:
     """Small events with violations."""
     return [event(kind="x"), event(error={}), b"{", b"[]", event(timestamp="now", release="x")]
+
+
+def near_duplicate(number: int) -> bytes:
+    """An event of an issue that shares its frames and most words with those of all other numbers."""
+    words = random.Random(number).sample(range(1000), 20)
+    frames = [{"file": f"lib{n}.py", "function": f"call{n}", "line": n + 1, "inApp": True} for n in range(90)]
+    return event(
+        error={
+            "type": f"E{number % 7}",
+            "message": f"no {' nor '.join(f'word{chr(97 + word % 26) * (1 + word % 9)}' for word in words)}",
+            "stack": [
+                {"file": f"own{number}.py", "function": f"own{number}", "line": 1, "inApp": True},
+                *frames,
+            ],
+        },
+        fingerprint=[f"near duplicate {number}"],
+    )

@@ -14,10 +14,16 @@ CONNECTIONS = 16
 
 
 class Window(Struct, frozen=True):
-    """A time window of the honest load: the delays in seconds, and the number of answers other than 202."""
+    """A time window of the honest load: the delays in seconds, and the number of answers other than 202.
+
+    `behind` is the seconds from its end until its last event can be queried, `pages` the delays of the dashboard's
+    answers in it, infinite for one that is not 200.
+    """
 
     delays: list[float]
     refused: dict[int, int]
+    behind: float = 0.0
+    pages: tuple[float, ...] = ()
 
     @property
     def p99(self) -> float:

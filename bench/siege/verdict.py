@@ -39,11 +39,16 @@ def delays(quiet: Sequence[Window], attacked: Sequence[Window]) -> Delays:
 
 
 def claims(
-    windows: Sequence[Window], memory_mb: tuple[float, float, float], restarts: int, errors: int
+    windows: Sequence[Window],
+    memory_mb: tuple[float, float, float],
+    restarts: int,
+    errors: int,
+    seconds: float,
 ) -> list[Claim]:
     """The claims beside delays and exactness.
 
-    `memory_mb` is the edge's before, under attack and a minute after, `errors` counts answers 500.
+    `memory_mb` is the edge's before, under attack and a minute after, `errors` counts answers 500, `seconds` is the
+    length of a window.
     """
     before, attacked, after = memory_mb
     return [
@@ -58,6 +63,16 @@ def claims(
             0,
             max(0, round(after - before) - MAX_RETAINED_MB),
         ),
-        Claim("restarts of the edge", 0, restarts),
+        Claim("restarts of a process", 0, restarts),
+        Claim(
+            "windows whose last event could not be queried a window later",
+            0,
+            sum(sample.behind > seconds for sample in windows),
+        ),
+        Claim(
+            "windows in which the dashboard left a request unanswered",
+            0,
+            sum(max(sample.pages, default=0) > seconds for sample in windows),
+        ),
         Claim("answers 500 to the hostile token", 0, errors),
     ]

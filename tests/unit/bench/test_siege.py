@@ -1,6 +1,7 @@
 """The verdict of a siege, and its hostile bodies."""
 
 import gzip
+from math import inf
 
 import pytest
 
@@ -33,14 +34,17 @@ def test_delays_may_grow_by_a_quarter_and_the_noise_of_the_run() -> None:
         ([at(1), at(1, refused=1)], (50, 50, 50), 0, 0, False),
         ([at(1)], (50, 307, 50), 0, 0, False),
         ([at(1)], (50, 90, 83), 0, 0, False),
+        ([Window([0.001], {}, behind=11)], (50, 50, 50), 0, 0, False),
+        ([Window([0.001], {}, pages=(0.1, inf))], (50, 50, 50), 0, 0, False),
+        ([Window([0.001], {}, behind=10, pages=(10,))], (50, 50, 50), 0, 0, True),
         ([at(1)], (50, 50, 40), 1, 0, False),
         ([at(1)], (50, 50, 40), 0, 1, False),
     ],
 )
-def test_a_refusal_memory_a_restart_or_a_500_is_harm(
+def test_a_refusal_memory_a_restart_a_500_and_a_late_event_or_page_is_harm(
     windows: list[Window], memory_mb: tuple[float, float, float], restarts: int, errors: int, held: bool
 ) -> None:
-    assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors)) == held
+    assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors, 10)) == held
 
 
 def test_request_without_an_answer_counts_as_refused() -> None:
@@ -58,6 +62,13 @@ def test_hostile_bodies_fit_and_are_decided(body: bytes) -> None:
         assert "body" not in {d.field for d in refused.details} or b"[" * 500_000 in whole  # noqa: PT017
 
 
+def test_near_duplicates_are_valid_and_each_is_its_own() -> None:
+    first, second = bodies.near_duplicate(1), bodies.near_duplicate(2)
+    assert first != second
+    for body in (first, second):
+        validate(checked_text(body), STRICT)
+
+
 def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
     for body in bodies.bombs():
         assert len(body) < 70_000
@@ -69,11 +80,11 @@ def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
 
 
 def test_each_form_has_a_name() -> None:
-    assert len(attacks(Target(1, "a", "b", ("c",)))) == 12
+    assert len(attacks(Target(1, "a", "b", "d", ("c",)))) == 13
 
 
 def test_an_attack_is_under_way_once_each_form_is_answered_as_it_wants_to_be() -> None:
-    every = {name: {"429": 1} for name in attacks(Target(1, "token", "limited", ("declaring",)))}
+    every = {name: {"429": 1} for name in attacks(Target(1, "token", "limited", "flooding", ("declaring",)))}
     assert is_under_way(every)
     assert is_under_way(every | {"slow heads": {}, "declared bodies": {}, "repairs": {"202": 3}})
     assert is_under_way(every | {"half heads": {"closed": 1}})
