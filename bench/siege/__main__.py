@@ -116,7 +116,7 @@ async def run(
             requests.insert(count // 2, honest.large(load_of_honest, honest_project.token))
             sent = await asyncio.get_running_loop().run_in_executor(pool, honest.send, port, requests, rate)
             number, ids = int(honest_project.id), len(load_of_honest.ids)
-            late = await reading.behind(store, number, ids, seconds)
+            late = await reading.behind(store, number, ids, verdict.LATE_SECONDS)
             return replace(sent, behind=late, pages=readers.taken())
 
         await window()
@@ -146,7 +146,7 @@ async def run(
         windows = [*before_windows, *attacked_windows, *after_windows]
         errors = sum(answers["500"] for answers in report.answers.values())
         restarts = sum(status.restarts for status in supervisor.statuses.values())
-        held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors, seconds)
+        held = verdict.claims(windows, (before_mb, attacked_mb, after_mb), restarts, errors)
         held += await _stored(settings, int(honest_project.id), load_of_honest.ids)
         return Result(show_claims(console, held), delays, report.answers)
 

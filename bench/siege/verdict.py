@@ -10,6 +10,8 @@ from bench.siege.honest import Window
 
 MAX_SLOWDOWN = 0.25
 """Tolerated slowdown of the honest project, as a share of its undisturbed p99, in addition to the run's noise."""
+LATE_SECONDS = 30
+"""Far beyond what a busy machine takes: floods that stopped the pipeline or the dashboard did so for minutes."""
 MAX_RETAINED_MB = 32
 MAX_ATTACKED_MB = 256
 
@@ -43,12 +45,10 @@ def claims(
     memory_mb: tuple[float, float, float],
     restarts: int,
     errors: int,
-    seconds: float,
 ) -> list[Claim]:
     """The claims beside delays and exactness.
 
-    `memory_mb` is the edge's before, under attack and a minute after, `errors` counts answers 500, `seconds` is the
-    length of a window.
+    `memory_mb` is the edge's before, under attack and a minute after, `errors` counts answers 500.
     """
     before, attacked, after = memory_mb
     return [
@@ -65,14 +65,14 @@ def claims(
         ),
         Claim("restarts of a process", 0, restarts),
         Claim(
-            "windows whose last event could not be queried a window later",
+            f"windows whose last event could not be queried {LATE_SECONDS} s later",
             0,
-            sum(sample.behind > seconds for sample in windows),
+            sum(sample.behind > LATE_SECONDS for sample in windows),
         ),
         Claim(
-            "windows in which the dashboard left a request unanswered",
+            f"windows in which an answer of the dashboard failed or took {LATE_SECONDS} s",
             0,
-            sum(max(sample.pages, default=0) > seconds for sample in windows),
+            sum(max(sample.pages, default=0) > LATE_SECONDS for sample in windows),
         ),
         Claim("answers 500 to the hostile token", 0, errors),
     ]

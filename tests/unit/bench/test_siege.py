@@ -34,9 +34,9 @@ def test_delays_may_grow_by_a_quarter_and_the_noise_of_the_run() -> None:
         ([at(1), at(1, refused=1)], (50, 50, 50), 0, 0, False),
         ([at(1)], (50, 307, 50), 0, 0, False),
         ([at(1)], (50, 90, 83), 0, 0, False),
-        ([Window([0.001], {}, behind=11)], (50, 50, 50), 0, 0, False),
+        ([Window([0.001], {}, behind=31)], (50, 50, 50), 0, 0, False),
         ([Window([0.001], {}, pages=(0.1, inf))], (50, 50, 50), 0, 0, False),
-        ([Window([0.001], {}, behind=10, pages=(10,))], (50, 50, 50), 0, 0, True),
+        ([Window([0.001], {}, behind=30, pages=(30,))], (50, 50, 50), 0, 0, True),
         ([at(1)], (50, 50, 40), 1, 0, False),
         ([at(1)], (50, 50, 40), 0, 1, False),
     ],
@@ -44,7 +44,7 @@ def test_delays_may_grow_by_a_quarter_and_the_noise_of_the_run() -> None:
 def test_a_refusal_memory_a_restart_a_500_and_a_late_event_or_page_is_harm(
     windows: list[Window], memory_mb: tuple[float, float, float], restarts: int, errors: int, held: bool
 ) -> None:
-    assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors, 10)) == held
+    assert all(claim.holds for claim in verdict.claims(windows, memory_mb, restarts, errors)) == held
 
 
 def test_request_without_an_answer_counts_as_refused() -> None:
