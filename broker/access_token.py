@@ -31,7 +31,10 @@ class _Issued(Struct):
 
 
 class AccessToken(AbstractTokenProvider):  # type: ignore[misc]
-    """The current token; asks for one where there is none or it is about to expire. May be used from several event loops."""
+    """The current token; requests one if there is none or it expires soon.
+
+    May be used from several event loops.
+    """
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._url = settings.kafka_token_url

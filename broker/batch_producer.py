@@ -49,7 +49,10 @@ class BatchProducer:
     async def begin(
         self, topic: str, partition: int, messages: Iterable[Message]
     ) -> list[Awaitable[WrittenBatch]]:
-        """Start to write records in order; the returned awaitables wait for their acknowledgement. Raises PartitionsLost."""
+        """Start to write records in order. Raises PartitionsLost.
+
+        Each returned awaitable waits for the acknowledgement of a batch.
+        """
         assert self._producer is not None
         self._check_lease()
         now = int(time.time() * 1000)
@@ -72,7 +75,10 @@ class BatchProducer:
 
 
 class _PendingBatch:
-    """A batch in flight; awaiting it returns the WrittenBatch. If nobody awaits it, after another failed, its error isn't logged."""
+    """A batch in flight; awaiting it returns the WrittenBatch.
+
+    If it isn't awaited, because another batch failed, its error isn't logged.
+    """
 
     def __init__(self, sent: "asyncio.Future[Any]", count: int) -> None:
         sent.add_done_callback(_retrieve_error)

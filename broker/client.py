@@ -32,7 +32,8 @@ _RETRY_SECONDS: Final = (0.1, 0.25, 0.5, 1.0)
 LOADING_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
 _EXPLAIN_EVERY: Final = 20
 _END_OFFSETS_SECONDS: Final = 3.0
-"""Interval of requests for the end of a followed topic: without them, an idle topic and an unavailable broker look alike."""
+"""Interval of requests for the end of a followed topic: without them, an idle topic looks like an unavailable
+broker."""
 _ANSWER_SECONDS: Final = 2.5
 SILENT_SECONDS: Final = 8.0
 """Without a response for this long, brokers count as unavailable. A restarting broker is back sooner."""
@@ -95,7 +96,10 @@ def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
 
 @asynccontextmanager
 async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> AsyncIterator[Consumer]:
-    """A started consumer of `topics`, if any, without a group unless `options` name one. Raises KafkaError."""
+    """A started consumer of `topics`, if any. Raises KafkaError.
+
+    It has no group unless `options` name one.
+    """
     consumer = new_consumer(settings, *(name_of(settings, topic) for topic in topics), **options)
     try:
         await consumer.start()
@@ -105,7 +109,10 @@ async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> As
 
 
 async def records_before(consumer: Consumer, ends: Mapping[TopicPartition, int]) -> AsyncIterator[Record]:
-    """The records of assigned partitions from the consumer's position up to the offsets `ends`, exclusive. Raises KafkaError."""
+    """The records of assigned partitions up to the offsets `ends`, exclusive.
+
+    They begin at the consumer's position. Raises KafkaError.
+    """
     unread = set(ends)
     # The position, not the last record: compaction and markers leave offsets without a record.
     while unread := {tp for tp in unread if await consumer.position(tp) < ends[tp]}:
@@ -117,7 +124,10 @@ async def records_before(consumer: Consumer, ends: Mapping[TopicPartition, int])
 
 @asynccontextmanager
 async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Producer]:
-    """A started producer: flushed and stopped at the end, closed without a flush if the block fails. Raises KafkaError."""
+    """A started producer. Raises KafkaError.
+
+    It is flushed and stopped at the end, and closed without a flush if the block fails.
+    """
     producer = new_producer(settings, **options)
     try:
         await producer.start()
@@ -145,8 +155,9 @@ async def committed_offsets(
 ) -> dict[TopicPartition, OffsetAndMetadata]:
     """The committed offset of a group for each partition, -1 without a commit. Raises KafkaError.
 
-    While the coordinator is loading after a broker failure, its response has no partitions, and an error that aiokafka 0.14
-    ignores. If that counted as "nothing committed", everything would be read again. A complete response has every partition.
+    While the coordinator loads after a broker failure, its response has no partitions, and an error that
+    aiokafka 0.14 ignores. If that counted as "nothing committed", everything would be read again. A complete
+    response has every partition.
     """
     requested = list(partitions)
     for pause in (*LOADING_PAUSES_SECONDS, None):
@@ -170,8 +181,8 @@ def patch_client(client: Any) -> None:
 def pause_metadata_retries(client: Any) -> None:
     """Make an AIOKafkaClient pause after a failed metadata request.
 
-    While no broker responds, aiokafka 0.14 retries immediately: a whole core and 10,000 log lines a second. A test detects when
-    that is fixed upstream.
+    While no broker responds, aiokafka 0.14 retries immediately: a whole core and 10,000 log lines a second. A
+    test detects when that is fixed upstream.
     """
     update = client._metadata_update
 
@@ -187,9 +198,9 @@ def pause_metadata_retries(client: Any) -> None:
 class TopicFollower:
     """Reads a compacted topic from its beginning, then follows it; `apply` gets each record's key and value.
 
-    `loaded` is set once everything in the topic at the start has been applied. It waits for an unavailable broker. A record
-    that `apply` refuses with ValueError (msgspec's errors are) is logged and skipped: one bad record must not keep all
-    processes from starting.
+    `loaded` is set once everything in the topic at the start has been applied. The follower waits for an
+    unavailable broker. It logs and skips a record that `apply` refuses with ValueError (msgspec's errors are
+    ValueErrors): one bad record must not keep all processes from starting.
     """
 
     def __init__(
@@ -205,7 +216,10 @@ class TopicFollower:
         self.loaded = asyncio.Event()
 
     def answering(self) -> Part:
-        """Whether a broker has responded recently: for readiness. What was read stays valid without the right to read more."""
+        """Whether a broker has responded recently: for readiness.
+
+        Records that were read stay valid without the right to read more.
+        """
         if self._refused:
             return Part(self.loaded.is_set(), f"Kafka refuses Read on topic {self._topic}")
         if self._current_at is None:

@@ -1,10 +1,11 @@
-"""Closes Kafka clients whatever happens to them: aiokafka 0.14 leaves connections open, and tasks that open new ones.
+"""Closes Kafka clients reliably: aiokafka 0.14 leaves connections open, and tasks that open new ones.
 
 - A start that is cancelled while it waits for the first metadata leaves its connection open.
-- A consumer's `stop` that fails, or is cancelled, closes nothing, and its tasks go on. It is cancelled by its own tasks: by a fetch
-  that pauses after an error, as while no broker responds, and by one that has not begun. Whoever stopped the consumer then seems to
-  be cancelled, and ends without a word.
-- A client that is closed connects again for whatever is requested of it, or still waits for an answer and requests it once more.
+- A consumer's `stop` that fails or is cancelled closes nothing, and the consumer's tasks continue. These
+  tasks cancel it themselves: a fetch that pauses after an error, as while no broker responds, and a fetch
+  that has not begun. The caller of `stop` then seems to be cancelled, and ends without a log message.
+- A closed client connects again for any request made of it. Or it still waits for an answer, and requests it
+  once more.
 
 Tests detect when that is fixed upstream.
 """
@@ -30,7 +31,10 @@ _COORDINATING: Final = (
 
 
 def close_interrupted_start(client: Any) -> None:
-    """Make an AIOKafkaClient close the connection of a start that fails or is cancelled: only the start knows of it."""
+    """Make an AIOKafkaClient close the connection of a start that fails or is cancelled.
+
+    Only the start knows of this connection.
+    """
     bootstrap = client.bootstrap
 
     async def closing() -> None:
@@ -47,7 +51,10 @@ def close_interrupted_start(client: Any) -> None:
 
 
 def stay_closed(client: Any) -> None:
-    """Make an AIOKafkaClient open no connection once it is closed: what is requested of it raises KafkaError."""
+    """Make an AIOKafkaClient open no connection once it is closed.
+
+    Requests made of it raise KafkaError.
+    """
     close, connect = client.close, client._get_conn
     closed = asyncio.Event()
 
@@ -69,7 +76,10 @@ def stay_closed(client: Any) -> None:
 
 
 async def stop_consumer(consumer: Consumer) -> None:
-    """Stop a consumer, started or not; its connections are closed also if that fails or is cancelled. Raises KafkaError and OSError."""
+    """Stop a consumer, started or not. Raises KafkaError and OSError.
+
+    Its connections are closed even if the stop fails or is cancelled.
+    """
     try:
         await consumer.stop()
     except BaseException as error:
@@ -81,7 +91,10 @@ async def stop_consumer(consumer: Consumer) -> None:
 
 
 async def abandon_producer(producer: Producer) -> None:
-    """Close a producer, started or not, without a flush: `stop` would wait for the broker to send the remaining records."""
+    """Close a producer, started or not, without a flush.
+
+    `stop` would wait for the broker in order to send the remaining records.
+    """
     producer._closed = True
     if producer._sender is not None:
         # One that never ran raises its cancellation.

@@ -1,7 +1,7 @@
-"""Describes a Kafka cluster as these credentials see it: brokers, topics with their replicas, and allowed operations.
+"""Describes a Kafka cluster as these credentials see it: brokers, topics, replicas, and allowed operations.
 
-Brokers report allowed operations on request (KIP-430), so nothing is written, read or committed to test them. aiokafka's
-metadata request is too old to include them.
+Brokers report allowed operations on request (KIP-430), so nothing is written, read or committed to test them.
+aiokafka's metadata request is too old to include them.
 """
 
 import asyncio
@@ -46,7 +46,10 @@ _LOADING: Final = (
 
 
 class TopicView(Struct, frozen=True):
-    """A visible topic: the number of replicas and of in-sync replicas of each partition, and the allowed operations."""
+    """A visible topic, with its allowed operations.
+
+    Of each partition it has the number of replicas and of in-sync replicas.
+    """
 
     replicas: list[int]
     in_sync: list[int]
@@ -58,7 +61,10 @@ class TopicView(Struct, frozen=True):
 
 
 class ClusterView(Struct, frozen=True):
-    """The cluster as seen with these credentials. A topic neither in `topics` nor in `missing` may not be described."""
+    """The cluster as seen with these credentials.
+
+    A topic neither in `topics` nor in `missing` may not be described.
+    """
 
     brokers: int
     topics: Mapping[str, TopicView]
@@ -66,7 +72,10 @@ class ClusterView(Struct, frozen=True):
     groups: Mapping[str, frozenset[str]]
 
     def allowed(self, names: Iterable[str]) -> dict[str, frozenset[str]]:
-        """The allowed operations of each topic: none if it may not be described; a missing topic is left out."""
+        """The allowed operations of each topic: none if it may not be described.
+
+        A missing topic is left out.
+        """
         visible = {name: topic.allowed for name, topic in self.topics.items()}
         return visible | dict.fromkeys(set(names) - visible.keys() - self.missing, frozenset[str]())
 
@@ -187,7 +196,10 @@ def _topic(description: tuple[Any, ...]) -> TopicView:
 
 
 async def _group(admin: Admin, group: str) -> frozenset[str]:
-    """The allowed operations of a group, which need not exist. A cluster's first group has to wait for its coordinator."""
+    """The allowed operations of a group, which need not exist.
+
+    A cluster's first group has to wait for its coordinator.
+    """
     for pause in _PAUSES_SECONDS:
         with suppress(*_LOADING):
             return await _describe_group(admin, group)

@@ -1,8 +1,9 @@
 """Commits without an answer, after which the client is replaced.
 
-A commit whose coordinator is lost waits for cluster metadata without a limit. broker/event_loop.py fixes one bug by which it
-never arrived; the timeout is for the next one. And a commit that the network holds up can arrive after later ones, and replace them.
-The group refuses it only once another client has joined under the member's name.
+A commit whose coordinator is lost waits for cluster metadata without a limit. broker/event_loop.py fixes one
+bug by which the metadata never arrived; the timeout is for the next one. A commit that the network delays can
+arrive after later ones, and replace them. The group refuses it only once another client has joined under the
+member's name.
 """
 
 import asyncio
@@ -34,7 +35,10 @@ async def commit(
 
 
 def commit_once(consumer: Consumer) -> None:
-    """Let a commit that has got no answer end in CommitStalled: aiokafka would send it again, and later ones, while it is on its way."""
+    """Make a commit without an answer end in CommitStalled.
+
+    aiokafka would send it again, and later commits, while it is on its way.
+    """
     send = consumer._client.send
 
     async def sent(node: Any, request: Any, **options: Any) -> Any:

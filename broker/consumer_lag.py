@@ -91,7 +91,10 @@ async def without_reader(settings: KafkaSettings, group: str, topic: Topic) -> d
 
 
 def nobody_reads(topic: str, lags: Mapping[int, int]) -> str:
-    """What is wrong where partitions have no reader, given the records that wait in each; empty where there are none. Pure."""
+    """A sentence about partitions that have no reader; empty if there are none. Pure.
+
+    `lags` has the number of records that wait in each.
+    """
     if not lags:
         return ""
     names, records = ", ".join(map(str, sorted(lags))), sum(lags.values())

@@ -23,7 +23,10 @@ class DeadEvent(NamedTuple):
 def dead_letter_messages(
     topic: str, partition: int, stage: str, dead_events: Iterable[DeadEvent]
 ) -> list[Message]:
-    """Records for the topic `dead-letters`: original key and bytes, with the origin and the reason in headers."""
+    """Records for the topic `dead-letters`.
+
+    They have the original key and bytes, and the origin and the reason in headers.
+    """
     at = iso(time.time_ns() // 1_000_000)
     return [
         Message(

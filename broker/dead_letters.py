@@ -1,7 +1,7 @@
 """Reads dead letters, and writes them back to their topics after their cause is fixed.
 
-The replay position is the committed offset of a consumer group and a marker record in the topic, because the offset
-expires before the dead letters do. Replay is at-least-once; consumers deduplicate by event id.
+The replay position is the committed offset of a consumer group and a marker record in the topic, because the
+offset expires before the dead letters do. Replay is at-least-once; consumers deduplicate by event id.
 """
 
 import logging

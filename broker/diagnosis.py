@@ -30,7 +30,10 @@ _CREDENTIALS: Final = "check SVC_KAFKA_USERNAME and SVC_KAFKA_PASSWORD"
 
 
 class Unreachable(Struct, frozen=True):
-    """Why a broker can't be used, and how to fix it, for people. `denied`: it responds, but refuses the credentials."""
+    """Why a broker can't be used, and how to fix it, for people.
+
+    `denied`: it responds, but refuses the credentials.
+    """
 
     message: str
     fix: str
@@ -84,7 +87,10 @@ def split_address(address: str, default_port: int = 9092) -> tuple[str, int]:
 
 
 def why_unreachable(settings: KafkaSettings) -> Unreachable | None:
-    """Why the first broker is unreachable; None if any broker accepts the connection. Blocks, for seconds if nothing responds."""
+    """Why the first broker is unreachable; None if any broker accepts the connection.
+
+    Blocks, for seconds if nothing responds.
+    """
     reasons = []
     for address in addresses(settings):
         reason = why_refused(settings, address)
@@ -167,7 +173,10 @@ def _certificate(settings: KafkaSettings, host: str, port: int) -> Unreachable |
 
 
 async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
-    """The problem with the credentials, or with the first request after them; None if the broker accepts both."""
+    """The problem with the credentials, or with the first request after them.
+
+    None if the broker accepts both.
+    """
     try:
         connection = await create_conn(
             host, port, request_timeout_ms=int(SECONDS * 1000), **security_options(settings)
@@ -212,7 +221,8 @@ def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreac
     if isinstance(error, KafkaConnectionError) and not sasl:
         return Unreachable(
             f"{address} closes the connection: it expects credentials, or is not a Kafka broker",
-            "set SVC_KAFKA_SECURITY_PROTOCOL to a SASL_ protocol, name a certificate in SVC_KAFKA_CERTIFICATE_FILE, or correct SVC_KAFKA_BOOTSTRAP",
+            "set SVC_KAFKA_SECURITY_PROTOCOL to a SASL_ protocol, name a certificate in"
+            " SVC_KAFKA_CERTIFICATE_FILE, or correct SVC_KAFKA_BOOTSTRAP",
         )
     return Unreachable(
         f"{address} does not respond like Kafka ({error or type(error).__name__})",

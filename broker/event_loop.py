@@ -1,10 +1,11 @@
 """Runs the event loop of the edge and the writer: uvloop, with two patches of aiokafka's connections.
 
-- After a connection reset, a write to the transport raises RuntimeError in uvloop, while asyncio's own loop ignores it; aiokafka
-  only handles OSError (aio-libs/aiokafka, issue 1038, open). Until the connection's reader ends, such an error ends the task
-  that requests cluster metadata, and whatever waits for metadata, such as a commit or a lost coordinator's group, never returns.
-- A connection that is closed over TLS while a response is under way, as that to a consumer's fetch is, waits in uvloop for the
-  broker's close_notify until 30 s are over; asyncio's own loop ends with the response.
+- After a connection reset, a write to the transport raises RuntimeError in uvloop, while asyncio's own loop
+  ignores it. aiokafka only handles OSError (aio-libs/aiokafka, issue 1038, open). Until the connection's
+  reader ends, such an error ends the task that requests cluster metadata. Whatever waits for metadata then
+  never returns, such as a commit or a lost coordinator's group.
+- If a connection over TLS is closed while a response is under way, as with a consumer's fetch, uvloop waits
+  for the broker's close_notify until 30 s are over; asyncio's own loop ends with the response.
 """
 
 from collections.abc import Callable, Coroutine
@@ -25,7 +26,10 @@ def run(main: Coroutine[Any, Any, T]) -> T:
 
 
 def patch_aiokafka() -> None:
-    """Turn the RuntimeError of a write to a lost connection into a KafkaConnectionError, which aiokafka handles; close at once."""
+    """Make writes to a lost connection raise KafkaConnectionError, and make `close` immediate.
+
+    uvloop raises RuntimeError, which aiokafka doesn't handle.
+    """
     for name, write in _WRITES.items():
         setattr(AIOKafkaConnection, name, _translating(write))
     AIOKafkaConnection.close = _close

@@ -1,7 +1,7 @@
-"""Polls the log end offsets of the source partitions with a client of its own.
+"""Polls the log end offsets of the source partitions with a separate client.
 
-A consumer only knows the end from its last fetch: if it no longer fetches, or fetches from a stale leader, there seems to be
-no lag. A separate client doesn't share these failures.
+A consumer only knows the end from its last fetch. If it no longer fetches, or fetches from a stale leader,
+there seems to be no lag. A separate client doesn't share these failures.
 """
 
 import asyncio
@@ -24,7 +24,10 @@ POLL_SECONDS: Final = 10.0
 
 
 class LogEndOffsets:
-    """Polls while `run` runs. `answers` counts the responses, `latest` is the last known end of each (topic, partition)."""
+    """Polls while `run` runs.
+
+    `answers` counts the responses, `latest` is the last known end of each (topic, partition).
+    """
 
     def __init__(self, settings: KafkaSettings, assigned: Callable[[], Collection[tuple[str, int]]]) -> None:
         self._settings = settings

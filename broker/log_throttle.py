@@ -1,4 +1,7 @@
-"""Throttles log messages that repeat several times a second: the clients' during an outage, and everyone's about a lost right."""
+"""Throttles log messages that repeat several times a second.
+
+The clients repeat theirs during an outage, and all parts repeat theirs about a lost right.
+"""
 
 import logging
 import time
@@ -25,8 +28,8 @@ _WATCH: Final = "broker.rights_watch"
 class RepeatFilter(logging.Filter):
     """Passes each distinct message of the loggers above once in 30 s.
 
-    `broker.rights_watch` names each missing right. What others log about a refusal passes once a minute whoever logs it, without a
-    traceback, and only where that watch has named nothing in 10 s.
+    `broker.rights_watch` names each missing right. Other loggers' messages about a refusal pass once a minute
+    in total, without a traceback, and only if that watch has named nothing in 10 s.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:

@@ -42,7 +42,8 @@ async def holders(settings: KafkaSettings, group: str, instance: str) -> Mapping
 class MemberName:
     """Watches the ids that the broker gives to one client with a name.
 
-    A client keeps its id, unless its session expires or another client takes its name. So often within one session, it is the name.
+    A client keeps its id, unless its session expires or another client takes its name. If the id changes this
+    often within one session, another client has the name.
     """
 
     def __init__(
@@ -69,7 +70,10 @@ class MemberName:
         self._changed_at.clear()
 
     def joined(self, member_id: str) -> None:
-        """The client has joined the group under this id. Logs, at most once a minute, that the name isn't its alone."""
+        """The client has joined the group under this id.
+
+        Logs, at most once a minute, that another process has the name too.
+        """
         now = self._now()
         if member_id != self._own[-1]:
             self._own.append(member_id)
@@ -85,9 +89,10 @@ class MemberName:
         return Part(not shared, self._detail() if shared else "")
 
     async def other(self, own: str = "") -> str:
-        """A sentence about the process that takes the name within half a session; empty if none does, or the broker doesn't tell.
+        """A sentence about the process that takes the name within half a session.
 
-        `own` is an id of this client which it may not have joined with.
+        Empty if none does, or the broker doesn't tell. `own` is an id of this client which it may not have
+        joined with.
         """
         seen: Mapping[str, str] = {}
         with suppress(KafkaError, OSError, TimeoutError):

@@ -1,8 +1,9 @@
 """How far the pipeline is behind: until when everything that the edge has given to Kafka is stored.
 
-Two groups stand between an accepted event and ClickHouse: the processors read `events`, the writer reads `grouped`. Offsets count
-records, which are chunks of up to hundreds of events, so what is measured is time: a broker finds the first record since a moment, and what a
-group has committed is before or behind it. That needs only Describe on the topics and groups, and no record is read.
+Two groups process an accepted event before ClickHouse has it: the processors read `events`, the writer reads
+`grouped`. Offsets count records, which are chunks of up to hundreds of events, so the lag is measured in
+time. A broker finds the first record since a moment, and a group's committed offset is before or behind it.
+That needs only Describe on the topics and groups, and no record is read.
 """
 
 import asyncio
@@ -24,7 +25,8 @@ from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
 BEHIND_MS: Final = 20_000
-"""A steady flow stays below: commits each second, blocks that wait for a few, and twice the distance of two looks are some ten seconds."""
+"""A steady flow stays below. Commits each second, blocks that wait for a few seconds, and twice the interval
+of the looks add up to some ten seconds."""
 LOOK_SECONDS: Final = 3.0
 _ANSWER_SECONDS: Final = 5.0
 _LOOKS: Final = 10_000
@@ -34,7 +36,10 @@ AGES_MS: Final = tuple(int(3_000 * 1.02**step) for step in range(680))
 
 
 class Behind(Struct, frozen=True):
-    """What arrived before `until_ms` (Unix ms) is stored; `records` of the topics wait, each of one or many events."""
+    """Everything that arrived before `until_ms` (Unix ms) is stored.
+
+    `records` of the topics wait, each of one or many events.
+    """
 
     until_ms: int
     records: int
@@ -55,9 +60,10 @@ class Grouped(Struct, frozen=True):
 
 
 def stored_until(looks: Sequence[Grouped], grouped_before_ms: int) -> int:
-    """Until when what arrived is stored, if that is what was grouped before a moment: the processors may have been behind then. Pure.
+    """Until when arrived events are stored, if everything grouped before a moment is stored. Pure.
 
-    `looks` are the earlier ones, oldest first. From before the first of them the moment itself is known at most.
+    The processors may have been behind at that moment. `looks` are the earlier ones, oldest first. For a
+    moment before the first of them, the result is the moment itself at most.
     """
     number = bisect_right(looks, grouped_before_ms, key=lambda look: look.at_ms)
     if number:
@@ -66,7 +72,10 @@ def stored_until(looks: Sequence[Grouped], grouped_before_ms: int) -> int:
 
 
 class PipelineLag:
-    """Looks at Kafka in the background; `lag` is what the last look found. One is enough for all requests of a process."""
+    """Looks at Kafka in the background; `lag` is the result of the last look.
+
+    One is enough for all requests of a process.
+    """
 
     def __init__(
         self,
@@ -112,7 +121,10 @@ class PipelineLag:
     async def _stage(
         self, admin: Admin, consumer: Consumer, group: str, topic: Topic, now: int
     ) -> tuple[int, int]:
-        """Before which time (Unix ms) each record of the topic is committed by the group, and how many are not."""
+        """The time (Unix ms) before which the group has committed each record of the topic.
+
+        Also returns how many records it has not committed.
+        """
         ends = await end_offsets(admin, consumer, name_of(self._settings, topic))
         lags = {tp: lag for tp, lag in (await lags_of(admin, consumer, group, ends)).items() if lag}
         positions = {tp: ends[tp] - lag for tp, lag in lags.items()}

@@ -16,7 +16,8 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
 _BATCH_BYTES: Final = 16 * 1024
-"""A topic's size limit applies to batches: larger batches could be refused although each record is small enough."""
+"""A topic's size limit applies to batches: larger batches could be refused although each record is small
+enough."""
 
 
 class RecordProducer:
@@ -39,14 +40,20 @@ class RecordProducer:
         partition: int | None,
         headers: list[tuple[str, bytes]] | None,
     ) -> "asyncio.Future[Any]":
-        """Send a record; the future completes on its acknowledgement. Raises aiokafka's errors, including AssertionError."""
+        """Send a record; the future completes on its acknowledgement.
+
+        Raises aiokafka's errors, including AssertionError.
+        """
         future: asyncio.Future[Any] = await self._producer.send(
             topic, value, key=key, partition=partition, headers=headers
         )
         return future
 
     async def led_partitions(self, names: Mapping[Topic, str]) -> int:
-        """The number of partitions of `events`, once every partition of these topics has a leader. Raises KafkaError."""
+        """The number of partitions of `events`, once every partition of these topics has a leader.
+
+        Raises KafkaError.
+        """
         partitions = {}
         for topic, name in names.items():
             partitions[topic] = await self._producer.partitions_for(name)
@@ -59,7 +66,10 @@ class RecordProducer:
         return len(partitions[Topic.EVENTS])
 
     async def flush(self, seconds: float) -> None:
-        """Wait for sent records, with a timeout: aiokafka's `stop` never returns while the broker is unavailable."""
+        """Wait for sent records, with a timeout.
+
+        aiokafka's `stop` never returns while the broker is unavailable.
+        """
         with suppress(TimeoutError, KafkaError):
             async with asyncio.timeout(seconds):
                 await self._producer.flush()
@@ -78,7 +88,8 @@ class RecordProducer:
         send = self._producer._sender._send_produce_req
 
         async def tracked(*args: Any) -> Any:
-            # Without a cancellation, requests of an abandoned producer keep their records until the request timeout of 30 s.
+            # Without a cancellation, requests of an abandoned producer keep their records until the request
+            # timeout of 30 s.
             task = asyncio.current_task()
             assert task is not None
             self._requests.add(task)

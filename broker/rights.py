@@ -1,4 +1,7 @@
-"""The Kafka rights that each process requires (docs/operate/permissions.md has the same table), and which are missing. Pure."""
+"""The Kafka rights that each process requires, and which are missing. Pure.
+
+docs/operate/permissions.md has the same table.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Literal
@@ -19,11 +22,12 @@ DEAD_LETTERS_GROUP: Final = "dead-letters-replay"
 class RequiredRights(Struct, frozen=True):
     """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe.
 
-    Without what it `describes`, its work goes on: the audit fails, or a page or command doesn't know whether the pipeline is behind. `compares`
-    are topics whose settings it compares, `empties` those whose records it deletes.
+    Without the rights on what it `describes`, its work continues: the audit fails, or a page or command
+    doesn't know whether the pipeline is behind. `compares` are topics whose settings it compares, `empties`
+    those whose records it deletes.
 
-    `sources` are the topics that it reads as a member of its groups, `sinks` those that each of its records may lead to: without
-    one, or without its group, it stands still.
+    `sources` are the topics that it reads as a member of its groups, `sinks` those that each of its records
+    may lead to: without one, or without its group, it stands still.
     """
 
     reads: tuple[Topic, ...]

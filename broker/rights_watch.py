@@ -1,7 +1,7 @@
-"""Watches the rights of a running process, whatever the clients make of a refusal: readiness, a metric and the log name each lost one.
+"""Watches the rights of a running process: readiness, a metric and the log name each lost one.
 
-Clients hide refusals: they retry, call a forbidden topic missing, or notice nothing before the next start. So the servers are asked
-which rights they grant.
+Clients hide refusals: they retry, call a forbidden topic missing, or notice nothing before the next start. So
+the watch asks the servers which rights they grant.
 """
 
 import asyncio
@@ -34,10 +34,12 @@ _CLOSE_SECONDS: Final = 1.0
 
 
 class RightsWatch:
-    """Asks each server; reports the part `rights`, and `svc_missing_rights` by right. One that doesn't answer delays no other.
+    """Asks each server; reports the part `rights`, and `svc_missing_rights` by right.
 
-    The part is not ok while one of the rights in `stops` is missing: without it the process stands still. Other parts tell whether
-    the process works without the remaining ones. The log names the missing rights at most once a minute.
+    A server that doesn't answer delays no other. The part is not ok while one of the rights in `stops` is
+    missing: without it the process stands still. Other parts tell whether the process works without the
+    remaining ones. The log names the missing rights at most once a minute.
+
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class RightsWatch:
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     self._missing[ask] = await ask()
-            except Exception as error:  # noqa: BLE001 - whatever a client raises: other parts report an unreachable server
+            except Exception as error:  # noqa: BLE001 - of any client; other parts report an unreachable server
                 log.debug("rights are unknown: %r", error)
             self._report()
             await asyncio.sleep(self._check_seconds)

@@ -20,9 +20,10 @@ _EXPLAIN_EVERY: Final = 20
 
 
 async def until_allowed(settings: KafkaSettings, need: RequiredRights) -> None:
-    """Return once a broker grants all rights in `need` that a process begins with; `broker.rights_watch` names those that it refuses.
+    """Return once a broker grants all rights in `need` that a process begins with.
 
-    A broker that can't report rights counts as granting them.
+    `broker.rights_watch` names those that it refuses. A broker that can't report rights counts as granting
+    them.
     """
     attempt = 0
     while True:

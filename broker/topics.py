@@ -38,9 +38,10 @@ _POLL_SECONDS: Final = 0.05
 
 
 class TopicDifference(Struct, frozen=True):
-    """How a topic differs from its specification; `setting` is the required `name=value`, empty if it has more than that, or it isn't about a setting.
+    """How a topic differs from its specification.
 
-    A difference is `harmless` if no guarantee depends on it.
+    `setting` is the required `name=value`. It is empty if the topic has more than that, or if the difference
+    isn't about a setting. A difference is `harmless` if no guarantee depends on it.
     """
 
     topic: str
@@ -50,7 +51,10 @@ class TopicDifference(Struct, frozen=True):
 
 
 class TopicsReport(Struct, frozen=True):
-    """Names of created topics, differences of existing ones, and a message for each part that can't be compared."""
+    """Names of created topics, and differences of existing ones.
+
+    It has a message for each part that can't be compared.
+    """
 
     created: list[str]
     differences: list[TopicDifference]
@@ -112,7 +116,10 @@ async def _create(admin: Admin, specs: list[TopicSpec]) -> list[str]:
 
 
 async def visible(admin: Admin, names: Sequence[str]) -> None:
-    """Return once the broker knows new topics and their leaders, shortly after their creation; after 10 s at the latest."""
+    """Return once the broker knows new topics and their leaders, shortly after their creation.
+
+    Returns after 10 s at the latest.
+    """
     with suppress(TimeoutError):
         async with asyncio.timeout(_VISIBLE_SECONDS):
             while True:
@@ -123,7 +130,10 @@ async def visible(admin: Admin, names: Sequence[str]) -> None:
 
 
 def _is_unknown(topic: dict[str, Any]) -> bool:
-    """Whether a topic, or the leader of one of its partitions, isn't known yet. A refused description is no reason to wait."""
+    """Whether a topic, or the leader of one of its partitions, isn't known yet.
+
+    A refused description is no reason to wait.
+    """
     codes = {topic["error_code"], *(partition["error_code"] for partition in topic["partitions"])}
     return bool(codes & {UnknownTopicOrPartitionError.errno, LeaderNotAvailableError.errno})
 
@@ -149,7 +159,10 @@ def differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]
 
 
 def setting_differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]:
-    """The settings that differ from the specification; settings that the broker doesn't describe are not compared."""
+    """The settings that differ from the specification.
+
+    Settings that the broker doesn't describe are not compared.
+    """
     for name, wanted in spec.configs.items():
         have = (topic.configs or {}).get(name, wanted)
         if have != wanted:
@@ -219,7 +232,10 @@ def as_builtins(specs: list[TopicSpec]) -> list[dict[str, Any]]:
 
 
 async def empty_topic(settings: KafkaSettings, name: str) -> int:
-    """Delete all records of a compacted topic; returns an upper bound of their number. Raises KafkaError and TopicMissing."""
+    """Delete all records of a compacted topic; returns an upper bound of their number.
+
+    Raises KafkaError and TopicMissing.
+    """
     async with administering(settings) as admin, reading(settings) as consumer:
         described = await admin.describe_topics([name])
         partitions = [TopicPartition(name, p["partition"]) for p in described[0]["partitions"]]
@@ -246,7 +262,10 @@ async def _own_settings(admin: Admin, topic: str) -> dict[str, str]:
 
 
 async def _replace_settings(admin: Admin, topic: str, settings: dict[str, str]) -> None:
-    """Give a topic these settings: what the request doesn't name, the broker takes away. Raises KafkaError."""
+    """Give a topic these settings. Raises KafkaError.
+
+    The broker removes the settings that the request doesn't name.
+    """
     [response] = await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, settings)])
     [(code, *_)] = response.resources
     if code:

@@ -1,8 +1,9 @@
 """Traces of single events, for an OpenTelemetry collector, where one is named.
 
-The id of an event is the id of its trace. So a stage learns nothing of another, and a trace goes on through Kafka's records, the spool and
-dead letters, and in whatever version reads them; `svc trace ID` and the collector know an event by one name. Which events are traced is
-decided by their ids, alike in each stage.
+The id of an event is the id of its trace. So no stage needs to learn anything from another, and a trace
+continues through Kafka's records, the spool and dead letters, and in any version that reads them. `svc trace
+ID` and the collector know an event by one name. The events' ids decide which are traced, equally in each
+stage.
 """
 
 import hashlib
@@ -29,7 +30,10 @@ class Traces(Protocol):
         """Those of these ids whose events are traced."""
 
     def record(self, stage: Stage, ids: Iterable[bytes], began_ns: int, **attributes: str | int) -> None:
-        """A span of each chosen event, from Unix ns `began_ns` to now; the first stage is the parent of the others."""
+        """A span of each chosen event, from Unix ns `began_ns` to now.
+
+        The first stage is the parent of the others.
+        """
 
     def close(self) -> None:
         """Send what is left. Blocks for some seconds where the collector doesn't answer."""
