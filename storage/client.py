@@ -34,11 +34,13 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
     "max_partitions_per_insert_block": 2000,
 }
 REPLICA_SETTINGS: Final = {
-    # What a majority of the replicas has survives the loss of one. The rows are on the others within a moment, or the insert has failed.
+    # A row that a majority of the replicas has survives the loss of one. The others have it within a moment,
+    # or the insert has failed.
     "insert_quorum": "auto",
     "insert_quorum_parallel": 1,
     "insert_quorum_timeout": 60_000,
-    # An insert that outlives its server's session with Keeper fails: it must not arrive after a move to another replica.
+    # An insert that outlives its server's session with Keeper fails: it must not arrive after a move to
+    # another replica.
     "insert_keeper_max_retries": 0,
     # A replica that is down doesn't hold up a deletion; it deletes when it is back.
     "lightweight_deletes_sync": 1,
@@ -52,7 +54,10 @@ LIFE: Final = "SELECT max(uuid) FROM system.databases WHERE name = 'INFORMATION_
 
 
 class Address(Struct, frozen=True):
-    """The parts of `http(s)://user:password@host:port/database?ca_file=PATH&replicas=N`; without a file the system's CAs count."""
+    """The parts of `http(s)://user:password@host:port/database?ca_file=PATH&replicas=N`.
+
+    Without a file, the system's CAs count.
+    """
 
     scheme: str
     host: str
@@ -90,9 +95,10 @@ def parse_url(url: str) -> Address:
 def open_client(
     url: str, *, database: str | None = None, settings: Mapping[str, Any] | None = None, **options: Any
 ) -> Client:
-    """A client of the server at `url`, in its database or in `database`. Raises ClickHouseError if the server doesn't answer.
+    """A client of the server at `url`, in its database or in `database`.
 
-    A client may be used by one thread at a time. Payloads are already compressed, so inserts aren't compressed again.
+    Raises ClickHouseError if the server doesn't answer. A client may be used by one thread at a time.
+    Payloads are already compressed, so inserts aren't compressed again.
     """
     address = parse_url(url)
     return clickhouse_connect.get_client(
@@ -127,7 +133,10 @@ def scalar(
     parameters: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
-    """The single value that a query returns. Raises ClickHouseError, also if there is no row (as from a server whose disk is full)."""
+    """The single value that a query returns. Raises ClickHouseError, also if there is no row.
+
+    A server whose disk is full may return no row.
+    """
     rows = client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {})).result_rows
     if not rows:
         raise ClickHouseError("the query returned no row")

@@ -23,7 +23,10 @@ class ClickHouseFailure(Struct, frozen=True):
 
 
 class RetryLater(ClickHouseError):
-    """The operation can't be done at present, for a reason other than a server error: `reason` as in `ClickHouseFailure`."""
+    """The operation can't be done at present, for a reason other than a server error.
+
+    `reason` is as in `ClickHouseFailure`.
+    """
 
     reason = "notNow"
 
@@ -75,7 +78,8 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
 def diagnose(error: ClickHouseError) -> ClickHouseFailure:
     """The classification of an error of the driver.
 
-    Only codes about values are refusals. All other codes, known or not, are retried: a failing server must not cause dead letters.
+    Only codes about values are refusals. All other codes, known or not, are retried: a failing server must
+    not cause dead letters.
     """
     if isinstance(error, RetryLater):
         return ClickHouseFailure(FailureKind.WAIT, error.reason, str(error))

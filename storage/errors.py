@@ -30,7 +30,8 @@ class ReadError(Exception):
 class BadQuery(ReadError):
     """A parameter is invalid: a query that doesn't parse, a cursor of another list, a bad range.
 
-    `field` names the parameter; for a query, `position` (code points from 0) and `expected` describe the syntax error.
+    `field` names the parameter; for a query, `position` (code points from 0) and `expected` describe the
+    syntax error.
     """
 
     def __init__(self, field: str, message: str, position: int | None = None, expected: str = "") -> None:
@@ -47,7 +48,10 @@ class BadQuery(ReadError):
 
 
 class QueryTooExpensive(ReadError):
-    """The call exceeds its limits on rows, bytes or memory, even on an idle server: narrow the range or the query."""
+    """The call exceeds its limits on rows, bytes or memory, even on an idle server.
+
+    Narrow the range or the query.
+    """
 
 
 class StorageUnavailable(ReadError):

@@ -1,8 +1,9 @@
 """Replicas of a server: their tables are Replicated, and one of them is written to.
 
-What keeps a server exact is one server's: its running inserts, its sessions, its block numbers. So writers and commands use one
-replica, whose id is recorded with the migrations; each session begins with the question whether it still is. `svc migrate --moved`
-makes another the one, once the first is stopped (`docs/decisions/replicas.md`).
+The guarantees of a server rest on that one server's state: its running inserts, its sessions, its block
+numbers. So writers and commands use one replica, whose id is recorded with the migrations. Each session
+begins with the question whether it still is that one. `svc migrate --moved` records another one, once the
+first is stopped (`docs/decisions/replicas.md`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,10 +26,11 @@ TABLES: Final = "SELECT table FROM system.replicas WHERE database = currentDatab
 
 
 def begin_session(client: Client, seconds: int) -> Mapping[str, Any]:
-    """Settings with which the server refuses a statement after a restart, or more than these seconds (and two) after the last with them.
+    """Settings with which the server refuses a statement after a restart or a long pause.
 
-    A process can't check that itself: it may be frozen between its check and its statement. Raises ClickHouseError, and AnotherServer
-    from a replica that isn't the recorded one.
+    The pause is more than these seconds (and two) after the last statement with them. A process can't check
+    that itself: it may be frozen between its check and its statement. Raises ClickHouseError, and
+    AnotherServer from a replica that isn't the recorded one.
     """
     number = uuid4().hex
     session = {"session_id": number, "session_timeout": seconds}
@@ -44,7 +46,10 @@ def begin_session(client: Client, seconds: int) -> Mapping[str, Any]:
 
 
 def lacks_majority(client: Client, tables: Iterable[str]) -> bool:
-    """Whether a block is in one of the tables that a majority of the replicas doesn't have yet: it may still fail. Raises ClickHouseError."""
+    """Whether one of the tables has a block that a majority of the replicas doesn't have yet.
+
+    Such a block may still fail. Raises ClickHouseError.
+    """
     if not is_replicated(client):
         return False
     rows = client.query(QUORUMS, parameters={"tables": sorted(tables)}).result_rows
@@ -89,5 +94,6 @@ def _is_running(client: Client, server: str, others: Sequence[str]) -> bool:
 
 def _is_recorded(client: Client) -> str:
     return (
-        f"SELECT ({identity(client)}) = (SELECT argMax(server, applied) FROM migrations WHERE server != '')"  # noqa: S608
+        f"SELECT ({identity(client)}) ="  # noqa: S608
+        " (SELECT argMax(server, applied) FROM migrations WHERE server != '')"
     )

@@ -1,4 +1,7 @@
-"""The rights that our ClickHouse users need (docs/operate/permissions.md has the same), and those that a server refuses."""
+"""The rights that our ClickHouse users need, and those that a server refuses.
+
+docs/operate/permissions.md has the same rights.
+"""
 
 import asyncio
 import ssl
@@ -39,7 +42,8 @@ class Right(Struct, frozen=True):
 
 
 Rights = Callable[[str, bool, bool], Iterator[Right]]
-"""The rights of a user on a server's database, whether it is one of several servers, and whether it has replicas."""
+"""The rights of a user on a server's database, whether it is one of several servers, and whether it has
+replicas."""
 
 
 def operator_rights(database: str, spread: bool = False, replicated: bool = False) -> Iterator[Right]:

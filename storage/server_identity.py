@@ -1,7 +1,9 @@
-"""Which ClickHouse server has the data: recorded with the migrations, compared when a writer starts and by `svc doctor`.
+"""Identifies the ClickHouse server that has the data.
 
-Behind a load balancer over several servers each would get a part of the rows, while each of them says that all is well. With several
-shards, each server's place among them is recorded too: in another place it would get other partitions.
+The server is recorded with the migrations, and compared when a writer starts and by `svc doctor`. Behind a
+load balancer over several servers each would get a part of the rows, while each of them says that all is
+well. With several shards, each server's place among them is recorded too: in another place it would get other
+partitions.
 """
 
 from threading import Lock
@@ -22,7 +24,8 @@ RECORD_SETTINGS: Final = {"insert_quorum_parallel": 0, "select_sequential_consis
 """Of replicas, each reads what was recorded last on any, or fails."""
 RECORD: Final = """
     INSERT INTO migrations (number, name, server, shard, applied)
-    SELECT {number:UInt32}, {name:String}, {server:String}, {shard:String}, greatest(now64(3), max(applied) + toIntervalMillisecond(1))
+    SELECT {number:UInt32}, {name:String}, {server:String}, {shard:String},
+        greatest(now64(3), max(applied) + toIntervalMillisecond(1))
     FROM migrations"""
 _RECORDED: Final = "SELECT argMax((server, shard), applied) FROM migrations WHERE server != ''"
 _CONNECTIONS: Final = 4
@@ -33,20 +36,27 @@ def server_id(url: str) -> str:
     found = {_id_of(url) for _ in range(_CONNECTIONS)}
     if len(found) > 1:
         raise AnotherServer(
-            f"SVC_CLICKHOUSE_URL leads to {len(found)} servers, each of which would get a part of the rows: name one of them"
+            f"SVC_CLICKHOUSE_URL leads to {len(found)} servers, each of which would get a part of the rows:"
+            " name one of them"
         )
     return found.pop()
 
 
 def recorded(client: Client) -> tuple[str, str]:
-    """The id of the server that was migrated last, and its place among the shards; empty before the first migration that recorded one."""
+    """The id of the server that was migrated last, and its place among the shards.
+
+    Both are empty before the first migration that recorded one.
+    """
     settings = RECORD_SETTINGS if is_replicated(client) else {}
     server, shard = scalar(client, _RECORDED, settings=settings)
     return str(server), str(shard)
 
 
 def record(client: Client, server: str, shard: str) -> None:
-    """Record the server of this id as that of the data from now on, whatever its clock says. Raises ClickHouseError."""
+    """Record the server of this id as that of the data from now on. Raises ClickHouseError.
+
+    The record counts as the newest whatever the server's clock says.
+    """
     number, name = client.query("SELECT max(number), argMax(name, number) FROM migrations").result_rows[0]
     values = {"number": number, "name": name, "server": server, "shard": shard}
     client.command(RECORD, parameters=values, settings=RECORD_SETTINGS if is_replicated(client) else {})
@@ -62,14 +72,16 @@ def check_recorded(client: Client, server: str, shard: str) -> None:
     known, known_shard = recorded(client)
     if known_shard not in {"", shard}:
         raise AnotherServer(
-            f"this server was prepared as shard {known_shard}, and is named as {shard}: the servers and their order can't change; "
-            "correct SVC_CLICKHOUSE_SHARDS, or name other databases and another SVC_TOPIC_PREFIX"
+            f"this server was prepared as shard {known_shard}, and is named as {shard}:"
+            " the servers and their order can't change;"
+            " correct SVC_CLICKHOUSE_SHARDS, or name other databases and another SVC_TOPIC_PREFIX"
         )
     if known.startswith("moving"):
         raise AnotherServer("the move to another replica has not ended: run `svc migrate --moved` again")
     if known not in {"", server}:
         raise AnotherServer(
-            "this is not the ClickHouse server, or not the database, that `svc migrate` prepared: correct SVC_CLICKHOUSE_URL,"
+            "this is not the ClickHouse server, or not the database, that `svc migrate` prepared:"
+            " correct SVC_CLICKHOUSE_URL,"
             " or, if the data was moved or restored here, run `svc migrate --moved`"
         )
 

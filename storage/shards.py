@@ -1,8 +1,8 @@
-"""Several ClickHouse servers: what is in partition p of the topics is stored on server p mod their number.
+"""Several ClickHouse servers: partition p of the topics is stored on server p mod their number.
 
-All copies of an id, and all that it adds to the counts, are on one server, so what is exact on one server is exact on several. Issues,
-activity, outcomes and projects are on each. A second database on each server, NAME_all, has the same tables over all servers: whoever
-reads, reads there (`storage/tables/migrations/whole.py`).
+All copies of an id, and all that it adds to the counts, are on one server, so the guarantees of one server
+hold for several. Issues, activity, outcomes and projects are on each. A second database on each server,
+NAME_all, has the same tables over all servers: all readers read there (`storage/tables/migrations/whole.py`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,10 @@ class Shard(Struct, frozen=True):
 
 
 class OpenServer(Struct, frozen=True):
-    """Open clients of one of the servers: of its own database, and of its database over all; the same where it is the only one."""
+    """Open clients of one of the servers: of its own database, and of its database over all.
+
+    Both are the same if it is the only server.
+    """
 
     shard: Shard
     own: Client
@@ -77,7 +80,10 @@ def whole_url(settings: ClickHouseSettings, url: str) -> str:
 
 
 def reader_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
-    """The same at each server and replica for the reading user, if there is one of its own; empty if no address is known."""
+    """The addresses of `whole_url` at each server and replica; empty if no address is known.
+
+    If the reading user has a separate address, they are for that user.
+    """
     own, urls = settings.clickhouse_reader_url, list(chain.from_iterable(settings.replica_urls))
     if own and len(urls) < 2:
         return (own,)
@@ -94,7 +100,10 @@ def alone(client: Client) -> Servers:
 
 @contextmanager
 def open_servers(settings: ClickHouseSettings, **options: Any) -> Iterator[Servers]:
-    """Clients of all servers; `options` are those of `open_client`. Raises ClickHouseError if one doesn't answer."""
+    """Clients of all servers. Raises ClickHouseError if one doesn't answer.
+
+    `options` are those of `open_client`.
+    """
     with ExitStack() as clients:
 
         def opened(url: str, **more: Any) -> Client:

@@ -1,1 +1,4 @@
-"""Keeps each event once in each table: plans, tokens, insert pauses, consistent reads and completion of blocks."""
+"""Keeps each event once in each table.
+
+Its parts are plans, tokens, insert pauses, consistent reads and completion of blocks.
+"""

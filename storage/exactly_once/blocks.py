@@ -32,8 +32,9 @@ if TYPE_CHECKING:
 class Block:
     """Rows of consecutive records of some partitions; `repeats` counts the records that were dropped.
 
-    `source_offsets` has the last source position of each partition in the block, `oldest_ms` the earliest receipt of an event.
-    `by_id` says that some rows may be stored already, so it is completed by ids: they were put back, or read again.
+    `source_offsets` has the last source position of each partition in the block, `oldest_ms` the earliest
+    receipt of an event. `by_id` says that some rows may be stored already, so it is completed by ids: they
+    were put back, or read again.
     """
 
     def __init__(self) -> None:
@@ -59,9 +60,10 @@ class Block:
         return BlockPlan(ranges, mark, self._since[ranges[0].partition])
 
     def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
-        """Add a record, given the last source position of its partition; returns the new one, also in `source_offsets`.
+        """Add a record, given the last source position of its partition; returns the new position.
 
-        Records before the offset `by_id_until` may be stored already.
+        The new position is also in `source_offsets`. Records before the offset `by_id_until` may be stored
+        already.
         """
         source_offset = self._feed(record, source_offset, by_id_until)
         self.source_offsets[record.partition] = source_offset
@@ -124,7 +126,10 @@ class Block:
         return not known
 
     def rejection(self, row: int, project: int, event_id: bytes, reason: str) -> RejectedRecord:
-        """The event of a row that the server refused. Of one that was put back the last copy is refused: the others were before."""
+        """The event of a row that the server refused.
+
+        Of an event that was put back, the last copy is refused: the others were refused before.
+        """
         at = bisect_right(self._records, row, key=itemgetter(0))
         came_back = any((copy.event.project, copy.event.id) == (project, event_id) for copy in self.put_back)
         records = self._records if came_back else self._records[at - 1 : at]

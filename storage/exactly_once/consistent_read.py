@@ -1,8 +1,8 @@
 """Consistent reads of several tables: reads that no insert into one of the tables overlapped.
 
-A block reaches its tables one after another. Tables compared during an insert differ, and repairing that difference would count the
-block twice. So a read is discarded if an insert overlapped it. Writers are asked to pause, which makes such reads possible under any
-load; the check for overlaps is done regardless.
+A block reaches its tables one after another. Tables compared during an insert differ, and repairing that
+difference would count the block twice. So a read is discarded if an insert overlapped it. Writers are asked
+to pause, which makes such reads possible under any load; the check for overlaps is done regardless.
 """
 
 import time
@@ -25,7 +25,8 @@ _MIN_READS: Final = 4
 RUNNING: Final = """
     SELECT count() FROM system.processes
     WHERE query_kind = 'Insert' AND current_database = currentDatabase() AND is_initial_query
-        AND extract(query, '(?i)INSERT\\\\s+INTO\\\\s+(?:TABLE\\\\s+)?(?:`?\\\\w+`?\\\\.)?`?(\\\\w+)') IN {targets:Array(String)}"""
+        AND extract(query, '(?i)INSERT\\\\s+INTO\\\\s+(?:TABLE\\\\s+)?(?:`?\\\\w+`?\\\\.)?`?(\\\\w+)')
+            IN {targets:Array(String)}"""
 BLOCKS: Final = """
     SELECT sum(cityHash64(table, partition_id, last)) FROM
     (
@@ -49,7 +50,8 @@ def read_consistently(
 ) -> T:
     """The result of a `read` that no insert into `tables` or `ingest` overlapped on any of the servers.
 
-    `read` gets a number that changes with each block. With a `pause`, writers hold back their inserts during and after the read. Raises NoConsistentRead after `seconds` and some reads.
+    `read` gets a number that changes with each block. With a `pause`, writers hold back their inserts during
+    and after the read. Raises NoConsistentRead after `seconds` and some reads.
     """
     names = sorted(tables)
     deadline, pause_seconds, reads = time.monotonic() + seconds, MIN_PAUSE_SECONDS, 0

@@ -24,7 +24,8 @@ _STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
 STORED_EVENTS: Final = """
     SELECT project_id, id, retention_days FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
-        AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')} AND id IN (SELECT id FROM wanted)"""
+        AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')}
+        AND id IN (SELECT id FROM wanted)"""
 STORED_PAYLOADS: Final = """
     SELECT project_id, id, payload_days FROM payloads
     WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
@@ -39,9 +40,10 @@ Key = tuple[int, bytes]
 class Filling:
     """Inserts the rows of a block that a table lacks.
 
-    Another process may do the same, and the server take other rows from it: those that it refuses here it may have taken there.
-    So an insert's token names all rows that were missing, not those that it has. Of two inserts after the same comparison one is
-    taken, and both compare again until nothing is missing.
+    Another process may do the same, and the server may take other rows from it: it may have taken there the
+    rows that it refuses here. So an insert's token names all rows that were missing, not those that the
+    insert has. Of two inserts after the same comparison the server takes one, and both processes compare
+    again until nothing is missing.
 
     `stored` finds the rows of a table, by default all.
     """
@@ -62,7 +64,10 @@ class Filling:
         self._stored = stored
 
     def fill(self, table: str, rows: list[int], pause: Pause) -> tuple[int, dict[int, str]]:
-        """Insert those of some rows that are missing; returns how many were, and those that are refused, with the reason."""
+        """Insert those of some rows that are missing.
+
+        Returns the number of missing rows without the refused ones, and the refused rows with the reason.
+        """
         halves, refused, lacked, taken = [rows], dict[int, str](), set[int](), Counter[str]()
         while True:
             session, missing = self._compare(table, pause)
@@ -74,7 +79,8 @@ class Filling:
             if not halves:
                 return len(lacked - refused.keys()), refused
             digest = blake2b(repr([*missing.values()]).encode(), digest_size=16).hexdigest()
-            # A killed server may remember the token of rows that it lost: they are still missing then, and the next token is another one.
+            # A killed server may remember the token of rows that it lost: they are still missing then, and
+            # the next token is another one.
             token = f"{self._name}/{table}/{digest}/{taken[digest]}"
             settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
             refused |= self._insert_some(table, halves, settings)
@@ -93,7 +99,10 @@ class Filling:
         return session, {row: key for row, key in self._keys.items() if key not in known}
 
     def _insert_some(self, table: str, halves: list[list[int]], settings: dict[str, Any]) -> dict[int, str]:
-        """Insert the last of `halves`. What is refused is halved until something is taken; returns the rows that are refused alone."""
+        """Insert the last of `halves`; returns the rows that are refused alone.
+
+        Halves that the server refuses are halved until it takes something.
+        """
         rows, refused = self._block.select(_COLUMNS[table]), dict[int, str]()
         while halves:
             try:

@@ -1,4 +1,4 @@
-"""What is checked before each try of an insert of a block: that the plan is ours, that nobody pauses, and that the token holds."""
+"""Checks before each try of a block's insert: the plan is ours, no pause is in force, and the token holds."""
 
 import asyncio
 import logging
@@ -19,7 +19,8 @@ T = TypeVar("T")
 
 _PAUSED_SECONDS: Final = 0.1
 _INSERT_SECONDS: Final = 2
-"""How long an insert may take from its checks to the server: less than Kafka takes to give the partition to another writer."""
+"""How long an insert may take from its checks to the server: less than Kafka takes to give the partition to
+another writer."""
 
 
 class Statements(Protocol):
@@ -34,7 +35,10 @@ class TokenUnreliable(Exception):
 
 
 class Renewer:
-    """Records a plan, and again once that is old: a process that was frozen detects here that it was replaced."""
+    """Records a plan, and again once the plan is old.
+
+    A process that was frozen detects here that it was replaced.
+    """
 
     fresh_seconds: Final = 5.0
 
@@ -53,9 +57,10 @@ class Renewer:
 
 
 class InsertGuard:
-    """Checks before each try of an insert: no pause is in force, the plan is ours, and before a repeat the token can still be relied on.
+    """Checks before each try of an insert: no pause is in force, and the plan is ours.
 
-    The server takes the insert for a few seconds only: others may complete the block while this process is frozen.
+    Before a repeat it also checks that the token can still be relied on. The server takes the insert for a
+    few seconds only: others may complete the block while this process is frozen.
     """
 
     def __init__(self, server: Statements, renew: Renewer, *, repeats: bool) -> None:
@@ -80,7 +85,10 @@ class InsertGuard:
         return await self._server.run(lambda client: begin_session(client, _INSERT_SECONDS))
 
     async def _wait_for_pauses(self) -> bool:
-        """Wait for the pauses in force now; later ones wait for this insert. Returns whether there was one."""
+        """Wait for the pauses in force now. Returns whether there was one.
+
+        Later pauses wait for this insert.
+        """
         pauses = await self._server.run(in_force)
         if pauses:
             log.debug("waiting: others are comparing tables")

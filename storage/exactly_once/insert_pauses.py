@@ -1,8 +1,9 @@
 """Insert pauses: a process that compares tables asks the writers to hold back their inserts of events.
 
-Under load there is rarely a moment without an insert, which `storage/exactly_once/consistent_read.py` needs. Correctness doesn't depend on
-writers honouring a pause. A pause expires by the server's clock if its holder is killed or frozen. A writer waits only for the
-pauses that were active when it wanted to insert, so that a series of pauses doesn't starve it.
+Under load there is rarely a moment without an insert, which `storage/exactly_once/consistent_read.py` needs.
+Correctness doesn't depend on writers honouring a pause. A pause expires by the server's clock if its holder
+is killed or frozen. A writer waits only for the pauses that were active when it wanted to insert, so that a
+series of pauses doesn't starve it.
 """
 
 import time
@@ -29,7 +30,10 @@ class Pause:
         self._until = 0.0
 
     def extend(self, seconds: float) -> None:
-        """Let it last half this long from now at least, for writers that check from now on. Raises ClickHouseError."""
+        """Let it last half this long from now at least. Raises ClickHouseError.
+
+        This is for writers that check from now on.
+        """
         now = time.monotonic()
         if self._until - now > seconds / 2 > 0:
             return

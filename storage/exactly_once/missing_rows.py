@@ -1,7 +1,7 @@
-"""Inserts the missing rows of a block into each table exactly once, by comparing it with the tables instead of using its token.
+"""Inserts the missing rows of a block into each table exactly once, by comparing it with the tables.
 
-Used if the block's deduplication token may be wrong (ClickHouse recorded it before a part and was killed) or expired (too many blocks
-since), or if ClickHouse refuses the whole block because of some rows.
+The block's deduplication token isn't used: it may be wrong (ClickHouse recorded it before a part and was
+killed) or expired (too many blocks since), or ClickHouse refuses the whole block because of some rows.
 """
 
 import time
@@ -24,7 +24,8 @@ from storage.tables.erased import ERASED_AMONG
 
 FORGET: Final = """
     DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} AND id NOT IN
-        (SELECT id FROM events WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
+        (SELECT id FROM events
+         WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
 _MANY: Final = 100
 
 
@@ -60,12 +61,14 @@ def any_known(client: Client, block: pa.Table) -> bool:
 
 
 def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -> Completion:
-    """Insert a block's missing rows, except erased ones, into `events` and `payloads`, and repair the rollups on its days.
+    """Insert a block's missing rows, except erased ones, and repair the rollups on its days.
 
-    Writers are asked to pause, and given `seconds` until those that have looked for pauses before have ended.
+    The rows are those that `events` or `payloads` lacks. Writers are asked to pause, and given `seconds`
+    until those that have looked for pauses before have ended.
 
-    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, also if this process stood still or the
-    server was started in between, NoConsistentRead, and RefusesMost if the server refuses most of a large block.
+    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, also if this process
+    stood still or the server was started in between, NoConsistentRead, and RefusesMost if the server refuses
+    most of a large block.
     """
     # An event that was sent again may be in one block with itself.
     rows = {key: row for row, key in reversed([*enumerate(keys_of(block))])}
@@ -89,9 +92,9 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
 
 
 def missing(client: Client, block: pa.Table, today: date) -> Missing:
-    """What the tables lack of a block's events that are neither erased nor past their retention. Raises ClickHouseError.
+    """The rows that the tables lack of a block's events, unless these are erased or past their retention.
 
-    Events of a block that is being inserted may count as missing.
+    Events of a block that is being inserted may count as missing. Raises ClickHouseError.
     """
     keys, moments = keys_of(block), block["ts"].to_pylist()
     erased = stored(client, block, ERASED_AMONG)
@@ -115,7 +118,10 @@ def _is_expired(day: date, days: int, today: date) -> bool:
 
 
 def _forget_payloads(client: Client, block: pa.Table, rows: Iterable[int]) -> None:
-    """Delete payloads that were inserted before `events` refused their rows; meanwhile another process may have inserted these."""
+    """Delete payloads that were inserted before `events` refused their rows.
+
+    Another process may have inserted these rows meanwhile.
+    """
     for row in rows:
         names = ("project_id", "fingerprint", "id")
         project, fingerprint, event = (block[name][row].as_py() for name in names)

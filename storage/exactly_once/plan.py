@@ -1,7 +1,8 @@
-"""The plan that makes a block repeatable: which records it holds, as text that fits into an offset commit. Pure.
+"""The plan that makes a block repeatable: its records, as text that fits into an offset commit. Pure.
 
-Before a block is inserted, each of its partitions is committed at its first record with the plan in the metadata; after it, past its
-last record. The next owner of any of its partitions finds the plan and replays exactly that block under the same token.
+Before a block is inserted, each of its partitions is committed at its first record with the plan in the
+metadata; after it, past its last record. The next owner of any of its partitions finds the plan and replays
+exactly that block under the same token.
 """
 
 from collections.abc import Mapping
@@ -27,7 +28,8 @@ class NoBlock(Struct, frozen=True):
 class RecordRange(Struct, frozen=True, order=True):
     """Records `first` to `last` of a partition.
 
-    `source_offset` is the last source position before them, -1 for none. Records before `by_id_until` may be stored already (-1: none).
+    `source_offset` is the last source position before them, -1 for none. Records before `by_id_until` may be
+    stored already (-1: none).
     """
 
     partition: int
@@ -38,7 +40,7 @@ class RecordRange(Struct, frozen=True, order=True):
 
 
 class BlockPlan(Struct, frozen=True):
-    """A block in progress: its ranges in the order of their partitions, and the server's mark before it was planned.
+    """A block in progress: its ranges in partition order, and the server's mark before it was planned.
 
     `since` is the time of its first record (Unix ms).
     """
@@ -56,7 +58,10 @@ class BlockPlan(Struct, frozen=True):
         return f"{topic}/{spans}/{self.since}"
 
     def ends(self, source_offsets: Mapping[int, int]) -> dict[int, tuple[int, NoBlock]]:
-        """The commits after the insert: next offset and state of each partition, given the last source positions."""
+        """The commits after the insert, given the last source positions.
+
+        Each is the next offset and state of a partition.
+        """
         return {
             r.partition: (
                 r.last + 1,
@@ -78,7 +83,10 @@ def encode_plan(state: BlockPlan | NoBlock) -> str:
 
 
 def decode_plan(text: str) -> BlockPlan | NoBlock:
-    """The state that `encode_plan` wrote. Text of another origin (none, or an offset set by hand) gives an empty `NoBlock`."""
+    """The state that `encode_plan` wrote, or an empty `NoBlock` for text of another origin.
+
+    Such text is empty, or of an offset set by hand.
+    """
     kind, _, fields = text.partition(" ")
     try:
         if kind == _PLAN:

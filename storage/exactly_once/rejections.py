@@ -27,7 +27,10 @@ EventKey = tuple[int, bytes]
 
 
 class RejectedRecord(Struct, frozen=True):
-    """A record that can't be written, or one event of it, which `value` then holds alone. `kind` is a stable word."""
+    """A record that can't be written, or one event of it, which `value` then holds alone.
+
+    `kind` is a stable word.
+    """
 
     partition: int
     offset: int
@@ -39,7 +42,10 @@ class RejectedRecord(Struct, frozen=True):
 
 
 class PutBack(Struct, frozen=True):
-    """An event put back from the dead letters; `origin` is where it was dead-lettered, and why: `partition/offset/kind`."""
+    """An event put back from the dead letters.
+
+    `origin` is where it was dead-lettered, and why: `partition/offset/kind`.
+    """
 
     event: ChunkEvent
     origin: str
@@ -88,7 +94,7 @@ def _excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]])
 
 
 def sent_again(record: "Record", wanted: Set[EventKey]) -> tuple[bytes, Headers, set[EventKey]]:
-    """Value and headers of a record that holds only the wanted events of a readable record, and which these are.
+    """Value and headers of a record with only the wanted events of a readable record, and these events.
 
     The writer completes it by ids, and changes no outcome for it.
     """

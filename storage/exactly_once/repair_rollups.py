@@ -19,9 +19,9 @@ _TRIES: Final = 6
 
 
 def repair_rollups(client: Client, days: Days) -> dict[str, int]:
-    """Repair every rollup on these days; returns the number of differing keys of each. Raises ClickHouseError and NoConsistentRead.
+    """Repair every rollup on these days; returns the number of differing keys of each.
 
-    Idempotent, also concurrently: see `_repair`.
+    Idempotent, also concurrently: see `_repair`. Raises ClickHouseError and NoConsistentRead.
     """
     weeks: dict[tuple[int, int], list[tuple[int, date]]] = {}
     for project, day in sorted(set(days)):
@@ -39,9 +39,10 @@ def _difference(rollup: Rollup, pairs: list[tuple[int, date]]) -> str:
 
 
 def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float = 60.0) -> dict[str, int]:
-    """Repair rollups by their queries from `storage.tables.rollups.difference`; returns the number of differing keys of each.
+    """Repair rollups by their queries; returns the number of differing keys of each.
 
-    The writers are asked to pause. Raises NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
+    The queries are from `storage.tables.rollups.difference`. The writers are asked to pause. Raises
+    NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
     """
     # The pause lasts until the differences are inserted, so that no partly inserted block is retried in between.
     with paused(client) as pause:
@@ -49,13 +50,15 @@ def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float =
 
 
 def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pause) -> int:
-    """Insert the difference until there is none. The server refuses it once it was started since the comparison.
+    """Insert the difference until there is none.
 
-    Two repairs that see the same blocks find the same difference, and insert it under the same token: the second insert changes
-    nothing. The token has the server's life too, because a killed server may remember a token of rows that it lost.
+    The server refuses it once it was started since the comparison. Two repairs that see the same blocks find
+    the same difference, and insert it under the same token: the second insert changes nothing. The token has
+    the server's life too, because a killed server may remember a token of rows that it lost.
     """
-    # Equal user states may differ in bytes, so keys and sums identify a difference.
-    digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608 - of our own schema, numbers and dates
+    # Equal user states may differ in bytes, so keys and sums identify a difference. The text is made of our
+    # own schema, numbers and dates.
+    digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608
 
     def read(blocks: int) -> tuple[Mapping[str, Any], bytes, str]:
         session = begin_session(client, SESSION_SECONDS)

@@ -11,8 +11,8 @@ from storage.tables.rollups import ROLLUPS
 TABLES: Final = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))
 """The tables that `ingest` feeds."""
 _PAUSES: Final = "insert_pauses"
-# Each insert gets the next block number of its table, of a replicated one that of each partition. A merged part keeps the last number
-# of its parts.
+# Each insert gets the next block number of its table, or of each partition in a replicated table. A merged
+# part keeps the last number of its parts.
 STATE: Final = """
     SELECT
         t.name,
@@ -65,9 +65,10 @@ def deduplication_window(engine: str) -> int:
 
 
 def period(engine: str, now: int) -> int | None:
-    """The half of the time for which a replicated table remembers tokens, counted up to `now` (Unix seconds); None of another table.
+    """The number of half token lifetimes up to `now` (Unix seconds); None for a table that isn't replicated.
 
-    A token of an earlier period may be forgotten by its age. Nor do numbers of blocks say anything once a partition is missing or new.
+    A replicated table remembers tokens for a limited time: it may have forgotten one of an earlier period.
+    Nor do numbers of blocks say anything once a partition is missing or new.
     """
     if not engine.startswith("Replicated"):
         return None

@@ -1,8 +1,10 @@
-"""Whether the deduplication token of a planned block can be relied on: judged by what the server has counted since, never by a clock.
+"""Whether the deduplication token of a planned block can be relied on. Pure.
 
-A token can say too little: each table that `ingest` feeds remembers the tokens of its last blocks only. And it can say too much: a
-server that was killed may remember the token of a part that it lost. A completion or a repair may have inserted what one try of an insert
-lacked and the next try inserts too; each pauses inserts before (`docs/decisions/insert-pauses.md`). Pure.
+The server's counts since the plan decide it, never a clock. A token can say too little: each table that
+`ingest` feeds remembers only the tokens of its last blocks. It can also say too much: a server that was
+killed may remember the token of a part that it lost. A completion or a repair may have inserted rows that one
+try of an insert lacked and the next try inserts too; each pauses inserts before
+(`docs/decisions/insert-pauses.md`).
 """
 
 from typing import Final
@@ -16,8 +18,9 @@ _WINDOW_PARTS: Final = 2
 class ServerMark(Struct, frozen=True):
     """What the server had counted before a block was planned.
 
-    `life` identifies the run of the server, of replicated tables also their partitions and how old tokens may be; `blocks` are the last block numbers of `TABLES`. `pauses` is one more than the last block
-    number of the pauses, and 0 while one is in force.
+    `life` identifies the run of the server, and of replicated tables also their partitions and how old tokens
+    may be. `blocks` are the last block numbers of `TABLES`. `pauses` is one more than the last block number
+    of the pauses, and 0 while one is in force.
     """
 
     life: int
@@ -33,9 +36,10 @@ class ServerState(Struct, frozen=True):
 
 
 def is_reliable(mark: ServerMark, state: ServerState) -> bool:
-    """Whether the token of a block that was planned with the mark still holds: each table remembers it, and nobody has repaired without it.
+    """Whether the token of a block that was planned with the mark still holds.
 
-    False may come too early, True never.
+    It holds if each table remembers it, and no repair was made without it. False may come too early, True
+    never.
     """
     if mark.life != state.mark.life or len(mark.blocks) != len(state.mark.blocks):
         return False

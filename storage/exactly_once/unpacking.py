@@ -1,4 +1,4 @@
-"""Takes packs of payloads apart, before some of their events are deleted: each event gets a row of its own."""
+"""Unpacks packs of payloads before some of their events are deleted: each event gets a separate row."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -29,10 +29,11 @@ _AT_ONCE: Final = 50
 
 
 def unpack(client: Client, where: str, delete: Callable[[str], object]) -> bool:
-    """Replace all packs of which an event's row meets a condition; `delete` deletes the rows of `payloads` that meet one. False if there are none.
+    """Replace all packs of which an event's row meets a condition. False if there are none.
 
-    Each event is inserted before its row of the pack is deleted, unless it is erased or can't be read. Idempotent, also if run
-    concurrently. Raises ClickHouseError and NoConsistentRead, and whatever `delete` raises.
+    `delete` deletes the rows of `payloads` that meet a condition. Each event is inserted before its row of
+    the pack is deleted, unless it is erased or can't be read. Idempotent, also if run concurrently. Raises
+    ClickHouseError and NoConsistentRead, and whatever `delete` raises.
     """
     are_any = False
     while found := client.query(PACKS.format(where=where)).result_rows:

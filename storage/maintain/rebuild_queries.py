@@ -20,12 +20,14 @@ COUNTED: Final = """
         toUnixTimestamp64Milli(max(received)), argMin(release, (ts, release)),
         argMax(tuple(id, release, error_type, message, platform, grouping_version, grouping_rule), (ts, id)),
         sumMap(map(toString(release), toUInt64(1))), sumMap(map(toString(environment), toUInt64(1))),
-        sumMap(map(toString(platform), toUInt64(1))), sumMap(map(toUInt32(intDiv(toUnixTimestamp(ts), 3600)), toUInt64(1))),
+        sumMap(map(toString(platform), toUInt64(1))),
+        sumMap(map(toUInt32(intDiv(toUnixTimestamp(ts), 3600)), toUInt64(1))),
         groupUniqArrayIf(user_hash, user_hash != 0)
     FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
     GROUP BY fingerprint"""
+# Our own text.
 ERASED_ISSUES: Final = (
-    f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608 - our own text
+    f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608
 )
 # By its own time: a device's clock was ahead.
 _LATER: Final = "bitAnd(bitShiftRight(id, 76), 15) = 7 AND toUInt64(bitShiftRight(id, 80)) >= {since:Int64}"
@@ -34,9 +36,9 @@ ERASED_IDS: Final = f"""
     WHERE day >= toDate(fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')) OR {_LATER}"""  # noqa: S608 - our own text
 SHOWN: Final = """
     SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
-        toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release, last_release,
-        environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version, grouping_rule,
-        grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
+        toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release,
+        last_release, environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version,
+        grouping_rule, grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
     FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
 CHANGES: Final = f"""
     SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, data FROM issue_activity FINAL
@@ -57,7 +59,10 @@ IDS: Final = f"""
 
 
 class StoredCounts(Struct, frozen=True):
-    """Counts of the stored events of one fingerprint. Times are Unix ms; the seven fields from `last_event` are of the newest event."""
+    """Counts of the stored events of one fingerprint.
+
+    Times are Unix ms; the seven fields from `last_event` are of the newest event.
+    """
 
     project: int
     fingerprint: int
@@ -121,7 +126,10 @@ class StoredChange(Struct, frozen=True):
 
 
 def counted(client: Client) -> Iterator[StoredCounts]:
-    """The counts of each fingerprint; erased events still count, including those of unfinished erasures. Raises ClickHouseError."""
+    """The counts of each fingerprint. Raises ClickHouseError.
+
+    Erased events still count, including those of unfinished erasures.
+    """
     erased = {
         (project, fingerprint): n for project, fingerprint, n in client.query(ERASED_ISSUES).result_rows
     }
@@ -190,7 +198,10 @@ def changes(client: Client) -> dict[int, list[StoredChange]]:
 
 
 def since(client: Client, project: int, fingerprints: list[int], at_ms: int) -> tuple[int, list[int]]:
-    """The number of events of fingerprints received since a time, and the hashes of their users. Raises ClickHouseError."""
+    """The number of events of fingerprints received since a time, and the hashes of their users.
+
+    Raises ClickHouseError.
+    """
     parameters: Mapping[str, Any] = {"project": project, "fingerprints": fingerprints, "at": at_ms}
     [(events, users)] = client.query(SINCE, parameters=dict(parameters), settings=dict(BOUNDED)).result_rows
     return int(events), list(users)
@@ -203,14 +214,17 @@ def releases_until(client: Client, project: int, at_ms: int) -> list[str]:
 
 
 def received_days(client: Client, limit: int) -> list[int]:
-    """The newest days (since 1970) on which stored events were received, the newest first. Raises ClickHouseError."""
+    """The newest days (since 1970) on which stored events were received.
+
+    The newest is first. Raises ClickHouseError.
+    """
     return [day for (day,) in client.query(RECEIVED_DAYS, parameters={"limit": limit}).result_rows]
 
 
 def ids(client: Client, since_ms: int) -> Iterator[tuple[int, bytes, int]]:
-    """Project, 16-byte id and time of receipt (Unix ms) of the events received since a time or made later by their ids, including erased ones.
+    """Project, 16-byte id and time of receipt (Unix ms) of the events received since a time.
 
-    Raises ClickHouseError.
+    Includes erased events, and those that were made later than the time by their ids. Raises ClickHouseError.
     """
     parameters = {"since": since_ms}
     for sql in (IDS, ERASED_IDS):

@@ -1,1 +1,4 @@
-"""The reading half of storage: a struct for each read call (contract, section 4), and `reader.Reader`, which answers them."""
+"""The reading half of storage.
+
+Each read call has a struct (contract, section 4), and `reader.Reader` answers them.
+"""

@@ -22,7 +22,10 @@ _Answer = tuple[Rows, bool]
 
 
 class Sql(Struct, frozen=True):
-    """The text of a statement and the values of its placeholders. `raw` names the columns that contain bytes."""
+    """The text of a statement and the values of its placeholders.
+
+    `raw` names the columns that contain bytes.
+    """
 
     text: str
     values: dict[str, object]
@@ -66,13 +69,15 @@ _UNAVAILABLE: Final[dict[int | None, str]] = {
 }
 _FORBIDDEN_SETTING: Final = 452
 _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
-"""Messages of newer and older servers for the statement's own memory limit; other limits are shared with other statements."""
+"""Messages of newer and older servers for the statement's own memory limit; other limits are shared with
+other statements."""
 
 
 class Executor:
     """Runs statements on a small pool of clients; each is used by one thread at a time.
 
-    With `partial`, a statement over several servers leaves out those that don't answer; `storage.read.partial` notes it.
+    With `partial`, a statement over several servers leaves out those that don't answer;
+    `storage.read.partial` notes it.
     """
 
     def __init__(self, urls: Sequence[str], limits: Limits, *, partial: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Rows of `issues`: their columns, lookups by id and by fingerprint, and the issue that the read API returns for a row."""
+"""Rows of `issues`: their columns, lookups by id and by fingerprint, and the read API's issue for a row."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,7 +23,8 @@ from storage.read.query.ranges import UNIT_MS, floor, resolve_range, trend_count
 ISSUE_COLUMNS: Final = (
     "project_id, issue_id, fingerprints, error_type, message, culprit, platform,"
     f" {STATUS}, regressed, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users,"
-    " first_release, last_release, environments, assignee, resolved_in, ignore_until, merged_into, toUnixTimestamp64Milli(escalated)"
+    " first_release, last_release, environments, assignee, resolved_in, ignore_until, merged_into,"
+    " toUnixTimestamp64Milli(escalated)"
 )
 ISSUE_REF: Final = (
     "project_id, issue_id, fingerprints, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events,"
@@ -92,7 +93,10 @@ def issue_number(text: str) -> int:
 
 
 def issue_by_id(issue: int, project: int | None, columns: str) -> Sql:
-    """Columns of an issue. Ids are unique across projects; if the project is given, the primary key is used."""
+    """Columns of an issue.
+
+    Ids are unique across projects; if the project is given, the primary key is used.
+    """
     parameters = Parameters()
     conditions = [f"issue_id = {parameters.add(issue, 'UInt64')}", "deleted = 0"]
     if project is not None:
@@ -131,7 +135,8 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
 def answer(row: IssueRow, counted: RangeCounts) -> Issue:
     """The issue as the read API returns it.
 
-    Totals come from the processors and range counts from ClickHouse, and both estimate users: a total is raised to its range count.
+    Totals come from the processors and range counts from ClickHouse, and both estimate users: a total is
+    raised to its range count.
     """
     return Issue(
         id=hex64(row.issue_id),
@@ -189,9 +194,10 @@ def row_of(record: IssueRecord, now_ms: int) -> IssueRow:
 
 
 def issue_of(record: IssueRecord, now_ms: int) -> Issue:
-    """The issue of a record, whether or not ClickHouse has it yet, with the record's counts of the last 14 days.
+    """The issue of a record, with the record's counts of the last 14 days.
 
-    Events are counted by the hour. Users are an upper bound, since a record has only the total.
+    ClickHouse may not have the record yet. Events are counted by the hour. Users are an upper bound, since a
+    record has only the total.
     """
     span = resolve_range(None, None, now_ms)
     hours = {hour * HOUR_MS: events for hour, events in record.hours.items() if hour * HOUR_MS >= span.start}

@@ -1,6 +1,7 @@
-"""Whether what was read is partial: one of several servers did not answer, and the settings allow an answer without its rows.
+"""Whether a read is partial: it lacks the rows of a server that did not answer.
 
-All reads within `noting` share one note, also those in tasks that are begun there.
+The settings must allow such an answer. All reads within `noting` share one note, also those in tasks that are
+begun there.
 """
 
 from collections.abc import Iterator

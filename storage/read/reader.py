@@ -1,9 +1,10 @@
 """Each read call is a struct whose `answer` reads from ClickHouse, and `Reader.read` runs any of them.
 
-`project` is the project's number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start` (inclusive) and `end` (exclusive)
-are Unix milliseconds of the event's time; by default a range starts at the full hour 14 days ago and has no end. A merged issue can be
-read by the id of any of its parts. Every call may raise BadQuery, NotFound, QueryTooExpensive and StorageUnavailable, those for one
-event also DamagedPayload; all are ReadError.
+`project` is the project's number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start`
+(inclusive) and `end` (exclusive) are Unix milliseconds of the event's time; by default a range starts at the
+full hour 14 days ago and has no end. A merged issue can be read by the id of any of its parts. Every call may
+raise BadQuery, NotFound, QueryTooExpensive and StorageUnavailable, those for one event also DamagedPayload;
+all are ReadError.
 """
 
 import asyncio
@@ -79,7 +80,10 @@ class Session:
 
 
 class PageSession(Session):
-    """A session for the calls of one page, which begin together and are mostly about one issue: it is looked up once."""
+    """A session for the calls of one page.
+
+    The calls begin together and are mostly about one issue: it is looked up once.
+    """
 
     def __init__(self, session: Session) -> None:
         self.rows, self.now_ms, self.projects = session.rows, session.now_ms, session.projects
@@ -143,7 +147,10 @@ class Reader:
 
     @classmethod
     def open(cls, urls: Sequence[str], limits: Limits | None = None, *, partial: bool = False) -> "Reader":
-        """A reader of the database that any of `urls` leads to; it connects with the first call. `partial` is that of `Executor`."""
+        """A reader of the database that any of `urls` leads to; it connects with the first call.
+
+        `partial` is that of `Executor`.
+        """
         return cls(Executor(urls, limits or Limits(), partial=partial))
 
     async def close(self) -> None:

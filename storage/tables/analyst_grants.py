@@ -1,9 +1,9 @@
 """Grants of analysts: only the views, within limits, optionally of some projects only.
 
-The views read the tables as their definer. Row policies on the tables bind a dedicated definer, and thereby every reader of the views;
-with policies on the views themselves, conditions of a query could see hidden rows first (docs/decisions/analysts.md). The
-statements are for a server's administrator, since the service's own user can't create users. The local server has the same grants
-in its `users.xml`; a test compares the two.
+The views read the tables as their definer. Row policies on the tables bind a dedicated definer, and thereby
+every reader of the views; with policies on the views themselves, conditions of a query could see hidden rows
+first (docs/decisions/analysts.md). The statements are for a server's administrator, since the service's own
+user can't create users. The local server has the same grants in its `users.xml`; a test compares the two.
 """
 
 import re
@@ -21,7 +21,10 @@ _VIEW: Final = re.compile(r"CREATE (?:OR REPLACE VIEW|VIEW IF NOT EXISTS) (analy
 
 
 class ProfileLimit(Struct, frozen=True):
-    """A setting of the analysts' profile: its value, and the range that a query may set it to (None: not at all)."""
+    """A setting of the analysts' profile.
+
+    It has a value, and the range that a query may set it to (None: not at all).
+    """
 
     name: str
     value: int
@@ -55,11 +58,15 @@ FIXED: Final = (
     ),
     *("format_avro_schema_registry_url", "input_format_record_errors_file_path", "url_base"),
 )
-"""Settings that no query may change: each names a file or an address that an input or output format reads or writes."""
+"""Settings that no query may change: each names a file or an address that an input or output format reads or
+writes."""
 
 
 class Analyst(Struct, frozen=True):
-    """A user of the server. `password_sha256` is in hexadecimal; `projects` are the visible projects, empty for all."""
+    """A user of the server.
+
+    `password_sha256` is in hexadecimal; `projects` are the visible projects, empty for all.
+    """
 
     name: str
     password_sha256: str
@@ -81,9 +88,10 @@ def role_statements(database: str) -> Iterator[str]:
 
 
 def analyst_statements(database: str, analyst: Analyst) -> Iterator[str]:
-    """One analyst; idempotent, also with other projects. To be run in the service's database, after `role_statements`.
+    """One analyst; idempotent, also with other projects.
 
-    An analyst with `projects` gets the same views in a separate database, `<database>_<name>`.
+    To be run in the service's database, after `role_statements`. An analyst with `projects` gets the same
+    views in a separate database, `<database>_<name>`.
     """
     name = _quoted(analyst.name)
     home = f"{database}_{analyst.name}" if analyst.projects else database
@@ -100,7 +108,10 @@ def analyst_statements(database: str, analyst: Analyst) -> Iterator[str]:
 
 
 def view_statements(home: str, definer: str) -> Iterator[str]:
-    """The views in another database, read as `definer`; the tables are in the database that the statements run in."""
+    """The views in another database, read as `definer`.
+
+    The tables are in the database that the statements run in.
+    """
     for view, definition in _definitions().items():
         statement = f"CREATE OR REPLACE VIEW {_quoted(home)}.{view}\n{definition}"
         yield statement.replace("DEFINER = CURRENT_USER", f"DEFINER = {_quoted(definer)}", 1)

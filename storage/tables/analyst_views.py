@@ -1,4 +1,7 @@
-"""The views that analysts read, and their definer: a dedicated user bound by row policies, if the server has it."""
+"""The views that analysts read, and their definer.
+
+The definer is a dedicated user bound by row policies, if the server has it.
+"""
 
 from typing import Final
 

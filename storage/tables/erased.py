@@ -16,7 +16,8 @@ ERASED: Final = """
             WHERE project_id IN (SELECT project_id FROM erasing) AND id IN (SELECT id FROM erasing)
         )
     GROUP BY project_id, day, fingerprint"""
-"""Erased events by project, day of receipt and fingerprint. For an unfinished erasure: its listed events that `events` no longer has."""
+"""Erased events by project, day of receipt and fingerprint. For an unfinished erasure: its listed events that
+`events` no longer has."""
 
 PROJECTS: Final = "SELECT project_id FROM erasures FINAL WHERE kind = 'project'"
 ERASED_AMONG: Final = f"""

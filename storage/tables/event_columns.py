@@ -1,4 +1,7 @@
-"""Events as columns of the table `ingest`, added event by event and converted to one Arrow table. Pure: no I/O, no clock."""
+"""Events as columns of the table `ingest`, converted to one Arrow table. Pure: no I/O, no clock.
+
+Events are added one by one.
+"""
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -15,9 +18,9 @@ from schemas.times import DAY_MS, NEWEST, OLDEST
 from storage.tables.packs import packed
 
 COLUMNS: Final = (
-    "project_id", "fingerprint", "ts", "id", "received", "release", "environment", "platform", "kind", "os", "os_version",
-    "model", "locale", "sdk", "user_id", "user_hash", "error_type", "message", "files", "functions", "tags",
-    "grouping_version", "grouping_rule", "retention_days", "payload_days", "payload", "pack",
+    "project_id", "fingerprint", "ts", "id", "received", "release", "environment", "platform", "kind",
+    "os", "os_version", "model", "locale", "sdk", "user_id", "user_hash", "error_type", "message", "files",
+    "functions", "tags", "grouping_version", "grouping_rule", "retention_days", "payload_days", "payload", "pack",
 )  # fmt: skip
 """Columns of the table `ingest`, in its order."""
 PAYLOAD_COLUMNS: Final = ("project_id", "id", "ts", "payload", "payload_days", "pack")
@@ -30,7 +33,8 @@ _ID_BYTES: Final = 16
 _CACHED_USERS: Final = 16_384
 
 _ENCODED: Final = (
-    "device", "places", "release", "environment", "platform", "kind", "sdk", "error_type", "grouping_version", "grouping_rule",
+    "device", "places", "release", "environment", "platform", "kind", "sdk", "error_type",
+    "grouping_version", "grouping_rule",
 )  # fmt: skip
 _ROW: Final = 10 + len(_ENCODED)
 _NO_TAGS: Final[dict[str, str]] = {}

@@ -1,8 +1,9 @@
 """Packs: payloads of several events, compressed together and stored in the row of the first. Pure.
 
-A row of `payloads` whose `pack` is 0 has its own JSON. Otherwise `pack` is the id of the event whose row has the pack that this
-event's JSON is in. The events of a pack are of one project, week and retention, so they are dropped together; they resemble each other,
-since a block is sorted by issue (`docs/decisions/payloads.md`).
+A row of `payloads` whose `pack` is 0 has its own JSON. Otherwise this event's JSON is in a pack, and `pack`
+is the id of the event whose row has it. The events of a pack are of one project, week and retention, so they
+are dropped together; they resemble each other, since a block is sorted by issue
+(`docs/decisions/payloads.md`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,7 +25,10 @@ _decode: Final = msgspec.msgpack.Decoder(dict[bytes, bytes]).decode
 def packed(
     ids: Sequence[bytes], payloads: Sequence[bytes], groups: Iterable[Any]
 ) -> tuple[list[bytes], list[bytes]]:
-    """The columns `payload` and `pack` (ids, 16 zero bytes for none) of consecutive events; those of one pack are of one of the groups."""
+    """The columns `payload` and `pack` (ids, 16 zero bytes for none) of consecutive events.
+
+    The events of one pack are of one of the groups.
+    """
     compress = zstandard.ZstdCompressor(level=1, write_checksum=False).compress
     columns: tuple[list[bytes], list[bytes]] = ([], [])
     first, size, last = 0, 0, object()

@@ -1,4 +1,7 @@
-"""Issues, activity, outcomes and projects as columns of the tables of the same names. Pure: no I/O, no clock."""
+"""Issues, activity, outcomes and projects as columns of the tables of the same names.
+
+Pure: no I/O, no clock.
+"""
 
 import uuid
 from collections.abc import Iterable, Sequence
@@ -16,30 +19,35 @@ _TEXTS: Final = pa.list_(pa.string())
 _U128: Final = pa.binary(16)
 
 ISSUES: Final = pa.schema({
-    "project_id": pa.uint32(), "issue_id": pa.uint64(), "fingerprints": pa.list_(pa.uint64()), "error_type": _TEXT,
-    "message": _TEXT, "culprit": _TEXT, "platform": _TEXT, "status": _TEXT, "regressed": pa.uint8(), "first_seen": _TIME,
-    "last_seen": _TIME, "events": pa.uint64(), "users": pa.uint64(), "first_release": _TEXT, "last_release": _TEXT,
-    "environments": _TEXTS, "releases": _TEXTS, "assignee": _TEXT, "resolved_in": _TEXT, "ignore_until": _TEXT,
-    "last_event": _U128, "grouping_version": _TEXT, "grouping_rule": _TEXT, "grouping_parts": _TEXTS,
+    "project_id": pa.uint32(), "issue_id": pa.uint64(), "fingerprints": pa.list_(pa.uint64()),
+    "error_type": _TEXT, "message": _TEXT, "culprit": _TEXT, "platform": _TEXT, "status": _TEXT,
+    "regressed": pa.uint8(), "first_seen": _TIME, "last_seen": _TIME, "events": pa.uint64(), "users": pa.uint64(),
+    "first_release": _TEXT, "last_release": _TEXT, "environments": _TEXTS, "releases": _TEXTS,
+    "assignee": _TEXT, "resolved_in": _TEXT, "ignore_until": _TEXT, "last_event": _U128,
+    "grouping_version": _TEXT, "grouping_rule": _TEXT, "grouping_parts": _TEXTS,
     "merged_into": pa.uint64(), "version": pa.uint64(), "deleted": pa.uint8(), "escalated": _TIME,
 })  # fmt: skip
 ISSUE_ACTIVITY: Final = pa.schema({
-    "project_id": pa.uint32(), "issue_id": pa.uint64(), "at": _TIME, "id": _TEXT, "kind": _TEXT, "by": _TEXT, "data": _TEXT,
+    "project_id": pa.uint32(), "issue_id": pa.uint64(), "at": _TIME, "id": _TEXT, "kind": _TEXT, "by": _TEXT,
+    "data": _TEXT,
 })  # fmt: skip
 OUTCOMES: Final = pa.schema({
     "project_id": pa.uint32(), "minute": pa.timestamp("s"), "sdk": _TEXT, "outcome": _TEXT, "reason": _TEXT,
     "source": _TEXT, "sequence": pa.uint64(), "count": pa.uint64(), "example": _TEXT,
 })  # fmt: skip
 PROJECTS: Final = pa.schema({
-    "project_id": pa.uint32(), "name": _TEXT, "created": _TIME, "retention_days": pa.uint16(), "payload_days": pa.uint16(),
-    "rate_limit": pa.uint32(), "version": pa.uint64(), "deleted": pa.uint8(),
+    "project_id": pa.uint32(), "name": _TEXT, "created": _TIME, "retention_days": pa.uint16(),
+    "payload_days": pa.uint16(), "rate_limit": pa.uint32(), "version": pa.uint64(), "deleted": pa.uint8(),
 })  # fmt: skip
 
 Row = tuple[Any, ...]
 
 
 def table(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
-    """Rows as an Arrow table. Raises pyarrow's errors, which are ValueErrors, for a value out of its column's range."""
+    """Rows as an Arrow table.
+
+    Raises pyarrow's errors, which are ValueErrors, for a value out of its column's range.
+    """
     # At once: a call for each of many columns costs several times the conversion of few rows.
     return pa.Table.from_struct_array(pa.array(rows, pa.struct(schema)))
 

@@ -8,7 +8,10 @@ _USERS: Final = "uniqCombinedStateIf(12)(user_hash, user_hash != 0)"
 
 
 class Rollup(Struct, frozen=True):
-    """A table of counts: `keys` are its key columns with their expressions over `events`, `states` its aggregates beside `n`."""
+    """A table of counts.
+
+    `keys` are its key columns with their expressions over `events`, `states` its aggregates other than `n`.
+    """
 
     table: str
     keys: tuple[tuple[str, str], ...]
@@ -55,9 +58,10 @@ def difference(
 ) -> str:
     """A query for the rows to insert so that the rollup equals `events` where the two conditions hold.
 
-    `n` is the difference of the sums; it wraps if the rollup's sum is too high, which summing undoes. The states are those of the
-    events, and merging them twice changes nothing. A key without events keeps its states. With `sums`, the query returns the two
-    sums `e_n` and `r_n` instead of their difference. `where_tags` filters by the tags `k` and `v`, if the rollup has them.
+    `n` is the difference of the sums; it wraps if the rollup's sum is too high, which summing undoes. The
+    states are those of the events, and merging them twice changes nothing. A key without events keeps its
+    states. With `sums`, the query returns the two sums `e_n` and `r_n` instead of their difference.
+    `where_tags` filters by the tags `k` and `v`, if the rollup has them.
     """
     keys, names = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys), rollup.names
     events = (

@@ -1,1 +1,4 @@
-"""The writer: reads grouped events, issues, activity and outcomes from Kafka and inserts them into ClickHouse in repeatable blocks."""
+"""The writer: inserts grouped events, issues, activity and outcomes from Kafka into ClickHouse.
+
+It inserts them in blocks that can be repeated.
+"""

@@ -1,22 +1,24 @@
 """Inserts blocks that can be repeated.
 
-A block is inserted under its deduplication token, unless the token can say too much or too little. Then it is completed: writers pause,
-what is missing in each table is found by ids and inserted, and what is refused alone goes to the dead letters.
+A block is inserted under its deduplication token, unless the token can say too much or too little. Then it is
+completed: writers pause, the rows that each table lacks are found by ids and inserted, and rows that are
+refused alone become dead letters.
 
-| completed where                    | seen                                      | because                                              |
-| ---------------------------------- | ----------------------------------------- | ---------------------------------------------------- |
-| its events were put back, or its   | `Block.by_id`, before any insert          | they may be stored under another block's token       |
-| offsets are read again after a     |                                           |                                                      |
-| reset of the group                 |                                           |                                                      |
-| some of it is stored or erased     | `any_known`, before a planned block is    | an erasure takes tokens along                        |
-|                                    | replayed                                  |                                                      |
-| its token is not reliable          | `InsertGuard`, before each repeat         | since the plan's mark the server was started, tables |
-|                                    |                                           | may have forgotten it, or others compared tables     |
-| the same                           | after an insert that was a repeat         | others may have begun between the two                |
-| it is refused                      | `RefusedData`                             | some tables may have it, others not                  |
+A block is completed in these cases:
 
-A completion pauses writers before it inserts anything, so the marks of all plans from before differ from the server's state: whoever
-replays a block that was half completed completes it. Reasons: `docs/decisions/writer-completion.md`.
+- Its events were put back, or its offsets are read again after a reset of the group: `Block.by_id`, before
+  any insert. They may be stored under another block's token.
+- Some of it is stored or erased: `any_known`, before a planned block is replayed. An erasure takes tokens
+  along.
+- Its token is not reliable: `InsertGuard`, before each repeat. Since the plan's mark the server was started,
+  tables may have forgotten the token, or others compared tables.
+- Its token is not reliable after an insert that was a repeat. Others may have begun between the check and the
+  insert.
+- It is refused: `RefusedData`. Some tables may have it, others not.
+
+A completion pauses writers before it inserts anything, so the marks of all plans from before differ from the
+server's state: whoever replays a half-completed block completes it. Reasons:
+`docs/decisions/writer-completion.md`.
 """
 
 import logging
@@ -46,7 +48,8 @@ ANY: Final = " UNION ALL ".join(
 ADMITTED_SECONDS: Final = 5.0
 """After these, no insert arrives whose writer had looked for pauses before: its session has ended."""
 _MARK_BLOCKS: Final = 100
-"""Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little earlier."""
+"""Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little
+earlier."""
 
 
 class BlockInserter:
@@ -78,16 +81,20 @@ class BlockInserter:
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
     async def replay(self, block: Block, renew: Renewer) -> None:
-        """Insert a block that another process, or this one before a restart, may have inserted wholly or in part.
+        """Insert a block that may have been inserted wholly or in part.
 
-        Where some of it is stored, or was and is erased, it is completed: an erasure takes tokens along.
+        Another process may have inserted it, or this one before a restart. Where some of it is stored, or was
+        and is erased, it is completed: an erasure takes tokens along.
         """
         if len(block):
             await self._store(block, renew, repeats=True)
         await self._dead_letters.send(self._topic, block.rejected, block.put_back)
 
     async def has_rows(self) -> bool:
-        """Whether any event is stored, or was and is erased; of a block that `events` refused, the other tables may have some."""
+        """Whether any event is stored, or was stored and is erased.
+
+        Of a block that `events` refused, the other tables may have some.
+        """
         return await self._inserter.run(lambda client: bool(client.query(ANY).result_rows))
 
     async def _store(self, block: Block, renew: Renewer, *, repeats: bool = False) -> None:
@@ -118,7 +125,8 @@ class BlockInserter:
             await self._complete(block, renew)
 
     async def _complete(self, block: Block, renew: Renewer) -> None:
-        # The server was started, or paused inserts, since the mark: another block would be completed for the same reason.
+        # The server was started, or paused inserts, since the mark: another block would be completed for the
+        # same reason.
         self._mark = None
         token = renew.plan.token(self._topic)
         # Nobody inserts a block that is to be completed by ids.

@@ -34,9 +34,10 @@ class DeadLetterWriter:
     async def send(
         self, topic: str, rejected: list[RejectedRecord], put_back: Sequence[PutBack] = ()
     ) -> None:
-        """Dead-letter records and events of a topic, and count those put back. On return the broker has them. Raises KafkaError.
+        """Dead-letter records and events of a topic, and count those put back. Raises KafkaError.
 
-        A replay of the block may write dead letters twice; the outcomes count once.
+        On return the broker has them. A replay of the block may write dead letters twice; the outcomes count
+        once.
         """
         if not rejected and not put_back:
             return
@@ -94,10 +95,11 @@ def dead_letter_outcomes(rejected: Iterable[RejectedRecord]) -> Iterator[Outcome
 
 
 def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
-    """Outcomes that balance `deadLettered` for events put back: accepted once more, as for a dead letter of the grouper.
+    """Outcomes that balance `deadLettered` for events put back.
 
-    The same for every copy of a dead letter, so it counts once however often it is put back. That it was a dead letter is counted
-    too: its writer may have ended before, and another may have stored the event in its place.
+    They are accepted once more, as for a dead letter of the grouper. The outcome is the same for every copy
+    of a dead letter, so it counts once however often it is put back. The dead letter is counted too: its
+    writer may have ended before, and another may have stored the event in its place.
     """
     for copy in put_back:
         partition, offset, kind = copy.position

@@ -1,8 +1,8 @@
 """When a block is inserted. Pure.
 
-An insert costs the server about the same whatever its size (60 ms of CPU for 100 rows, 70 for 2,000, with all rollups), so blocks wait:
-shortly under little load, and in proportion to the last insert's duration, so that inserts fill at most a third of the time. Under
-load, as measured by the last block, the longest wait is best.
+An insert costs the server about the same whatever its size (60 ms of CPU for 100 rows, 70 for 2,000, with all
+rollups), so blocks wait: shortly under little load, and in proportion to the last insert's duration, so that
+inserts fill at most a third of the time. Under load, as measured by the last block, the longest wait is best.
 """
 
 from typing import Final
@@ -12,7 +12,8 @@ from msgspec import Struct
 _WAIT_FACTOR: Final = 2.0
 """Wait this many times the last insert's duration."""
 BUSY_ROWS: Final = 200
-"""Rows of a block that indicate load. After the short wait it is a thousand rows a second; two hundred a second continue it."""
+"""Rows of a block that indicate load. After the short wait it is a thousand rows a second; two hundred a
+second continue it."""
 
 
 class LastFlush(Struct, frozen=True):

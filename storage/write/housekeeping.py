@@ -1,7 +1,8 @@
-"""The writer's work beside its stages: the table `projects`, partitions past their retention, broken parts.
+"""The writer's work apart from its stages: the table `projects`, expired partitions, broken parts.
 
-Tables are partitioned by the days that a row is stored and the week of its time. A partition is dropped as a whole once the last day of
-its week is past the retention, so a row is stored up to six days longer; nothing is rewritten, and the disk space is free at once.
+Tables are partitioned by the days that a row is stored and the week of its time. A partition is dropped as a
+whole once the last day of its week is past the retention. So a row is stored up to six days longer, nothing
+is rewritten, and the disk space is free immediately.
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Runs statements on ClickHouse with retries.
 
-It may be unavailable, slow, read-only, out of disk or behind with its merges: an insert waits, and nothing is lost.
+It may be unavailable, slow, read-only, out of disk or behind with its merges: an insert waits, and nothing is
+lost.
 """
 
 import asyncio
@@ -37,7 +38,10 @@ class Inserted(Struct, frozen=True):
 
 
 class Inserter:
-    """Runs statements one at a time in its own thread; `part` names it in health and log, `check` precedes each connection."""
+    """Runs statements one at a time in its own thread.
+
+    `part` names it in health and log, `check` precedes each connection.
+    """
 
     def __init__(
         self,
@@ -64,9 +68,10 @@ class Inserter:
     async def insert(
         self, table: str, rows: pa.Table, token: str = "", guard: Guard | None = None
     ) -> Inserted:
-        """Insert, with retries until the server accepts it. Raises RefusedData. Tables that collapse equal rows need no token.
+        """Insert, with retries until the server accepts it. Raises RefusedData.
 
-        `guard` is awaited before each try, and returns more settings for it; its exceptions end the insert.
+        Tables that collapse equal rows need no token. `guard` is awaited before each try, and returns more
+        settings for it; its exceptions end the insert.
         """
         tries = 0
         more: Mapping[str, Any] = {}

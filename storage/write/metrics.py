@@ -71,7 +71,8 @@ class WriterMetrics:
         )
         self.audit_difference = Gauge(
             "svc_writer_audit_difference_events",
-            "Events that a table lacks (missing) or has too many (surplus), found by two audits in a row: run `svc reconcile`.",
+            "Events that a table lacks (missing) or has too many (surplus), found by two audits in a row:"
+            " run `svc reconcile`.",
             ["kind", "what"],
             registry=registry,
         )

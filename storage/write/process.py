@@ -49,8 +49,12 @@ class ShardInserters:
 
 
 async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
-    """Write until SIGTERM or SIGINT. Raises CannotRun, and errors other than Kafka or ClickHouse being unavailable."""
-    # Tens of thousands of objects a second live until their block is inserted: they are collected rarely, modules never.
+    """Write until SIGTERM or SIGINT.
+
+    Raises CannotRun, and errors other than Kafka or ClickHouse being unavailable.
+    """
+    # Tens of thousands of objects a second live until their block is inserted: they are collected rarely,
+    # modules never.
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     health.set("registry", ok=False, detail="reading the projects")

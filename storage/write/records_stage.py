@@ -1,12 +1,15 @@
-"""The records' stage of the writer: inserts issues, activity and outcomes at-least-once into tables that collapse equal rows.
+"""The records' stage of the writer: inserts issues, activity and outcomes at-least-once.
+
+Their tables collapse equal rows.
 
 1. *In*: records of the three topics from the committed offset on, until the flush policy ends the batch.
 2. *Decide* (`record_rows`): rows; of an issue only the newest. Undecodable records are rejected.
 3. *Publish*: insert the rows topic by topic, then the dead letters.
 4. *Commit* the next offsets.
 
-After a crash the batch, or another one with the same records, is inserted again; equal rows collapse. These tables remember no tokens:
-a server that was killed in an insert may remember one without its rows, and would drop the repeat.
+After a crash the batch, or another one with the same records, is inserted again; equal rows collapse. These
+tables remember no tokens: a server that was killed in an insert may remember one without its rows, and would
+drop the repeat.
 """
 
 import asyncio
@@ -41,14 +44,18 @@ _READ_RECORDS: Final = 5000
 _READ_SECONDS: Final = 0.5
 _RESTART_SECONDS: Final = 0.5
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
-# Of equal versions the row that was inserted last counts: the mark hides the issue, and the same record hides the mark again.
+# Of equal versions the row that was inserted last counts: the mark hides the issue, and the same record hides
+# the mark again.
 _DELETE: Final = """
     INSERT INTO issues SELECT * REPLACE (1 AS deleted)
     FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
 
 
 class RecordsStage:
-    """Reads the topics of `RECORD_TOPICS` in a consumer group of their own; for each shard, as each has all of these rows."""
+    """Reads the topics of `RECORD_TOPICS` in a separate consumer group.
+
+    There is one stage for each shard, since each shard has all of these rows.
+    """
 
     def __init__(
         self,

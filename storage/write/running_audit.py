@@ -1,6 +1,7 @@
 """The writer's running audit: accepted, stored and counted events of the last day are compared every minute.
 
-The writer of the first partition of `grouped` does it. An audit that fails or finds the pipeline behind judges nothing.
+The writer of the first partition of `grouped` does it. An audit that fails or finds the pipeline behind
+judges nothing.
 """
 
 import asyncio

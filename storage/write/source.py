@@ -1,4 +1,7 @@
-"""The topic `grouped`, read as a member of the writer's group: records, commits that carry a plan, and ranges read again."""
+"""The topic `grouped`, read as a member of the writer's group.
+
+It offers records, commits that carry a plan, and ranges read again.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
@@ -23,7 +26,8 @@ Records = Mapping[int, list[Record]]
 _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 _FETCH_WAIT_MS: Final = 500
-"""How long a fetch waits where nothing comes: it is answered at once when something does. A change of the group waits for it."""
+"""How long a fetch waits without records; the broker answers immediately when one arrives. A change of the
+group waits for it."""
 _RANGE_WAIT_MS: Final = 1000
 _RANGE_WAITS: Final = 30
 
@@ -91,7 +95,10 @@ class GroupedSource:
         self._started = consumer
 
     async def stop(self) -> None:
-        """Stop without leaving the group: a static member that restarts within the session keeps its partitions."""
+        """Stop without leaving the group.
+
+        A static member that restarts within the session keeps its partitions.
+        """
         if self._started is not None:
             await leave(self._started)
 
@@ -139,13 +146,17 @@ class GroupedSource:
         return left
 
     def check(self) -> None:
-        """Raise the error that ended the membership in the group, if any: reads raise it too, but nothing is read meanwhile."""
+        """Raise the error that ended the membership in the group, if any.
+
+        Reads raise it too, but nothing is read meanwhile.
+        """
         self._consumer._coordinator.check_errors()
 
     async def commit(self, states: Mapping[int, tuple[int, BlockPlan | NoBlock]]) -> None:
         """Commit offset and state of partitions.
 
-        Raises CommitFailedError once the group has another owner for them, and CommitStalled where no answer comes.
+        Raises CommitFailedError once the group has another owner for them, and CommitStalled where no answer
+        comes.
         """
         offsets = {
             TopicPartition(self.topic, partition): OffsetAndMetadata(offset, encode_plan(state))
@@ -166,9 +177,10 @@ class GroupedSource:
         }
 
     async def ranges(self, spans: Mapping[int, tuple[int, int]]) -> AsyncIterator[Record]:
-        """The records from the first to the last offset of each partition, whoever owns it, read by one client; each partition's in order.
+        """The records from the first to the last offset of each partition, whoever owns it.
 
-        Those past the topic's retention are missing. Raises KafkaError when the broker doesn't deliver them.
+        One client reads them; each partition's are in order. Those past the topic's retention are missing.
+        Raises KafkaError when the broker doesn't deliver them.
         """
         unread = {TopicPartition(self.topic, partition): last for partition, (_, last) in spans.items()}
         if not unread:

@@ -1,24 +1,32 @@
-"""The events' stage of the writer: inserts the records of `grouped` into ClickHouse as blocks that can be repeated.
+"""The events' stage of the writer: inserts the records of `grouped` into ClickHouse in repeatable blocks.
 
-For each batch, here a block (the words are those of `docs/glossary.md`, "Stages"; the reasons are in `docs/decisions/writer.md`):
+For each batch, here a block (the words are those of `docs/glossary.md`, "Stages"; the reasons are in
+`docs/decisions/writer.md`):
 
-1. *In*: records of the assigned partitions, from the next offset on (`GroupedSource.read`), until the flush policy closes the block.
-2. *Decide* (`Block.feed`): rows (`event_rows`); repeated source positions are dropped, unreadable events rejected.
-3. *Record* the plan of the block, the ranges of all its partitions, in the metadata of an offset commit at their first records. The
-   group refuses it once it has another owner.
-4. *Publish*: insert the block under a deduplication token made of the plan's ranges (`BlockInserter`), then dead letters and outcomes.
+1. *In*: records of the assigned partitions, from the next offset on (`GroupedSource.read`), until the flush
+   policy closes the block.
+2. *Decide* (`Block.feed`): rows (`event_rows`); repeated source positions are dropped, unreadable events
+   rejected.
+3. *Record* the plan of the block, the ranges of all its partitions, in the metadata of an offset commit at
+   their first records. The group refuses it once it has another owner.
+4. *Publish*: insert the block under a deduplication token made of the plan's ranges (`BlockInserter`), then
+   dead letters and outcomes.
 5. *Commit* the next offsets with the last source positions.
 
 A crash, or a rebalance, is repaired by the next owner of any of the partitions (`_restore`):
 
 - before 3: the records are read again and may form another block; nothing was inserted;
-- between 3 and 5: the owner finds the plan, reads its ranges again and replays exactly that block under the same token. Where the token
-  can't be relied on, the block is completed by ids. Dead letters may repeat, their outcomes count once;
-- after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also after a restart;
-- with the group's offsets lost: records up to the partition's end at that moment, and some of the next (`by_id_until`), are completed by ids.
+- between 3 and 5: the owner finds the plan, reads its ranges again and replays exactly that block under the
+  same token. If the token can't be relied on, the block is completed by ids. Dead letters may repeat, their
+  outcomes count once;
+- after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also
+  after a restart;
+- with the group's offsets lost: records up to the partition's end at that moment, and some of the next
+  (`by_id_until`), are completed by ids.
 
-A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced. Each shard of ClickHouse has
-its own part of a session, which reads and inserts its own partitions: a server that is away holds up no other.
+A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
+Each shard of ClickHouse has its own part of a session, which reads and inserts its own partitions: an
+unavailable server holds up no other.
 """
 
 import asyncio
@@ -46,7 +54,8 @@ from storage.write.source import Committed, GroupedSource, Listener
 log = logging.getLogger(__name__)
 
 _FORWARDED_AGAIN: Final = 2_000
-"""Records of a partition that a processor forwards again at most, where no record of `grouped` says what it has forwarded: some batches."""
+"""The most records of a partition that a processor forwards again, if no record of `grouped` says what it has
+forwarded: some batches."""
 _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _IDLE_READ_SECONDS: Final = 0.5
@@ -64,7 +73,10 @@ class StalePlan(Exception):
 
 
 class EventsStage:
-    """Writes the partitions that the group assigns to this member, in sessions from one rebalance to the next."""
+    """Writes the partitions that the group assigns to this member.
+
+    A session lasts from one rebalance to the next.
+    """
 
     def __init__(
         self,
@@ -187,8 +199,8 @@ class EventsStage:
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
             if state == NoBlock() and await inserter.has_rows():
-                # The group's offsets were reset or have expired: records of the topic may be stored already, and those that come next
-                # be what a processor forwards again.
+                # The group's offsets were reset or have expired: records of the topic may be stored already,
+                # and the next ones may be those that a processor forwards again.
                 until = end + _FORWARDED_AGAIN
                 state = NoBlock(state.source_offset, by_id_until=until)
                 log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, until)
@@ -320,7 +332,8 @@ class EventsStage:
             await asyncio.sleep(_RESTART_SECONDS)
 
     async def _on_revoked(self) -> None:
-        # Nothing may be committed from here until the group is joined again: the commit would carry the next generation.
+        # Nothing may be committed from here until the group is joined again: the commit would carry the next
+        # generation.
         self._assigned.clear()
         self._next_offsets.clear()
         if not self._stopping.is_set():
@@ -385,7 +398,10 @@ async def show_lag(
     metrics: WriterMetrics,
     check_seconds: float = _LAG_SECONDS,
 ) -> None:
-    """Set the lag of each partition until cancelled, also while nothing is read. The stage changes `next_offsets` meanwhile."""
+    """Set the lag of each partition until cancelled, also while nothing is read.
+
+    The stage changes `next_offsets` meanwhile.
+    """
     shown: set[int] = set()
     while True:
         await asyncio.sleep(check_seconds)

@@ -1,7 +1,7 @@
-"""Reads the counts that the audit compares, from those parts of the tables that are new since its last reading.
+"""Reads the counts that the audit compares, from the parts of the tables since its last reading.
 
-A part never changes, so its counts are read once. A merged part is read again, which costs a small share of the merge itself. Where a
-part is damaged, deleted from or lost, its counts go with it.
+A part never changes, so its counts are read once. A merged part is read again, which costs a small share of
+the merge itself. If a part is damaged, deleted from or lost, its counts are dropped with it.
 """
 
 import time
@@ -32,7 +32,8 @@ SETTINGS: Final = {
     "priority": 10,
 }
 _PARTS: Final = """
-    SELECT name, partition_id, min_block_number, max_block_number, toUnixTimestamp(modification_time), rows FROM system.parts
+    SELECT name, partition_id, min_block_number, max_block_number, toUnixTimestamp(modification_time), rows
+    FROM system.parts
     WHERE active AND database = currentDatabase() AND table = {table:String}"""
 _COUNTS: Final = """
     SELECT _part, project_id, toUnixTimestamp({slot}) AS slot, toInt64({number}) AS n FROM {table}
@@ -44,12 +45,14 @@ _SLOT: Final = (
 _OUTCOME_SLOT: Final = _SLOT.format(time="minute")
 _CHANGED: Final = f"""
     SELECT DISTINCT toUnixTimestamp({_OUTCOME_SLOT}) FROM outcomes
-    WHERE _part IN {{parts:Array(String)}} AND minute >= toDateTime({{since:UInt32}}, 'UTC')"""  # noqa: S608 - our own text
+    WHERE _part IN {{parts:Array(String)}}
+        AND minute >= toDateTime({{since:UInt32}}, 'UTC')"""  # noqa: S608 - our own text
 _OUTCOMES: Final = f"""
     SELECT project_id, toUnixTimestamp({_OUTCOME_SLOT}) AS slot, toInt64(sumIf(count, outcome = 'accepted')),
         toInt64(sumIf(count, outcome != 'accepted'))
     FROM outcomes FINAL
-    WHERE minute >= toDateTime({{first:UInt32}}, 'UTC') AND minute < toDateTime({{end:UInt32}}, 'UTC') AND slot IN {{slots:Array(UInt32)}}
+    WHERE minute >= toDateTime({{first:UInt32}}, 'UTC') AND minute < toDateTime({{end:UInt32}}, 'UTC')
+        AND slot IN {{slots:Array(UInt32)}}
         AND outcome IN ('accepted', 'duplicate', 'deadLettered')
     GROUP BY project_id, slot"""  # noqa: S608 - our own text
 _ERASED: Final = """
@@ -115,7 +118,10 @@ class PartCounts:
 
 
 class OutcomeCounts:
-    """Accepted events, and duplicates with dead letters: repeats in different parts count once, so whole slots are read again."""
+    """Counts of accepted events, and of duplicates with dead letters.
+
+    Repeats in different parts count once, so whole slots are read again.
+    """
 
     def __init__(self) -> None:
         self._known: list[StoredPart] = []
@@ -145,7 +151,10 @@ class OutcomeCounts:
     def _changed(
         self, client: Client, parts: Sequence[StoredPart], since: int, minutes: int
     ) -> set[int] | None:
-        """The slots to read: those of new parts, or all at first and after a part was lost. None if a part was merged meanwhile."""
+        """The slots to read; None if a part was merged meanwhile.
+
+        They are the slots of new parts, or all at first and after a part was lost.
+        """
         if not self._complete or not all(any(p.covers(known) for p in parts) for known in self._known):
             end = int(time.time()) + HOUR
             return {*range(since, minutes, HOUR), *range(minutes, end, 60)}
@@ -204,7 +213,10 @@ def erased_since(client: Client, since: int) -> set[int]:
 
 
 def expiring(client: Client, since: int) -> set[int]:
-    """Projects whose events may expire soon after receipt, because the event's time precedes it. Raises ClickHouseError."""
+    """Projects whose events may expire soon after receipt. Raises ClickHouseError.
+
+    They do because the event's time precedes its receipt.
+    """
     came = datetime.fromtimestamp(since, UTC).date()
     days = OLDEST.days + WINDOW_HOURS // 24 + 1
     return {

@@ -14,8 +14,10 @@ _BROKEN: Final = """
 # From a rollup, since `events` is too large to scan.
 _WITHOUT_ISSUE: Final = """
     SELECT project_id, fingerprint FROM
-    (SELECT project_id, fingerprint FROM issue_day WHERE day >= {since:Date} GROUP BY project_id, fingerprint HAVING toInt64(sum(n)) > 0)
-    WHERE (project_id, fingerprint) NOT IN (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0)"""
+    (SELECT project_id, fingerprint FROM issue_day WHERE day >= {since:Date}
+     GROUP BY project_id, fingerprint HAVING toInt64(sum(n)) > 0)
+    WHERE (project_id, fingerprint) NOT IN
+        (SELECT project_id, arrayJoin(fingerprints) FROM issues FINAL WHERE deleted = 0)"""
 _EPOCH: Final = date(1970, 1, 1)
 _DENIED: Final = 497
 
@@ -31,11 +33,17 @@ class BrokenPart(Struct, frozen=True):
     @property
     def removal(self) -> str:
         """The statement that removes the part, after its rows have been restored."""
-        return f"ALTER TABLE {self.database}.{self.table} DROP DETACHED PART '{self.name}' SETTINGS allow_drop_detached = 1"
+        return (
+            f"ALTER TABLE {self.database}.{self.table} DROP DETACHED PART '{self.name}'"
+            " SETTINGS allow_drop_detached = 1"
+        )
 
 
 def broken_parts(client: Client) -> list[BrokenPart]:
-    """The detached broken parts of the service's tables; none without the grant, which `svc doctor` names. Raises ClickHouseError."""
+    """The detached broken parts of the service's tables. Raises ClickHouseError.
+
+    The list is empty without the grant, which `svc doctor` names.
+    """
     try:
         return [BrokenPart(*row) for row in client.query(_BROKEN).result_rows]
     except Error as error:
@@ -45,9 +53,10 @@ def broken_parts(client: Client) -> list[BrokenPart]:
 
 
 def without_issue(client: Client, since: date = _EPOCH) -> set[tuple[int, int]]:
-    """The projects and fingerprints of stored events without an issue, which may still be on its way; of events since a day.
+    """The projects and fingerprints of events, stored since a day, that have no issue.
 
-    A few days are cheap, for the rollup is partitioned by weeks. Raises ClickHouseError.
+    The issue may still be on its way. A few days are cheap, because the rollup is partitioned by weeks.
+    Raises ClickHouseError.
     """
     rows = client.query(_WITHOUT_ISSUE, parameters={"since": since}).result_rows
     return {(project, fingerprint) for project, fingerprint in rows}

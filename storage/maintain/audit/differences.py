@@ -1,8 +1,9 @@
 """Judges whether accepted, stored and counted events agree while the pipeline runs. Pure.
 
-Two readings are compared. Between them every consumer passed the ends that its topics had after the first. So what the first reading
-has accepted, the second has stored, and what the first has stored, the second has accepted. Events on their way are in neither
-difference, however far a stage is behind and whatever any clock says.
+Two readings are compared. Between them every consumer passed the ends that its topics had after the first. So
+the second reading has stored everything that the first has accepted, and has accepted everything that the
+first has stored. Events on their way are in neither difference, however far a stage is behind and whatever
+any clock says.
 """
 
 from collections.abc import Iterable, Set
@@ -75,7 +76,11 @@ class EventCounts:
 
 
 class AuditReading(Struct, frozen=True):
-    """Counts of one moment. `accepted`, `ended` (duplicates and dead letters) and `stored` are by time of receipt, the others by event's time."""
+    """Counts of one moment.
+
+    `accepted`, `ended` (duplicates and dead letters) and `stored` are by time of receipt, the others by
+    event's time.
+    """
 
     accepted: EventCounts
     ended: EventCounts
@@ -107,9 +112,10 @@ def judge(
     skipped: Set[int] = frozenset(),
     expiring: Set[int] = frozenset(),
 ) -> list[AuditDifference]:
-    """What differs in the hours from `since` on; of times of receipt only those before `until`.
+    """The differences in the hours from `since` on; of times of receipt only those before `until`.
 
-    Projects in `skipped` are not judged. Those in `expiring` may store fewer events by time of receipt than they accepted.
+    Projects in `skipped` are not judged. Those in `expiring` may store fewer events by time of receipt than
+    they accepted.
     """
     a, b = (
         AuditReading(

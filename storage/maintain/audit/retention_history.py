@@ -1,7 +1,7 @@
 """The retention of events by day of receipt, from all retentions that their project has had since.
 
-An event expires by the retention at the time of its insert. After a project extends its retention, older events still expire as before,
-and are not missing.
+An event expires by the retention at the time of its insert. After a project extends its retention, older
+events still expire as before, and are not missing.
 """
 
 from datetime import date, timedelta

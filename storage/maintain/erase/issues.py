@@ -29,7 +29,8 @@ _REDESCRIBE: Final = """
     (
         SELECT issue_id AS described, argMax(message, (ts, id)) AS text, argMax(id, (ts, id)) AS newest
         FROM (SELECT fingerprint, ts, id, message FROM events
-              WHERE project_id = {project} AND fingerprint GLOBAL IN (SELECT arrayJoin(fingerprints) FROM ({issues}))) AS events
+              WHERE project_id = {project}
+                  AND fingerprint GLOBAL IN (SELECT arrayJoin(fingerprints) FROM ({issues}))) AS events
         INNER JOIN (SELECT issue_id, arrayJoin(fingerprints) AS fingerprint FROM ({issues})) AS of USING (fingerprint)
         GROUP BY issue_id
     ) AS left ON issues.issue_id = left.described"""
@@ -42,14 +43,18 @@ _NEWEST: Final = """
     ) AS erased
     LEFT JOIN
     (
-        SELECT fingerprint, argMax(id, (ts, id)) AS newest, argMax(message, (ts, id)) AS text, max((ts, id)) AS at FROM events
+        SELECT fingerprint, argMax(id, (ts, id)) AS newest, argMax(message, (ts, id)) AS text, max((ts, id)) AS at
+        FROM events
         WHERE project_id = {project} AND fingerprint GLOBAL IN (SELECT fingerprint FROM {events}) GROUP BY fingerprint
     ) AS left ON erased.fingerprint = left.fingerprint
     WHERE erased.at > left.at"""
 
 
 class IssueDescription(Struct, frozen=True):
-    """An issue whose newest event is `erased`; `newest` and its message replace it, or nothing (empty). Ids are texts."""
+    """An issue whose newest event is `erased`. Ids are texts.
+
+    `newest` and its message replace it; both are empty if there is none.
+    """
 
     issue: str
     erased: str
@@ -75,9 +80,10 @@ def described(client: Client, scope: Scope, external: ExternalData | None = None
 
 
 def redescribe(server: OpenServer, scope: Scope, erasure: str) -> list[int]:
-    """Describe the issues by their newest remaining event, or by none; returns them. Raises ClickHouseError and MutationFails.
+    """Describe the issues by their newest remaining event, or by none; returns them.
 
-    The list and the events may be on other servers. The row keeps its version; of two rows with one version, FINAL returns the later.
+    The list and the events may be on other servers. The row keeps its version; of two rows with one version,
+    FINAL returns the later. Raises ClickHouseError and MutationFails.
     """
     issues = described(server.whole, scope)
     if issues:

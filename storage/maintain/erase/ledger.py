@@ -1,4 +1,7 @@
-"""The table `erasures`: requested erasures and their stage. It has only a salted, slow hash of a user's id."""
+"""The table `erasures`: requested erasures and their stage.
+
+It has only a salted, slow hash of a user's id.
+"""
 
 import secrets
 import time
@@ -30,7 +33,10 @@ COST: Final = {"n": 1 << 14, "r": 8, "p": 1}
 
 
 class Erasure(Struct, frozen=True):
-    """One row. In `listing` nothing is deleted yet; in `deleting` the list is complete, and a later run can resume it."""
+    """One erasure: a row of the table `erasures`.
+
+    In `listing` nothing is deleted yet. In `deleting` the list is complete, and a later run can resume it.
+    """
 
     project: int
     id: str

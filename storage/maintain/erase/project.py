@@ -27,9 +27,10 @@ _AHEAD_MS: Final = 60_000
 
 
 class ProjectReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """What was erased, or would be with `dry_run`; `before` is the time of an earlier erasure that left nothing.
+    """The erased data, or with `dry_run` the data that would be erased.
 
-    `erasure` is one id for each server, separated by spaces.
+    `before` is the time of an earlier erasure that left nothing. `erasure` is one id for each server,
+    separated by spaces.
     """
 
     project_id: str
@@ -73,9 +74,10 @@ def issues(servers: Servers, project: int) -> list[str]:
 def erase_project(
     servers: Servers, project: int, by: str, finish: Callable[[], None], say: Say
 ) -> ProjectReport:
-    """Delete every row of a project; `finish` is called after the deletion, before its end is recorded, and may raise.
+    """Delete every row of a project.
 
-    Idempotent and resumable. Ingestion for the project must have stopped. Raises ClickHouseError and MutationFails.
+    `finish` is called after the deletion, before its end is recorded, and may raise. Idempotent and
+    resumable. Ingestion for the project must have stopped. Raises ClickHouseError and MutationFails.
     """
     existing = preview(servers, project)
     if existing.before is not None:

@@ -1,6 +1,7 @@
 """Deletes rows from disk, by mutations that rewrite the parts of one partition at a time.
 
-A lightweight delete only masks rows until some merge. A mutation needs disk space for its partition, so only a few run at once.
+A lightweight delete only masks rows until some merge. A mutation needs disk space for its partition, so only
+a few run at once.
 """
 
 import time
@@ -30,8 +31,8 @@ class MutationFails(RetryLater):
 def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool = False) -> int:
     """Delete the rows of several tables that meet the table's condition; returns their number.
 
-    Repeated while more of them are inserted, unless `once`. `erasure` marks the mutations, so that a run after a crash finds
-    them. Raises ClickHouseError and MutationFails.
+    Repeated while more of them are inserted, unless `once`. `erasure` marks the mutations, so that a run
+    after a crash finds them. Raises ClickHouseError and MutationFails.
     """
     await_mutations(client, erasure)
     deleted = 0
@@ -61,7 +62,10 @@ def _delete(client: Client, table: str, partition: str, where: str, erasure: str
 
 
 def await_mutations(client: Client, mark: str) -> None:
-    """Wait for the mutations whose text contains `mark`; large parts take longer than a request may. Raises MutationFails."""
+    """Wait for the mutations whose text contains `mark`. Raises MutationFails.
+
+    Large parts take longer than a request may.
+    """
     failing_since: float | None = None
     while True:
         undone, reason = client.query(UNDONE, parameters={"mark": mark}).result_rows[0]

@@ -16,7 +16,10 @@ _TAGS_OF_EVENTS: Final = """
 
 
 class Scope(Struct, frozen=True):
-    """Events of a project, for use after FROM: `events` has their id, fingerprint and ts, `tags` their day, k and v."""
+    """Events of a project, for use after FROM.
+
+    `events` has their id, fingerprint and ts, `tags` their day, k and v.
+    """
 
     project: int
     events: str
@@ -35,7 +38,10 @@ class Scope(Struct, frozen=True):
         return f"project_id = {self.project} AND ({names}) IN ({self._keys(rollup)})"
 
     def counted(self, rollup: Rollup, first: date, last: date) -> tuple[str, str]:
-        """All events of some days that these rollup rows count: a condition on `events`, and one on tags if the rollup has them."""
+        """All events of some days that these rollup rows count.
+
+        Returns a condition on `events`, and one on tags if the rollup has them.
+        """
         since, until = (f"toDateTime64('{when}', 3, 'UTC')" for when in (first, last + _DAY))
         where = f"project_id = {self.project} AND ts >= {since} AND ts < {until}"
         if rollup.tags:

@@ -1,7 +1,7 @@
 """Erases one user's events from all tables, without stopping the service.
 
-It lists their ids, waits until no block with one of them is in progress, deletes them week by week, and after each week recomputes the
-rollup rows that counted them. After a crash, the next run resumes with the list.
+It lists their ids, waits until no block with one of them is in progress, and deletes them week by week. After
+each week it recomputes the rollup rows that counted them. After a crash, the next run resumes with the list.
 """
 
 import json
@@ -56,7 +56,8 @@ WEEKS: Final = """
 LISTS: Final = """
     SELECT DISTINCT erasure FROM (SELECT erasure FROM erasing UNION DISTINCT SELECT erasure FROM erasing_tags)
     WHERE erasure IN
-        (SELECT id FROM erasures FINAL WHERE stage = 'done' OR (stage = 'listing' AND begun < now() - INTERVAL 1 DAY))"""
+        (SELECT id FROM erasures FINAL
+         WHERE stage = 'done' OR (stage = 'listing' AND begun < now() - INTERVAL 1 DAY))"""
 TAG_KEYS: Final = """
     SELECT count() FROM erasing_tags
     WHERE erasure = {erasure:UUID} AND day >= {week:Date} AND day < {next:Date}"""
@@ -66,9 +67,10 @@ Tell = Callable[[str, list[IssueDescription]], None]
 
 
 class UserReport(Struct, frozen=True, rename="camel", kw_only=True):
-    """What was erased, or would be with `dry_run`. `issues` are the issues that the events described.
+    """The erased data, or with `dry_run` the data that would be erased.
 
-    `erasure` is one id for each server, separated by spaces. `before` is the time of the user's last erasure, if there are no events now.
+    `issues` are the issues that the events described. `erasure` is one id for each server, separated by
+    spaces. `before` is the time of the user's last erasure, if there are no events now.
     """
 
     project_id: str
@@ -125,9 +127,10 @@ def erase_user(
 ) -> UserReport:
     """Erase a user's events, after resuming unfinished erasures of the project. `by` is the operator.
 
-    `settle` must return only after all blocks that are partly visible at its call are fully written; it may raise. `tell` gets the
-    id of a server's erasure and the new descriptions of issues, possibly repeatedly. Later events of the user are new events.
-    Raises UnknownUser, and ClickHouseError with its subclasses NoConsistentRead and MutationFails.
+    `settle` must return only after all blocks that are partly visible at its call are fully written; it may
+    raise. `tell` gets the id of a server's erasure and the new descriptions of issues, possibly repeatedly.
+    Later events of the user are new events. Raises UnknownUser, and ClickHouseError with its subclasses
+    NoConsistentRead and MutationFails.
     """
     resumed = {report.erasure: report for report in resume(servers, project, tell, say)}
     existing = preview(servers, project, user)
@@ -193,7 +196,10 @@ def _list(client: Client, erasure: Erasure, user: str) -> None:
 def _erase(
     servers: Servers, begun: Sequence[tuple[OpenServer, Erasure]], tell: Tell, say: Say
 ) -> list[UserReport]:
-    """Erase the listed events of servers, from the start or after an interruption; they work beside each other."""
+    """Erase the listed events of servers, from the start or after an interruption.
+
+    The servers work in parallel.
+    """
     if len(begun) == 1:
         # Without a thread, which an operator's Ctrl-C would wait for.
         deleted = [_delete(server.own, erasure, say) for server, erasure in begun]
@@ -259,7 +265,8 @@ def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) 
         # A unique name, because rows that an earlier run inserted may have been deleted since.
         repair_where(client, queries, _QUIET_SECONDS)
     if _is_done(client, erasure):
-        # By another run at the same time, which has dropped the lists: this run may have deleted what that run had recounted.
+        # By another run at the same time, which has dropped the lists: this run may have deleted rows that
+        # the other had recounted.
         repair_rollups(client, {(erasure.project, day) for day in days})
 
 

@@ -1,6 +1,7 @@
-"""Events that the writer has dead-lettered and nobody has put back: they are counted as dead letters, so a repair does not send them.
+"""Events that the writer has dead-lettered and that were not put back.
 
-Sent again, an event that is still refused would be dead-lettered and counted once more at each repair.
+They are counted as dead letters, so a repair does not send them. Sent again, an event that is still refused
+would be dead-lettered and counted once more at each repair.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """Removes duplicate rows from `events` and `payloads`, without stopping the service.
 
-Each row is addressed by part and offset. A part that is merged or changed meanwhile gets another name, so a late deletion deletes
-nothing, and the row to keep is never addressed.
+Each row is addressed by part and offset. A part that is merged or changed meanwhile gets another name, so a
+late deletion deletes nothing, and the row to keep is never addressed.
 """
 
 import uuid
@@ -39,10 +39,10 @@ _BOUNDED: Final = {"max_bytes_before_external_group_by": 256 << 20, "max_executi
 
 
 def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
-    """Delete all but one row of each event in `events` or `payloads`; returns the number of deleted rows and their days.
+    """Delete all but one row of each event in `events` or `payloads`.
 
-    The caller repairs the rollups of these days. Idempotent, also if run concurrently. Raises ClickHouseError, NoConsistentRead and
-    MutationFails.
+    Returns the number of deleted rows and their days; the caller repairs the rollups of these days.
+    Idempotent, also if run concurrently. Raises ClickHouseError, NoConsistentRead and MutationFails.
     """
     removed, days, twice = 0, set[tuple[int, date]](), TWICE.format(table=table, ids=IDS_AT_ONCE)
     sql = SURPLUS.format(table=table, twice=twice)

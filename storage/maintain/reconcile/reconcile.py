@@ -1,4 +1,7 @@
-"""Compares accepted, stored and counted events by project: accepted = stored + duplicate + deadLettered + erased."""
+"""Compares accepted, stored and counted events by project.
+
+The rule is: accepted = stored + duplicate + deadLettered + erased.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, timedelta
@@ -20,13 +23,15 @@ OUTCOMES: Final = """
     SELECT project_id, toDate(minute) AS day, outcome, sum(count) FROM outcomes FINAL
     WHERE outcome IN ('accepted', 'duplicate', 'deadLettered') GROUP BY project_id, day, outcome"""
 STORED: Final = "SELECT project_id, toDate(received) AS day, count() FROM events GROUP BY project_id, day"
-ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP BY project_id, day"  # noqa: S608 - our own text
+# Our own text.
+ERASED_BY_DAY: Final = f"SELECT project_id, day, sum(n) FROM ({ERASED}) GROUP BY project_id, day"  # noqa: S608
 EVENTS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM events GROUP BY project_id, day"
 PAYLOADS: Final = "SELECT project_id, toDate(ts) AS day, count() FROM payloads GROUP BY project_id, day"
 TWICE: Final = {table: f"{table} stored twice" for table in TABLES}
 """The name of a difference by duplicate rows, by table."""
 COUNT_TWICE: Final = """
-    SELECT project_id, sum(n - 1) FROM (SELECT project_id, id, count() AS n FROM {table} GROUP BY project_id, id HAVING n > 1)
+    SELECT project_id, sum(n - 1)
+    FROM (SELECT project_id, id, count() AS n FROM {table} GROUP BY project_id, id HAVING n > 1)
     GROUP BY project_id"""
 WEEKS: Final = """
     SELECT DISTINCT extract(partition, '[0-9]{4}-[0-9]{2}-[0-9]{2}') FROM system.parts
@@ -138,8 +143,8 @@ def compare(
 ) -> Reconciliation:
     """Compare everything. Raises ClickHouseError.
 
-    Tables are compared by consistent reads. If none succeeds within `quiet_seconds`, the writers are asked to pause, for at most
-    `pause_seconds`.
+    Tables are compared by consistent reads. If none succeeds within `quiet_seconds`, the writers are asked to
+    pause, for at most `pause_seconds`.
     """
     reading = _Reading(servers, today, quiet_seconds, pause_seconds)
     differences = [

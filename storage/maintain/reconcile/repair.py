@@ -24,7 +24,8 @@ def repair_differences(
 ) -> tuple[dict[str, int], ConsumerLag | None]:
     """Repair duplicate and missing rows, then sums, then issues; `broken` are tables with lost parts.
 
-    Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within `wait` seconds.
+    Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within
+    `wait` seconds.
     """
     done = Counter[str]()
     late, are_missing = None, False

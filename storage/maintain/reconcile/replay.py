@@ -1,7 +1,8 @@
 """Restores missing rows by re-reading the topics from their beginning, for `svc reconcile --repair`.
 
-Events have one way into their tables, the writer: what is missing is sent to it again. Of `grouped` only records that the writer has
-committed are read, since it inserts its planned block and later records anyway. Other tables collapse repeated rows.
+Events have one way into their tables, the writer: it gets the missing ones again. Of `grouped` only records
+that the writer has committed are read, since it inserts its planned block and later records anyway. Other
+tables collapse repeated rows.
 """
 
 import uuid
@@ -38,8 +39,9 @@ REMOVED: Final = "SELECT issue_id FROM issues FINAL WHERE deleted = 1"
 async def send_missing(settings: WriterSettings, servers: Servers, today: date) -> dict[str, int]:
     """Send the events again that the writer has stored and a table lacks; returns how many, by table.
 
-    The writer completes them by ids, so whatever it stores meanwhile, it stores once. Events older than the topic's retention can't be
-    restored, and dead letters are left to their own replay. Raises KafkaError and ClickHouseError.
+    The writer completes them by ids, so it stores once any that it also stores meanwhile. Events older than
+    the topic's retention can't be restored, and dead letters are left to their own replay. Raises KafkaError
+    and ClickHouseError.
     """
     sent = Counter[str]()
     async with (
@@ -97,11 +99,12 @@ async def _send_missing(
 
 
 async def replay_issues(settings: WriterSettings, client: Client) -> int:
-    """Insert the newest record of every issue; returns their number. Raises KafkaError, ClickHouseError and MutationFails.
+    """Insert the newest record of every issue; returns their number.
 
-    Records that a tombstone has removed go to the topic again while it still has them. Issues of erased projects, and those whose
-    record the topic has no longer, are skipped. An issue that was removed and rebuilt may have a lower version than its rows: they
-    are deleted.
+    Records that a tombstone has removed are written to the topic again while it still has them. Issues of
+    erased projects are skipped, and those whose record the topic no longer has. An issue that was removed and
+    rebuilt may have a lower version than its rows: they are deleted. Raises KafkaError, ClickHouseError and
+    MutationFails.
     """
     rows, removed = await _issue_rows(settings, client)
     if removed:
@@ -124,8 +127,8 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
 async def _put_back(settings: WriterSettings, client: Client, removed: Set[bytes]) -> None:
     """Write the newest record of each removed issue again, unless its project is erased.
 
-    Its processor notices the foreign record at its next write, and starts again with what the topic has then. A record that the
-    processor has replaced meanwhile is older, and every reader drops it.
+    Its processor notices the foreign record at its next write, and starts again with the topic's content of
+    that time. A record that the processor has replaced meanwhile is older, and every reader drops it.
     """
     erased, newest_of = projects(client), dict[bytes, tuple[int, Record]]()
     async with reading(settings, Topic.ISSUES) as consumer, writing(settings) as producer:
@@ -162,9 +165,10 @@ async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Ro
 
 
 async def replay_records(settings: WriterSettings, clients: Sequence[Client], name: str) -> int:
-    """Insert all records of `outcomes` or `issue_activity` on each server; returns the number of rows. The tables deduplicate rows.
+    """Insert all records of `outcomes` or `issue_activity` on each server; returns the number of rows.
 
-    Records of erased projects are skipped. Raises KafkaError and ClickHouseError.
+    The tables deduplicate rows. Records of erased projects are skipped. Raises KafkaError and
+    ClickHouseError.
     """
     [kind] = [kind for kind in RECORD_TOPICS if kind.table == name]
     erased, rows, done = set[int]().union(*map(projects, clients)), list[Row](), 0
@@ -194,8 +198,9 @@ async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPa
 
 
 def stored_before(committed: int, end: int) -> int:
-    """The offset before which the writer has stored all records of a partition, by its commit (-1 for none) and the partition's end.
+    """The offset before which the writer has stored all records of a partition.
 
-    A commit beyond the end belongs to a topic that was since recreated, and is ignored.
+    `committed` is the writer's commit (-1 for none), `end` the partition's end. A commit beyond the end
+    belongs to a topic that was since recreated, and is ignored.
     """
     return committed if 0 <= committed <= end else 0

@@ -1,4 +1,7 @@
-"""Completion of queries (keys and values that start with a prefix, the most frequent first), and warnings about unknown keys."""
+"""Completion of queries, and warnings about unknown keys.
+
+The completions are keys and values that start with a prefix, the most frequent first.
+"""
 
 import re
 from collections.abc import Sequence
@@ -69,7 +72,10 @@ class CompleteField(ReadCall[TagValues], frozen=True):
 
 
 class CompleteKey(ReadCall[Keys], frozen=True):
-    """Keys that start with the prefix: keys of the language, then tags of the last 14 days in query syntax."""
+    """Keys that start with the prefix.
+
+    Keys of the language are first, then tags of the last 14 days in query syntax.
+    """
 
     project: int
     prefix: str = ""
@@ -106,7 +112,10 @@ async def _values(session: Session, sql: Sql) -> TagValues:
 
 
 def field_values(question: Question, field: str, prefix: str) -> Sql:
-    """Values of a field and their events (issues, for a field of the issue). Raises BadQuery for a field without completion."""
+    """Values of a field and their events (issues, for a field of the issue).
+
+    Raises BadQuery for a field without completion.
+    """
     statement = question.statement()
     if field in _DEPLOYMENT:
         source = f"SELECT {field} AS v, n FROM issue_day_er WHERE {statement.project} AND {_days(statement)}"

@@ -1,4 +1,7 @@
-"""Counts over time (events and users by interval), of releases, of outcomes, of skipped grouping rules and unknown fields."""
+"""Counts over time, of releases, of outcomes, of skipped grouping rules and unknown fields.
+
+The counts over time are events and users by interval.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal
@@ -109,7 +112,10 @@ class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
 
 
 class ListUnknownFields(ReadCall[list[UnknownFieldCount]], frozen=True):
-    """The fields that the schema doesn't know, in the edges' sample of accepted events: the most frequent first, at most `limit`."""
+    """The fields that the schema doesn't know, in the edges' sample of accepted events.
+
+    The most frequent are first, at most `limit`.
+    """
 
     project: int
     start: int | None = None
@@ -189,7 +195,10 @@ async def _series(
 
 
 def chosen_interval(interval: Interval | None, span: Range, now_ms: int) -> Interval:
-    """The requested interval, by default one that suits the range. Raises BadQuery if there would be too many points."""
+    """The requested interval, by default one that suits the range.
+
+    Raises BadQuery if there would be too many points.
+    """
     length = span.length(now_ms)
     if interval is None:
         interval = "minute" if length <= 2 * HOUR_MS else "hour" if length <= 7 * DAY_MS + HOUR_MS else "day"
@@ -241,7 +250,10 @@ def _selects(statement: Statement, interval: Interval, narrowed: str) -> Iterabl
 
 
 def _sources(question: Question, interval: Interval, by_deployment: bool, narrowed: bool) -> list[_Source]:
-    """The tables that have the whole units of a range; as few as possible, because ClickHouse plans each one separately."""
+    """The tables that have the whole units of a range.
+
+    They are as few as possible, because ClickHouse plans each one separately.
+    """
     if interval == "day" and (by_deployment or narrowed):
         pieces = cut(question.span, DAY_MS if by_deployment else HOUR_MS)
         days = "issue_day_er" if by_deployment else "issue_day"
@@ -261,9 +273,10 @@ def _from_events(statement: Statement, span: Range, interval: Interval, narrowed
 
 
 def _releases(question: Question, limit: int, cursor: ReleaseCursor | None) -> Sql:
-    """Release, first and last seen (Unix ms), events, new issues and regressions of the newest, up to one more than the limit.
+    """Release, first and last seen (Unix ms), events, new issues and regressions of the newest releases.
 
-    Ordered by the first event, which never changes: ordered by the last, a release in use would climb past the cursor.
+    Up to one more than the limit. Ordered by the first event, which never changes: ordered by the last, a
+    release in use would climb past the cursor.
     """
     statement = question.statement()
     after = ""
@@ -274,7 +287,8 @@ def _releases(question: Question, limit: int, cursor: ReleaseCursor | None) -> S
     project = statement.project
     seen = (
         "SELECT release, min(first) AS since, max(last) AS until, sum(n) AS events"
-        f" FROM issue_day_er WHERE {project} GROUP BY release HAVING events > 0{after} ORDER BY since DESC, release LIMIT {limit + 1:d}"
+        f" FROM issue_day_er WHERE {project} GROUP BY release HAVING events > 0{after}"
+        f" ORDER BY since DESC, release LIMIT {limit + 1:d}"
     )
     opened = (
         "SELECT first_release AS release, count() AS new_issues"
@@ -292,16 +306,18 @@ def _releases(question: Question, limit: int, cursor: ReleaseCursor | None) -> S
 
 
 def _outcomes(question: Question, interval: Interval | None) -> Sql:
-    """Start of the interval (Unix ms; 0 without intervals), outcome, SDK, reason, count, newest example and its minute (Unix ms).
+    """Start of the interval, outcome, SDK, reason, count, newest example and its minute.
 
-    Ranges are of whole minutes. With intervals there are no examples.
+    Start and minute are Unix ms; the start is 0 without intervals. Ranges are of whole minutes. With
+    intervals there are no examples.
     """
     statement = question.statement()
     size = UNIT_MS[interval] if interval else 0
     bucket = f"intDiv(toInt64(toUnixTimestamp(minute)) * 1000, {size}) * {size}" if size else "toInt64(0)"
     example = "'', 0" if size else _EXAMPLE
     return statement.ready(
-        f"SELECT {bucket} AS bucket, outcome, sdk, reason, sum(count), {example} FROM outcomes FINAL WHERE {statement.project}"
+        f"SELECT {bucket} AS bucket, outcome, sdk, reason, sum(count), {example}"
+        f" FROM outcomes FINAL WHERE {statement.project}"
         f" AND outcome NOT IN {NOT_OF_EVENTS}"
         f" AND {statement.within('minute', question.span, 'hour')} GROUP BY bucket, outcome, sdk, reason"
         " ORDER BY bucket, outcome, sdk, reason"
@@ -323,5 +339,6 @@ def _reasons(question: Question, outcome: str, limit: int) -> Sql:
     return statement.ready(
         "SELECT reason, sdk, sum(count) AS n, toInt64(toUnixTimestamp(max(minute))) * 1000"
         f" FROM outcomes FINAL WHERE {statement.project} AND outcome = '{outcome}'"
-        f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason, sdk ORDER BY n DESC, reason, sdk LIMIT {limit:d}"
+        f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason, sdk"
+        f" ORDER BY n DESC, reason, sdk LIMIT {limit:d}"
     )

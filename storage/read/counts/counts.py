@@ -44,7 +44,10 @@ def read_counts(question: Question, rows: Sequence[Sequence[Any]]) -> Mapping[in
 
 
 def by_fingerprint(statement: Statement, users: bool) -> str:
-    """SELECTs joined by UNION ALL with columns fingerprint, n and optionally states of users; fingerprints may repeat."""
+    """SELECTs joined by UNION ALL with columns fingerprint, n and optionally states of users.
+
+    Fingerprints may repeat.
+    """
     question = statement.question
     extra = ", users" if users else ""
     if question.level == "events":
@@ -66,7 +69,10 @@ def by_fingerprint(statement: Statement, users: bool) -> str:
 
 
 def by_bucket(statement: Statement, span: Range, unit: Interval) -> str:
-    """A SELECT with columns fingerprint, bucket (start of the unit, Unix ms) and n; `span` consists of whole units."""
+    """A SELECT with columns fingerprint, bucket (start of the unit, Unix ms) and n.
+
+    `span` consists of whole units.
+    """
     level = statement.question.level
     if unit == "day" and level != "events":
         table, event = _day_table(statement)
@@ -91,7 +97,10 @@ def bucket_of(column: str, unit: Interval) -> str:
 
 
 def issue_counts(question: Question, members: Mapping[int, Sequence[int]]) -> Sql:
-    """Issue and `COUNTS` of issues, given by their fingerprints, in one pass over the smallest sufficient tables."""
+    """Issue and `COUNTS` of issues, given by their fingerprints.
+
+    One pass reads the smallest sufficient tables.
+    """
     statement = question.statement()
     pairs = [(fingerprint, issue) for issue, group in members.items() for fingerprint in group]
     fingerprints = statement.numbers([fingerprint for fingerprint, _ in pairs])
@@ -106,13 +115,15 @@ def issue_counts(question: Question, members: Mapping[int, Sequence[int]]) -> Sq
     window = trend_window(question.span, question.now_ms)
     trend_inside = question.span.around(window) == question.span
     counts = " UNION ALL ".join(_pieces(statement, unit, narrowed, trend_inside))
-    # Each page plans its statement afresh, and each name and function adds to a planning time as long as the read itself.
+    # Each page plans its statement afresh, and each name and function adds to a planning time as long as the
+    # read itself.
     events, users = (
         ("sum(n)", "uniqCombinedMerge(12)(users)")
         if trend_inside
         else ("sumIf(n, inside)", "uniqCombinedMergeIf(12)(users, inside)")
     )
-    # A row may contain a difference that wrapped (`storage.tables.rollups.difference`); signed, it adds up in Python too.
+    # A row may contain a difference that wrapped (`storage.tables.rollups.difference`); signed, it adds up in
+    # Python too.
     return statement.ready(
         f"SELECT {issue} AS issue, {events} AS events, least(events, {users}), groupArray((bucket, toInt64(n)))"
         f" FROM ({counts}) GROUP BY issue"
@@ -120,14 +131,18 @@ def issue_counts(question: Question, members: Mapping[int, Sequence[int]]) -> Sq
 
 
 def from_events(statement: Statement, key: str, narrowed: str) -> str:
-    """A SELECT from events: key, bucket (Unix ms), n and states of users in the range, and `in_trend`, the events in the trend."""
+    """A SELECT from events: key, bucket (Unix ms), n and states of users in the range, and `in_trend`.
+
+    `in_trend` counts the events in the trend.
+    """
     span, now_ms = statement.question.span, statement.question.now_ms
     unit, window = trend_unit(span, now_ms), trend_window(span, now_ms)
     inside, in_trend = statement.within("ts", span), statement.within("ts", window)
     names = key.rpartition(" AS ")[2]
     return (
         f"SELECT {key}, {bucket_of('ts', unit)} AS bucket, countIf({inside}) AS n, countIf({in_trend}) AS in_trend,"
-        f" uniqCombinedStateIf(12)(user_hash, user_hash != 0 AND {inside}) AS users FROM events WHERE {statement.project}"
+        f" uniqCombinedStateIf(12)(user_hash, user_hash != 0 AND {inside}) AS users"
+        f" FROM events WHERE {statement.project}"
         f" AND {statement.within('ts', span.around(window))}{narrowed} AND {statement.event} GROUP BY {names}, bucket"
     )
 
@@ -148,7 +163,10 @@ def _day_table(statement: Statement) -> tuple[str, str]:
 
 
 def _pieces(statement: Statement, unit: Interval, narrowed: str, trend_inside: bool) -> Iterator[str]:
-    """SELECTs: fingerprint, bucket (Unix ms, -1 outside the trend), n, users and, unless `trend_inside`, `inside` (the range)."""
+    """SELECTs: fingerprint, bucket (Unix ms, -1 outside the trend), n and users.
+
+    Unless `trend_inside`, they also have `inside` (the range).
+    """
     question = statement.question
     no_trend = "toInt64(-1) AS bucket"
     inside = "" if trend_inside else ", 1 AS inside"

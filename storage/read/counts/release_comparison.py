@@ -1,4 +1,7 @@
-"""Two releases of a project side by side: which issues are new, gone, worse or better, by their share of the release's events."""
+"""Two releases of a project side by side: which issues are new, gone, worse or better.
+
+The measure is an issue's share of the release's events.
+"""
 
 from typing import Final
 
@@ -14,7 +17,10 @@ _FEW: Final = 10
 
 
 class CompareReleases(ReadCall[ReleaseComparison], frozen=True):
-    """The issues of two releases, the largest first, at most `MAX_COMPARED`; by default the newest release and the one before it."""
+    """The issues of two releases, the largest first, at most `MAX_COMPARED`.
+
+    By default these are the newest release and the one before it.
+    """
 
     project: int
     before: str = ""

@@ -15,7 +15,8 @@ from storage.read.reader import IssueCall, ProjectCall, Session
 
 MAX_VALUES: Final = 10
 SAMPLE: Final = 10_000
-"""Facets of more events than this are made from the newest ones: shares are then right to a percent, and the time doesn't grow."""
+"""Facets of more events than this are made from the newest ones: shares are then right to a percent, and the
+time doesn't grow."""
 _MAX_KEYS: Final = 200
 
 
@@ -59,7 +60,10 @@ async def _facets(session: Session, question: Question, fingerprints: Sequence[i
 
 
 def sampled_range(days: Iterable[Sequence[int]], span: Range) -> Range:
-    """The newest part of a range without end that has at least as many events as the sample, by the rows of `_days`."""
+    """The newest part of a range without end that has at least as many events as the sample.
+
+    The rows of `_days` determine it.
+    """
     total = 0
     for start, events in days:
         total += events
@@ -80,7 +84,8 @@ def _days(question: Question, fingerprints: Sequence[int]) -> Sql:
     statement = question.statement()
     return statement.ready(
         f"SELECT {DAY_START}, sum(n) FROM issue_day WHERE {statement.project}"
-        f" AND fingerprint IN {statement.numbers(fingerprints)} AND {_touched_days(statement)} GROUP BY day ORDER BY day DESC"
+        f" AND fingerprint IN {statement.numbers(fingerprints)} AND {_touched_days(statement)}"
+        " GROUP BY day ORDER BY day DESC"
     )
 
 
@@ -103,9 +108,13 @@ def _read_facets(rows: Iterable[Sequence[Any]]) -> list[TagFacet]:
 
 
 def _top(source: str) -> str:
-    """Key, value, events and distinct values of the key. Repairs of excess counts leave rows that add up to 0; they are excluded."""
+    """Key, value, events and distinct values of the key.
+
+    Repairs of excess counts leave rows that add up to 0; they are excluded.
+    """
     counted = (
-        "SELECT k, v, sum(n) AS events, count() OVER (PARTITION BY k) AS distinct, sum(events) OVER (PARTITION BY k) AS total"
+        "SELECT k, v, sum(n) AS events, count() OVER (PARTITION BY k) AS distinct,"
+        " sum(events) OVER (PARTITION BY k) AS total"
         f" FROM ({source}) GROUP BY k, v HAVING events > 0"
     )
     return (

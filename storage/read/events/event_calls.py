@@ -49,7 +49,10 @@ class ListProjectEvents(ProjectCall[EventPage], frozen=True):
 
 
 class SampleEvents(ProjectCall[list[Sample]], frozen=True):
-    """The newest events in range and query that have a readable payload; fewer than the limit if they are large."""
+    """The newest events in range and query that have a readable payload.
+
+    They are fewer than the limit if they are large.
+    """
 
     limit: int = 500
     max_bytes: int = MAX_BYTES
@@ -137,7 +140,10 @@ async def _issues_of_events(
 def _statement(
     question: Question, fingerprints: Sequence[int] | None, limit: int, cursor: EventCursor | None
 ) -> Sql:
-    """`EVENT_COLUMNS` of the newest events in range and query, up to one more than the limit; `fingerprints` None means all."""
+    """`EVENT_COLUMNS` of the newest events in range and query, up to one more than the limit.
+
+    `fingerprints` None means all.
+    """
     statement = question.statement()
     conditions = [statement.project, statement.within("ts", question.span), statement.whole]
     if fingerprints is not None:
@@ -155,8 +161,8 @@ def _windows(
 ) -> Iterator[Range]:
     """Newest parts of the range, growing, and then the whole range.
 
-    A project's events are not stored in the order of time, and an issue's are spread over many parts: the newest are cheap to find
-    only in a short range. For an issue the window is expected to contain a page.
+    A project's events are not stored in the order of time, and an issue's are spread over many parts: the
+    newest are cheap to find only in a short range. For an issue the window is expected to contain a page.
     """
     span = question.span
     newest = question.now_ms if span.end is None else span.end

@@ -23,13 +23,17 @@ _RETRY_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4)
 _VISIBLE_AFTER_MS: Final = 300_000
 NEAR_GAPS: Final = 8
 BUSY_GAPS: Final = 64
-"""Neighbours are searched first within these multiples of the issue's average gap; the larger one is capped at a day."""
+"""Neighbours are searched first within these multiples of the issue's average gap; the larger one is capped
+at a day."""
 MIN_REACH_MS: Final = 60_000
 _NEWEST: Final = {"latest": True, "oldest": False}
 
 
 class _EventIssue(Struct, frozen=True):
-    """The issue of an event and its grouping parts; `reach` (ms) is how far from the event its neighbours are searched first."""
+    """The issue of an event and its grouping parts.
+
+    `reach` (ms) is how far from the event its neighbours are searched first.
+    """
 
     number: int
     fingerprints: Sequence[int]
@@ -41,7 +45,10 @@ _Payload = tuple[int, bytes] | None
 
 
 class GetIssueEvent(ReadCall[EventDetail], frozen=True):
-    """An event of an issue by its id, or `latest`, or `oldest`; these two and the neighbours are among the events that match the query."""
+    """An event of an issue by its id, or `latest`, or `oldest`.
+
+    These two and the neighbours are among the events that match the query.
+    """
 
     issue: str
     event: str
@@ -129,7 +136,10 @@ async def _payload(session: Session, question: Question, event: int) -> _Payload
 async def _visible_payload(
     session: Session, question: Question, stored: EventHeader, found: _Payload
 ) -> _Payload:
-    """The payload of a row. A block becomes visible table by table, so the payload of a recent row may follow its row."""
+    """The payload of a row.
+
+    A block becomes visible table by table, so the payload of a recent row may follow its row.
+    """
     at = Range(stored.time, stored.time + 1)
     found = found or await stored_payload(session, question, stored.id, at)
     for pause in _RETRY_SECONDS:
@@ -155,7 +165,10 @@ async def _newest_or_oldest(
 async def _neighbours(
     session: Session, question: Question, at: EventHeader, issue: _EventIssue
 ) -> tuple[EventHeader | None, int | None, int | None]:
-    """The row of an event, if the issue has it, and the ids of the previous and next event; searched first near the event."""
+    """The row of an event, if the issue has it, and the ids of the previous and next event.
+
+    They are searched first near the event.
+    """
     end = at.time + issue.reach
     near = Range(max(0, at.time - issue.reach), end if end < question.now_ms else None)
     ((before, after, itself),) = await session.rows(
@@ -205,7 +218,10 @@ def _check_issue(stored: EventHeader, issue: _EventIssue) -> None:
 async def _grouping(
     session: Session, question: Question, issue: _EventIssue, fingerprint: int
 ) -> tuple[Sequence[str], MergedBy | None]:
-    """The readable parts of an event's fingerprint, and its merge if the fingerprint is not the issue's own."""
+    """The readable parts of an event's fingerprint, and its merge.
+
+    There is a merge only if the fingerprint is not the issue's own.
+    """
     own = issue_id(question.project, fingerprint)
     if issue.number == own:
         return issue.parts, None

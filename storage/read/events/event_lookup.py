@@ -1,4 +1,7 @@
-"""Statements about one event: by id, the newest or oldest of an issue or project, the previous and next, its merge."""
+"""Statements about one event.
+
+They find an event by id, the newest or oldest of an issue or project, the previous and next, and its merge.
+"""
 
 from collections.abc import Sequence
 
@@ -22,7 +25,7 @@ def event_by_id(question: Question, event: int, time: int | None) -> Sql:
 def newest_or_oldest(
     question: Question, fingerprints: Sequence[int] | None, newest: bool, bound: int | None = None
 ) -> Sql:
-    """`HEADER` of the newest or the oldest event of some fingerprints, or of the project, that matches the query.
+    """`HEADER` of the newest or the oldest event of fingerprints, or of the project, that matches the query.
 
     Only events from `bound` (Unix ms) on are read, or up to it for the oldest; there may be none.
     """
@@ -32,7 +35,8 @@ def newest_or_oldest(
         conditions.append(statement.of_fingerprints(fingerprints))
     else:
         edge = "max(hour)" if newest else "min(hour) + INTERVAL 1 HOUR"
-        # Of the column's own type: compared with a DateTime, pruning by DateTime64 loses a second before midnight (26.9).
+        # Of the column's own type: compared with a DateTime, pruning by DateTime64 loses a second before
+        # midnight (26.9).
         hour = f"SELECT toDateTime64({edge}, 3, 'UTC') FROM project_hour WHERE {statement.project}"
         conditions.append(f"ts {'>=' if newest else '<'} ({hour})")
     if bound is not None:
@@ -44,9 +48,10 @@ def newest_or_oldest(
 
 
 def nearby(question: Question, fingerprints: Sequence[int], event: EventHeader, near: Range) -> Sql:
-    """One row: ids of the previous and next event in a range (or None) that match the query, and a list with `ATTRIBUTES` of the event if it has a fingerprint.
+    """One row: ids of the previous and next event in a range, and a list with `ATTRIBUTES` of the event.
 
-    All events of the range are read, so it should be short.
+    The previous and next event match the query; an id is None if there is none. The list is empty if the
+    event has none of the fingerprints. All events of the range are read, so it should be short.
     """
     statement = question.statement()
     ts, number = statement.parameters.moment(event.time), statement.parameters.add(event.id, "UInt128")
@@ -62,7 +67,10 @@ def nearby(question: Question, fingerprints: Sequence[int], event: EventHeader, 
 
 
 def neighbours(question: Question, fingerprints: Sequence[int], event: EventHeader) -> Sql:
-    """-1 with the id of the previous event, 1 with the id of the next, among the events of some fingerprints that match the query."""
+    """-1 with the id of the previous event, 1 with the id of the next.
+
+    They are among the events of some fingerprints that match the query.
+    """
     statement = question.statement()
     of = f"{statement.project} AND {statement.of_fingerprints(fingerprints)} AND {statement.event}"
     sides = (

@@ -1,4 +1,7 @@
-"""Rows of `events` and `payloads`: their columns, ids and conditions, and the events that the read API returns for them."""
+"""Rows of `events` and `payloads`, and the events that the read API returns for them.
+
+It defines the columns, ids and conditions of the rows.
+"""
 
 import logging
 import uuid
@@ -48,7 +51,10 @@ class StoredEvent(Struct, frozen=True):
 
 
 class EventHeader(Struct, frozen=True):
-    """An event's position and the values that its payload lacks: the columns `HEADER`, in their order; times are Unix ms."""
+    """An event's position and the values that its payload lacks.
+
+    The fields are the columns `HEADER`, in their order; times are Unix ms.
+    """
 
     id: int
     time: int

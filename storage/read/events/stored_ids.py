@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 Key = tuple[int, bytes]
 """A project and a 16-byte id."""
 AT_ONCE: Final = 10_000
-"""Ids of one statement. It reads the ids of whole projects from about a thousand on, whatever their number."""
+"""Ids of one statement. It reads the ids of whole projects from about a thousand on, whatever their
+number."""
 FEWEST: Final = 100
 """Ids of a statement after others have failed."""
 PART: Final = "old ids"
@@ -50,13 +51,19 @@ def stored(client: Client, ids: Sequence[Key]) -> set[Key]:
 
 
 class StoredIds:
-    """Looks ids up in threads of its own, and waits while ClickHouse is away: an answer must not be guessed."""
+    """Looks ids up in separate threads, and waits while ClickHouse is away.
+
+    An answer must not be guessed.
+    """
 
     def __init__(self, shards: Sequence[Shard], health: Health) -> None:
         self._shards = [(shard, _ShardIds(shard, health)) for shard in shards]
 
     async def among(self, ids: Mapping[int, Collection[Key]]) -> set[Key]:
-        """As `stored`, of ids by the partition of their record: each server is asked for those that it would have. May be cancelled."""
+        """As `stored`, of ids by the partition of their record. May be cancelled.
+
+        Each server is asked for the ids that it would have.
+        """
         wanted = [
             (look_up, [key for partition in shard.those_of(ids) for key in ids[partition]])
             for shard, look_up in self._shards

@@ -1,4 +1,7 @@
-"""Reads of single issues: the issue, its row, version and project, its activity, and the issues of fingerprints."""
+"""Reads of single issues and of the issues of fingerprints.
+
+They return the issue, its row, version and project, and its activity.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -29,7 +32,10 @@ class GetIssue(IssueCall[Issue], frozen=True):
 
 
 class ListParts(ReadCall[list[IssuePart]], frozen=True):
-    """What the issues of some fingerprints were when they had just one: the parts of a merged issue, in the order given."""
+    """The parts of a merged issue, in the order given.
+
+    A part is the issue of one of the fingerprints, as it was when it had just that one.
+    """
 
     project: int
     fingerprints: Sequence[str]
@@ -109,7 +115,10 @@ class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
 
 
 class ListActivity(ReadCall[ActivityPage], frozen=True):
-    """A page of the changes of an issue and of the issues merged into it, newest first, without those of some kinds."""
+    """A page of the changes of an issue and of the issues merged into it, newest first.
+
+    Changes of some kinds are left out.
+    """
 
     issue: str
     limit: int = 50
@@ -140,7 +149,10 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
 def _changes(
     question: Question, issues: Sequence[int], call: ListActivity, cursor: ActivityCursor | None
 ) -> Sql:
-    """Id, kind, author, time (Unix ms), data and issue of the newest changes, up to one more than the limit."""
+    """Id, kind, author, time (Unix ms), data and issue of the newest changes.
+
+    Up to one more than the limit.
+    """
     statement = question.statement()
     after = ""
     if cursor is not None:
@@ -158,6 +170,7 @@ def _texts(question: Question, issues: Iterable[int]) -> Sql:
     """Issue, type, message, culprit and events, also of issues that are merged into another."""
     statement = question.statement()
     return statement.ready(
-        f"SELECT issue_id, error_type, message, culprit, events FROM issues FINAL WHERE {statement.project} AND deleted = 0"
+        "SELECT issue_id, error_type, message, culprit, events"
+        f" FROM issues FINAL WHERE {statement.project} AND deleted = 0"
         f" AND issue_id IN {statement.numbers(list(issues))}"
     )

@@ -36,11 +36,15 @@ _KEYS: Final[dict[Sort, str]] = {
     "events": "toInt64(sum(n))",
     "users": f"toInt64({USERS_MERGED})",
     # The growth from the older to the newer half of the trend, in thousandths of a standard deviation.
-    "trend": "toInt64(round(1000 * (toInt64(sum(newer)) - toInt64(sum(older))) / sqrt(greatest(1, sum(newer) + sum(older)))))",
+    "trend": (
+        "toInt64(round(1000 * (toInt64(sum(newer)) - toInt64(sum(older)))"
+        " / sqrt(greatest(1, sum(newer) + sum(older)))))"
+    ),
 }
 
 MAX_COUNTED: Final = 10_000
-"""Issues that a statement of its own counts: at a million issues a twelfth of the page's time, and all of them would take more than half."""
+"""Issues that a separate statement counts: at a million issues a twelfth of the page's time, and all of them
+would take more than half."""
 
 Keyed = tuple[int, IssueRow]
 Page = tuple[list[Keyed], Mapping[int, RangeCounts]]
@@ -95,7 +99,10 @@ class ListIssues(ProjectCall[IssuePage], frozen=True):
 async def _page(
     session: Session, question: Question, sort: Sort, limit: int, last: IssueCursor | None
 ) -> tuple[list[Keyed], Mapping[int, RangeCounts], Total]:
-    """Sort keys and rows of a page, up to one more than the limit, the counts of each issue, and of a first page the total."""
+    """Sort keys and rows of a page, up to one more than the limit, and the counts of each issue.
+
+    For a first page it also returns the total.
+    """
     if needs_no_counts(question, sort):
         (rows, counts), total = await asyncio.gather(
             _by_time(session, question, sort, limit, last, limit), _total(session, question, last)
@@ -121,7 +128,10 @@ async def _page(
 
 
 async def _total(session: Session, question: Question, last: IssueCursor | None) -> Total:
-    """The total of a list that `issues` alone determines, up to `MAX_COUNTED`; after its first page the cursor has it."""
+    """The total of a list that `issues` alone determines, up to `MAX_COUNTED`.
+
+    After the first page of the list, the cursor has it.
+    """
     if last is not None:
         return Total(0, is_bound=True)
     [[count]] = await session.rows(issues_since(question, MAX_COUNTED))
@@ -141,7 +151,10 @@ async def _by_time(
     last: IssueCursor | None,
     counted: int | None = None,
 ) -> Page:
-    """The first issues by a time of theirs, up to one more than the limit, and the counts of the first `counted`."""
+    """The first issues by one of their times, and the counts of the first `counted`.
+
+    Up to one more than the limit.
+    """
     rows = await session.rows(page_by_time(question, sort, limit, last))
     keyed = [(key, IssueRow(*columns)) for key, *columns in rows]
     fingerprints = {row.issue_id: row.fingerprints for _, row in keyed[:counted]}
@@ -170,7 +183,10 @@ def _cursor(
 
 
 def needs_no_counts(question: Question, sort: Sort) -> bool:
-    """Whether `issues` alone determines the page: in a range without end, an issue has events if it was last seen after the start."""
+    """Whether `issues` alone determines the page.
+
+    In a range without end, an issue has events if it was last seen after the start.
+    """
     return sort in _TIME_COLUMNS and question.level == "rollup" and question.span.end is None
 
 
@@ -183,12 +199,16 @@ def page_by_time(question: Question, sort: Sort, limit: int, cursor: IssueCursor
     since = statement.parameters.moment(question.span.start)
     return statement.ready(
         f"SELECT toUnixTimestamp64Milli({_TIME_COLUMNS[sort]}) AS key, {ISSUE_COLUMNS} FROM {statement.issues}"
-        f" AND last_seen >= {since} AND {_after(statement, cursor)} ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
+        f" AND last_seen >= {since} AND {_after(statement, cursor)}"
+        f" ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
     )
 
 
 def issues_since(question: Question, limit: int) -> Sql:
-    """The number of issues that were last seen after the start, up to the limit: the total where `needs_no_counts`."""
+    """The number of issues that were last seen after the start, up to the limit.
+
+    It is the total if `needs_no_counts`.
+    """
     statement = question.statement()
     since = statement.parameters.moment(question.span.start)
     return statement.ready(
@@ -197,7 +217,10 @@ def issues_since(question: Question, limit: int) -> Sql:
 
 
 def counts_while_paging(question: Question) -> bool:
-    """Whether one pass over the events finds page and counts: events have to be read anyway, and the trend is in the range."""
+    """Whether one pass over the events finds page and counts.
+
+    It does if events have to be read anyway, and the trend is in the range.
+    """
     if question.level != "events":
         return False
     window = trend_window(question.span, question.now_ms)
@@ -205,7 +228,10 @@ def counts_while_paging(question: Question) -> bool:
 
 
 def counted_page(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
-    """Sort key, total, id and fingerprints of a page of issues with events in range and query, up to one more than the limit."""
+    """Sort key, total, id and fingerprints of a page of issues, up to one more than the limit.
+
+    The issues have events in range and query.
+    """
     statement = question.statement()
     counts = by_fingerprint(statement, users=sort == "users")
     if sort == "trend":
@@ -236,9 +262,9 @@ def rows_by_id(question: Question, issues: Sequence[int]) -> Sql:
 def _statement(
     statement: Statement, columns: str, counts: str, sort: Sort, limit: int, cursor: IssueCursor | None
 ) -> Sql:
-    """Sort key, total, id and `columns` of the first issues in an order; `counts` selects fingerprints and the values that they are ordered by.
+    """Sort key, total, id and `columns` of the first issues in an order.
 
-    The total is that of the first page, else 0.
+    `counts` selects fingerprints and the values that order them. The total is that of the first page, else 0.
     """
     # After grouping it is free; later pages leave out what was on earlier ones.
     total = "count() OVER ()" if cursor is None else "0"
@@ -274,7 +300,10 @@ def _middle(statement: Statement) -> str:
 
 
 def _after(statement: Statement, cursor: IssueCursor | None) -> str:
-    """The condition that no earlier page had the issue: by id while the cursor lists them all, because keys change."""
+    """The condition that no earlier page had the issue.
+
+    It is by id while the cursor lists all issues, because keys change.
+    """
     if cursor is None:
         return "1"
     if cursor.issues is not None:

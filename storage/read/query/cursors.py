@@ -30,8 +30,9 @@ _NUMBER: Final = struct.Struct(">Q")
 class IssueCursor(Struct, array_like=True, frozen=True):
     """The order, the range of the first page (Unix ms), and the lowest key and id returned so far.
 
-    An issue can move up before its page is read, and down after. Hence `given` lists the issues returned so far, eight bytes each,
-    and the next page excludes them. After `MAX_GIVEN` issues `given` is None, and paging goes on by key and id alone.
+    An issue can move up before its page is read, and down after. Hence `given` lists the issues returned so
+    far, eight bytes each, and the next page excludes them. After `MAX_GIVEN` issues `given` is None, and
+    paging goes on by key and id alone.
 
     `offset` issues were returned so far. `total` and `is_bound` are what the first page found.
     """
@@ -130,7 +131,10 @@ def write_cursor(cursor: Struct) -> str:
 
 
 def read_cursor(text: str | None, kind: type[C]) -> C | None:
-    """The cursor of a text from `write_cursor`, or None for an empty text. Raises BadQuery for any other text."""
+    """The cursor of a text from `write_cursor`, or None for an empty text.
+
+    Raises BadQuery for any other text.
+    """
     if not text:
         return None
     try:

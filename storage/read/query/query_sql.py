@@ -1,8 +1,9 @@
-"""Compiles a query tree to SQL. The text contains nothing of the query: keys, values and patterns are parameters.
+"""Compiles a query tree to SQL.
 
-`event_condition` is over the columns of `events`, `issue_condition` over those of `issues` for a tree about issues only. `split`
-separates a conjunction into these two. An issue condition nested in an event condition becomes a subquery on the fingerprints of the
-matching issues.
+The text contains nothing of the query: keys, values and patterns are parameters. `event_condition` is over
+the columns of `events`, `issue_condition` over those of `issues` for a tree about issues only. `split`
+separates a conjunction into these two. An issue condition nested in an event condition becomes a subquery on
+the fingerprints of the matching issues.
 """
 
 import re
@@ -37,8 +38,12 @@ from schemas.issues import ESCALATING_MS, NEW_MS
 PAIRS: Final = "arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags))"
 """Must equal the expression of the index on tags, or ClickHouse doesn't use the index."""
 _SNOOZE_END: Final = "parseDateTime64BestEffortOrZero(JSONExtractString(ignore_until, 'time'), 3, 'UTC')"
-STATUS: Final = f"if(status = 'ignored' AND JSONHas(ignore_until, 'time') AND {_SNOOZE_END} <= now64(3, 'UTC'), 'open', status)"
-"""The column `status` of `issues`. A timed snooze ends on read; the record itself changes with the next event."""
+STATUS: Final = (
+    f"if(status = 'ignored' AND JSONHas(ignore_until, 'time') AND {_SNOOZE_END} <= now64(3, 'UTC'),"
+    " 'open', status)"
+)
+"""The column `status` of `issues`. A timed snooze ends on read; the record itself changes with the next
+event."""
 
 _COLUMNS: Final = {
     "osVersion": "os_version",
@@ -156,7 +161,10 @@ def current_issues(scope: SqlScope) -> str:
 
 
 def _grouped(items: tuple[Query, ...], kind: type[And] | type[Or]) -> Sequence[Query]:
-    """The items, with all conditions on the issue combined, so that they need a single subquery on `issues`."""
+    """The items, with all conditions on the issue combined.
+
+    So they need a single subquery on `issues`.
+    """
     about = tuple(item for item in items if about_issue(item))
     others = (item for item in items if not about_issue(item))
     return [*others, *([kind(about)] if len(about) > 1 else about)]
@@ -168,7 +176,8 @@ def _all_hold(items: Sequence[Query], scope: SqlScope) -> str:
     if len(unwanted) < _MIN_MULTI_SEARCH:
         return _joined(" AND ", items, scope)
     remaining = [item for item in items if not (isinstance(item, Not) and _is_word(item.item))]
-    return f"({' AND '.join([f'NOT {_one_holds(unwanted, scope)}', *(event_condition(item, scope) for item in remaining)])})"
+    conditions = [f"NOT {_one_holds(unwanted, scope)}", *(event_condition(item, scope) for item in remaining)]
+    return f"({' AND '.join(conditions)})"
 
 
 def _one_holds(items: Sequence[Query], scope: SqlScope) -> str:
@@ -205,7 +214,10 @@ def _any_word(words: Iterable[Query], scope: SqlScope) -> str:
 
 
 def _is_pairs(query: Query) -> bool:
-    """Whether the query is for literal values of a tag, so that the index on pairs of key and value applies."""
+    """Whether the query is for literal values of a tag.
+
+    If so, the index on pairs of key and value applies.
+    """
     return (
         isinstance(query, Filter)
         and query.is_tag

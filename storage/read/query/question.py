@@ -1,4 +1,7 @@
-"""A parsed read request: project, range, and the query's conditions on issues and on events; `Statement` turns it into SQL."""
+"""A parsed read request; `Statement` turns it into SQL.
+
+A request has a project, a range, and the query's conditions on issues and on events.
+"""
 
 from collections.abc import Sequence
 from typing import Literal

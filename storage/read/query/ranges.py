@@ -1,4 +1,4 @@
-"""Time ranges: their whole days, whole hours and edges, and the trend shown beside an issue (24 hours or 14 days)."""
+"""Time ranges: their whole days, whole hours and edges, and the trend of an issue (24 hours or 14 days)."""
 
 from typing import Final
 
@@ -15,7 +15,10 @@ _TREND_UNITS: Final[dict[Interval, int]] = {"hour": 24, "day": 14}
 
 
 class Range(Struct, frozen=True):
-    """From `start` (inclusive) to `end` (exclusive), Unix ms. Without an end it includes events dated slightly ahead of now."""
+    """From `start` (inclusive) to `end` (exclusive), Unix ms.
+
+    Without an end it includes events dated slightly ahead of now.
+    """
 
     start: int
     end: int | None
@@ -39,7 +42,10 @@ class Cut(Struct, frozen=True):
 
 
 def resolve_range(start: int | None, end: int | None, now_ms: int) -> Range:
-    """The range of a call, by default from the full hour 14 days ago. Raises BadQuery if it is empty or out of bounds."""
+    """The range of a call, by default from the full hour 14 days ago.
+
+    Raises BadQuery if it is empty or out of bounds.
+    """
     for name, value in (("start", start), ("end", end)):
         if value is not None and not EARLIEST <= value < LATEST:
             raise BadQuery(name, "a time between 1970 and 2199")
@@ -61,7 +67,10 @@ def ceil(ms: int, unit: int) -> int:
 
 
 def cut(span: Range, smallest: int = HOUR_MS) -> Cut:
-    """The pieces of a range. If `smallest` is a day there are no hours, and the edges may be as long as a day."""
+    """The pieces of a range.
+
+    If `smallest` is a day there are no hours, and the edges may be as long as a day.
+    """
     inner, edges = whole(span, smallest)
     if inner is None or smallest == DAY_MS:
         return Cut((inner,) if inner else (), (), edges)

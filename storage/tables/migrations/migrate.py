@@ -1,6 +1,7 @@
 """Creates the schema of ClickHouse in a database, and changes it: numbered SQL files, each applied once.
 
-Every statement is idempotent, so an interrupted run can be repeated, and two processes can migrate concurrently.
+Every statement is idempotent, so an interrupted run can be repeated, and two processes can migrate
+concurrently.
 """
 
 import re
@@ -31,7 +32,8 @@ CREATE TABLE IF NOT EXISTS migrations
 ENGINE = ReplacingMergeTree
 ORDER BY number
 """
-"""The table of applied migrations, and of the server that was migrated: its id, and its place among the shards."""
+"""The table of applied migrations, and of the server that was migrated: its id, and its place among the
+shards."""
 STORED: Final = """
     SELECT create_table_query FROM system.tables
     WHERE database = currentDatabase() AND engine LIKE '%MergeTree' ORDER BY name"""
@@ -47,7 +49,8 @@ class Migration(Struct, frozen=True):
 
     @property
     def record(self) -> str:
-        return f"INSERT INTO migrations (number, name) VALUES ({self.number}, '{self.name}')"  # noqa: S608 - names of our files
+        # The names are those of our files.
+        return f"INSERT INTO migrations (number, name) VALUES ({self.number}, '{self.name}')"  # noqa: S608
 
 
 def migrations() -> list[Migration]:
@@ -69,9 +72,10 @@ def migrations() -> list[Migration]:
 
 
 def statements(sql: str, server: tuple[int, int] | None = None) -> Iterator[str]:
-    """The statements of a file for a server's version (year, month), or for the newest: each ends with a semicolon at the end of a line.
+    """The statements of a file for a server's version (year, month), or for the newest.
 
-    A statement under the line `-- from 26.2` is for servers of that version or newer, under `-- below 26.2` for older ones.
+    Each ends with a semicolon at the end of a line. A statement under the line `-- from 26.2` is for servers
+    of that version or newer, under `-- below 26.2` for older ones.
     """
     for part in re.split(r";[ \t]*(?:\n|$)", sql):
         lines = part.strip().splitlines()
@@ -89,7 +93,8 @@ def statements(sql: str, server: tuple[int, int] | None = None) -> Iterator[str]
 def create_database(url: str) -> None:
     """Create the database that the URL names, where it is missing. Raises ClickHouseError.
 
-    One that exists is left alone: creating it again, even `IF NOT EXISTS`, needs rights that migrating doesn't.
+    One that exists is left alone: creating it again, even `IF NOT EXISTS`, needs rights that migrating
+    doesn't.
     """
     name = parse_url(url).database
     client = open_client(url, database="system")
@@ -123,8 +128,8 @@ def migrate(
 
     Raises ClickHouseError and AnotherServer.
 
-    `shard` is the server's place. `moved` says that the data was moved to this server: it is the recorded one from now on. `others` are
-    its other replicas.
+    `shard` is the server's place. `moved` says that the data was moved to this server, and records it from
+    now on. `others` are its other replicas.
     """
     create_database(url)
     client = open_client(url)
@@ -152,9 +157,10 @@ def migrate(
 
 
 def copy_schema(first: str, url: str) -> None:
-    """Make the replica at `url` have the tables of the first as they are now, and the views upon them. Raises ClickHouseError.
+    """Give the replica at `url` the current tables of the first, and the views upon them.
 
-    A table that others have is created from their definition: Keeper refuses that of the first migration once a later one has changed it.
+    A table that others have is created from their definition: Keeper refuses that of the first migration once
+    a later one has changed it. Raises ClickHouseError.
     """
     create_database(url)
     client, replica = open_client(first), open_client(url)

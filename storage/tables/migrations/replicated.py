@@ -4,7 +4,8 @@ import re
 from typing import Final
 
 WINDOW_SECONDS: Final = 14 * 86_400
-"""How long a table remembers the token of a block, beside how many: `storage.exactly_once.server_state` counts on half of it."""
+"""How long a table remembers the token of a block, in addition to how many:
+`storage.exactly_once.server_state` counts on half of it."""
 _PATH: Final = "'/clickhouse/tables/{shard}/{database}/{table}', '{replica}'"
 _ENGINE: Final = re.compile(r"^ENGINE = (\w*MergeTree)(?:\((.*)\))?$", re.MULTILINE)
 _WINDOW: Final = re.compile(r"non_replicated_deduplication_window = (\d+)")
@@ -15,14 +16,18 @@ _NAMED: Final = re.compile(
 
 
 def replicated(statement: str) -> str:
-    """A statement of a migration, whose table is replicated: its path in Keeper is made of the servers' macros `shard` and `replica`.
+    """A statement of a migration, whose table is replicated.
 
-    A replicated table forgets tokens by their age too, and has them by default.
+    The table's path in Keeper is made of the servers' macros `shard` and `replica`. A replicated table
+    forgets tokens by their age too, and has them by default.
     """
     if not _ENGINE.search(statement):
         return statement
     found = _WINDOW.search(statement)
-    window = f"replicated_deduplication_window = {found[1] if found else 0}, replicated_deduplication_window_seconds = {WINDOW_SECONDS}"
+    window = (
+        f"replicated_deduplication_window = {found[1] if found else 0},"
+        f" replicated_deduplication_window_seconds = {WINDOW_SECONDS}"
+    )
     if found:
         statement = _WINDOW.sub(window, statement)
     else:
@@ -34,7 +39,10 @@ def replicated(statement: str) -> str:
 
 
 def on_cluster(statement: str, cluster: str) -> str:
-    """A statement that each server of the cluster runs, if one is named; rows that are inserted are replicated anyway."""
+    """A statement that each server of the cluster runs, if one is named.
+
+    Inserted rows are replicated anyway.
+    """
     return (
         statement
         if not cluster

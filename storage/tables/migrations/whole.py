@@ -1,7 +1,8 @@
-"""The second database of each of several servers, NAME_all: the same tables over all of them, and the analysts' views upon these.
+"""The second database of each of several servers, NAME_all: the same tables over all of them.
 
-Rows of events and what is derived from them are on one server each: a Distributed table reads all. The other tables are the same on each
-server: a Merge table, which passes FINAL on, reads the server's own. No table here has rows, so each migration makes them anew.
+It also has the analysts' views upon these tables. Events and the rows derived from them are on one server
+each: a Distributed table reads all. The other tables are the same on each server: a Merge table, which passes
+FINAL on, reads the server's own. No table here has rows, so each migration makes them anew.
 """
 
 from typing import Final
@@ -48,7 +49,8 @@ def whole_statements(own: str, cluster: str) -> list[str]:
 def whole_tables(own: str, whole: str, cluster: str) -> list[str]:
     """The statements that make the tables."""
     return [
-        f"CREATE OR REPLACE TABLE {whole}.{table} AS {own}.{table} ENGINE = Distributed('{cluster}', '{own}', '{table}')"
+        f"CREATE OR REPLACE TABLE {whole}.{table} AS {own}.{table}"
+        f" ENGINE = Distributed('{cluster}', '{own}', '{table}')"
         for table in SPREAD
     ] + [
         f"CREATE OR REPLACE TABLE {whole}.{table} AS {own}.{table} ENGINE = Merge('{own}', '^{table}$')"
