@@ -1,7 +1,7 @@
 """Validation of rules to be saved, shared by the read API, the page and `svc fingerprint --rules`.
 
-The limit keeps a project's record and the compiling of its rules small. What rules may take on events is bounded as they
-run (`grouping.steps`).
+The limit keeps a project's record and the compiling of its rules small. `grouping.steps` bounds the steps of
+rules as they run on events.
 """
 
 import re
@@ -50,7 +50,10 @@ def errors(rule: GroupingRule) -> list[Detail]:
     except QueryError as error:
         return [Detail("match", error.message)]
     if any(map(_asks_of_issue, leaves(query))):
-        message = "a rule sees the event before it has an issue: is, assignee, events, users, firstSeen and lastSeen aren't known"
+        message = (
+            "a rule sees the event before it has an issue: "
+            "is, assignee, events, users, firstSeen and lastSeen aren't known"
+        )
         return [Detail("match", message)]
     if not (rule.fingerprint or rule.in_app or rule.not_in_app or rule.discard):
         return [Detail("", "sets nothing: give fingerprint, inApp, notInApp or discard")]

@@ -1,8 +1,8 @@
 """A project's grouping rules, compiled to predicates over events.
 
-A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the event. A rule
-that doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would take more steps than are left
-(`grouping.steps`), is skipped for that event only. Other rules still apply.
+A rule matches by the query language (contract, section 4) and sets a fingerprint, marks frames or drops the
+event. A rule that doesn't parse is disabled, and its error recorded. A rule that fails on an event, or would
+take more steps than are left (`grouping.steps`), is skipped for that event only. Other rules still apply.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,7 +25,10 @@ from schemas.projects import GroupingRule
 
 
 class RuleOutcome(NamedTuple):
-    """The decision of the rules on an event; `rule` is the name of the rule that set the fingerprint or dropped the event."""
+    """The decision of the rules on an event.
+
+    `rule` is the name of the rule that set the fingerprint or dropped the event.
+    """
 
     rule: str = ""
     fingerprint: tuple[Element, ...] = ()
@@ -42,7 +45,8 @@ Predicate = Callable[[EventView], bool]
 class CompiledRule(Struct, frozen=True, eq=False, gc=False):
     """A compiled rule, compared by identity; `position` is its position among all rules of its project.
 
-    `searches` are those of its query and its patterns; `of_error` is whether its query depends on error and platform alone.
+    `searches` are those of its query and its patterns. `of_error` is whether its query depends on error and
+    platform alone.
     """
 
     name: str

@@ -12,7 +12,9 @@ from query.tree import Filter, Has, Leaf, Query, Text, leaves
 MAX_STEPS: Final = 10_000_000
 """Steps of a project's rules on one event, some ms. A step is about what a search takes to pass one character."""
 EVENT_STEPS: Final = 1_000_000
-"""Steps that each event adds to what its project has left within a record: several times what the event costs without rules."""
+"""Steps that each event adds to those that its project has left within a record.
+
+Several times the cost of an event without rules."""
 _CALL: Final = 120
 """Steps of a search, however short the text is."""
 _LETTERS: Final = 16

@@ -1,4 +1,7 @@
-"""A trial of rules on past events: the events they match, the resulting issues, and the cost. The caller provides clocks."""
+"""A trial of rules on past events: the events they match, the resulting issues and the cost.
+
+The caller provides clocks.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,7 +32,10 @@ class PastEvent(NamedTuple):
 
 
 class TrialEvent(NamedTuple):
-    """A past event grouped by the tried rules; `fitting` are the positions of matching rules, `skipped` of skipped ones."""
+    """A past event grouped by the tried rules.
+
+    `fitting` are the positions of matching rules, `skipped` those of skipped ones.
+    """
 
     past: PastEvent
     id: str
@@ -54,7 +60,10 @@ class Trial(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Events with the same change of issue: an example (`one`), their number and their new issue, None if they would be dropped."""
+    """Events with the same change of issue: an example (`one`), their number and their new issue.
+
+    The new issue is None if the events would be dropped.
+    """
 
     one: TrialEvent
     events: int

@@ -28,7 +28,10 @@ class EventVariable(NamedTuple):
     is_tag: bool
 
     def value(self, view: EventView) -> str:
-        """The event's value; for the message its template, because its variable parts would make each event an issue."""
+        """The event's value; for the message its template.
+
+        The variable parts of a message would make each event an issue.
+        """
         if self.is_tag:
             return view.tags.get(self.key) or MISSING
         if self.key == "message":
@@ -62,7 +65,10 @@ def variable_error(element: str) -> str | None:
         if found[1] == "default":
             return f"at position {found.start()}: {{{{ default }}}} stands alone in its element"
         if isinstance(_variable(found[1], found[0]), str):
-            return f"at position {found.start()}: expected one of the variables {', '.join(KNOWN)}, not {found[1][:50]!r}"
+            return (
+                f"at position {found.start()}: expected one of the variables {', '.join(KNOWN)}, "
+                f"not {found[1][:50]!r}"
+            )
     opened = element.find("{{", end)
     return None if opened < 0 else f"at position {opened}: expected a variable such as {{{{ tags[KEY] }}}}"
 

@@ -1,6 +1,7 @@
 """Keys of errors that browsers word differently, beside those of `javascript_errors`. Pure.
 
-Sources: the error reference of MDN; the names of DOMException in WebIDL; the texts of Chromium and Gecko, which name the operation.
+Sources: the error reference of MDN; the names of DOMException in WebIDL; the texts of Chromium and Gecko,
+which name the operation.
 """
 
 import re
@@ -18,11 +19,15 @@ _NULL_PROPERTY: Final = re.compile(
 _SENTENCES: Final = {
     "BigInt mixed": r"Cannot convert a BigInt value to a number|Conversion from 'BigInt' to 'number' is not allowed\.?",
     "bad BigInt": r"Cannot convert .+ to a BigInt|invalid BigInt syntax|Failed to parse String to BigInt",
-    "global flag": r"String\.prototype\.(?:matchAll|replaceAll) (?:called with a non-global RegExp argument|must be called with a global RegExp"
+    "global flag": r"String\.prototype\.(?:matchAll|replaceAll) (?:called with a non-global RegExp argument"
+    r"|must be called with a global RegExp"
     r"|argument must not be a non-global regular expression)|replaceAll must be called with a global RegExp",
-    "incompatible receiver": r"(?:Method )?[\w.\[\] ]{1,80} called on incompatible .*|Bind must be called on a function",
-    "prototype cycle": r"Cyclic __proto__ value|(?:can't set prototype: it would cause a prototype chain cycle)|cyclic __proto__ value",
-    "redefined": r"Cannot redefine property: .*|can't redefine non-configurable property .*|Attempting to change .{1,80} of an? (?:unconfigurable|readonly) property\.?",
+    "incompatible receiver": r"(?:Method )?[\w.\[\] ]{1,80} called on incompatible .*"
+    r"|Bind must be called on a function",
+    "prototype cycle": r"Cyclic __proto__ value"
+    r"|(?:can't set prototype: it would cause a prototype chain cycle)|cyclic __proto__ value",
+    "redefined": r"Cannot redefine property: .*|can't redefine non-configurable property .*"
+    r"|Attempting to change .{1,80} of an? (?:unconfigurable|readonly) property\.?",
 }
 _DOM_SENTENCES: Final = {
     (
@@ -45,18 +50,21 @@ _OPERATION: Final = re.compile(
 )
 # WebIDL, section 2.8.1, but for those that engines throw too: a SyntaxError only of an operation.
 _DOM: Final = """
-    HierarchyRequestError WrongDocumentError InvalidCharacterError NoModificationAllowedError NotFoundError NotSupportedError
-    InUseAttributeError InvalidStateError InvalidModificationError NamespaceError InvalidAccessError SecurityError NetworkError
-    AbortError QuotaExceededError TimeoutError InvalidNodeTypeError DataCloneError EncodingError NotReadableError UnknownError
-    ConstraintError DataError TransactionInactiveError ReadOnlyError VersionError OperationError NotAllowedError OptOutError SyntaxError
+    HierarchyRequestError WrongDocumentError InvalidCharacterError NoModificationAllowedError NotFoundError
+    NotSupportedError InUseAttributeError InvalidStateError InvalidModificationError NamespaceError
+    InvalidAccessError SecurityError NetworkError AbortError QuotaExceededError TimeoutError
+    InvalidNodeTypeError DataCloneError EncodingError NotReadableError UnknownError ConstraintError DataError
+    TransactionInactiveError ReadOnlyError VersionError OperationError NotAllowedError OptOutError SyntaxError
 """
 _DOM_NAMES: Final = frozenset(_DOM.split())
-# ECMA-262: what arrays, texts, functions and all objects have. A build has many of each, so they say little where names are gone.
+# ECMA-262: members of arrays, texts, functions and all objects. A build has many of each, so they say little
+# where names are gone.
 _MEMBERS: Final = """
-    length map filter forEach reduce find findIndex some every includes indexOf lastIndexOf push pop shift unshift slice splice
-    concat join reverse sort flat flatMap fill keys values entries split trim replace replaceAll match matchAll search startsWith
-    endsWith substring substr charAt charCodeAt padStart padEnd repeat toLowerCase toUpperCase toFixed toString toJSON valueOf
-    hasOwnProperty constructor prototype call apply bind then catch finally next test exec
+    length map filter forEach reduce find findIndex some every includes indexOf lastIndexOf push pop shift
+    unshift slice splice concat join reverse sort flat flatMap fill keys values entries split trim replace
+    replaceAll match matchAll search startsWith endsWith substring substr charAt charCodeAt padStart padEnd
+    repeat toLowerCase toUpperCase toFixed toString toJSON valueOf hasOwnProperty constructor prototype call
+    apply bind then catch finally next test exec
 """
 _BUILT_IN: Final = frozenset(_MEMBERS.split())
 
@@ -83,7 +91,10 @@ def fault(kind: str, message: str) -> str | None:
 
 
 def fault_type(known: str, kind: str) -> str:
-    """The class that counts: an engine's fault implies one, whatever a reporter calls it; an operation of the browser has several."""
+    """The error class to group by: an engine's fault implies one, whatever a reporter calls it.
+
+    An operation of the browser can fail with several classes, so it keeps the reported one.
+    """
     return kind if known.startswith("dom.") else "engine error"
 
 

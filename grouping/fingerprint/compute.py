@@ -34,7 +34,10 @@ def grouped(
     outcome: "RuleOutcome | None",
     location: ErrorLocation | None = None,
 ) -> Fingerprint:
-    """The fingerprint of an event, given the outcome of its project's rules; `location` is what `locate` says of the event as they mark it, if known."""
+    """The fingerprint of an event, given the outcome of its project's rules.
+
+    `location` is the result of `locate` for the event as the rules mark its frames, if known.
+    """
     if outcome is not None and outcome.in_app_rules and location is None:
         event = apply_in_app_rules(event, outcome.in_app_rules)
     rule, computed = decide(event, location)

@@ -54,7 +54,10 @@ def needs_site(elements: tuple[Element, ...]) -> bool:
 def splice(
     elements: tuple[Element, ...], computed: tuple[str, ...], site: Site | None = None
 ) -> tuple[str, ...]:
-    """Parts of a custom fingerprint: `{{ default }}` becomes the computed parts, other elements are marked as custom."""
+    """Parts of a custom fingerprint.
+
+    `{{ default }}` becomes the computed parts, other elements are marked as custom.
+    """
     parts: list[str] = []
     for element in elements:
         if not isinstance(element, str):

@@ -1,4 +1,7 @@
-"""The file of a JavaScript frame with the folder that tells it apart: frameworks give every route and page one file name. Pure."""
+"""The file of a JavaScript frame with the folder that tells it apart. Pure.
+
+Frameworks give every route and page the same file name.
+"""
 
 import re
 from typing import Final
@@ -7,15 +10,18 @@ from grouping.fingerprint import javascript
 
 # A segment that stands for a value: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
-# Where a project keeps its sources or builds (npm, TypeScript; `app` in Next.js and in Node's images), and a workspace its projects (npm,
-# Nx, Turborepo): what is above is the machine's.
+# A project keeps its sources or builds in these (npm, TypeScript; `app` in Next.js and in Node's images), and
+# a workspace its projects (npm, Nx, Turborepo): the folders above belong to the machine.
 _ROOTS: Final = frozenset({"src", "lib", "dist", "app"})
 _WORKSPACES: Final = frozenset({"packages", "apps", "libs"})
 _FOLDERS: Final = 4
 
 
 def file_with_folder(path: str, file: str) -> str:
-    """`orders/route.ts`: the cleaned name of a file after the nearest folder that says something; the name alone without one."""
+    """The cleaned name of a file after the nearest folder that tells it apart: `orders/route.ts`.
+
+    Without such a folder, the name alone.
+    """
     folders = javascript.bare_path(path).replace("\\", "/").split("/")[:-1][: -_FOLDERS - 1 : -1]
     for index, folder in enumerate(folders):
         if folder in _ROOTS:

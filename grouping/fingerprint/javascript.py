@@ -62,9 +62,11 @@ _GENERATED_SUFFIX = re.compile(r"(?<=\D)\d{1,2}\Z")
 _SEPARATORS = re.compile(r"([.\-_~])")
 _HEX_HASH = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
 _MIXED_HASH = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
-# Eight letters with a capital inside, after a dash: by chance a hash of Vite has no digit. Too weak to call the file built.
+# Eight letters with a capital inside, after a dash: by chance a hash of Vite has no digit. Too weak to call
+# the file built.
 _LETTERS_HASH = re.compile(r"(?=[A-Za-z][a-z]*[A-Z])(?=[^a-z]*[a-z])[A-Za-z]{8}\Z")
-# Vite's hashes are base64url: every fifth has a dash or an underscore inside. Source texts are seldom named so, and not by `.ts`.
+# Vite's hashes are base64url: every fifth has a dash or an underscore inside. Source texts are seldom named
+# so, and not by `.ts`.
 _DASHED_HASH = re.compile(
     r"-(?=[\w-]{0,7}[_-])(?=[\w-]{0,7}[a-z])(?=[\w-]{0,7}[A-Z])(?=[\w-]{0,7}\d)[\w-]{8}(?=\.(?:m?js|css)\Z)"
 )
@@ -81,11 +83,13 @@ _BUNDLE = re.compile(r"(?:\.jsbundle|\.bundle|\.android\.bundle|\.ios\.bundle)\Z
 _ORIGIN = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
 _PACKAGE = re.compile(r"node_modules/((?:@[^/]+/)?[^/]+)")
 _RUNTIME = re.compile(
-    r"\A(?:node:|internal/|<anonymous>|\[native code\]|native\b|native code|eval code|InternalBytecode|timers\b|events\b|index \d|"
+    r"\A(?:node:|internal/|<anonymous>|\[native code\]|native\b|native code|eval code|InternalBytecode"
+    r"|timers\b|events\b|index \d|"
     r"\?\?\?|<unknown>|async_hooks|task_queues|process/)"
 )
 _LIBRARY = re.compile(
-    r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components|jspm_packages|/cdn-cgi/"
+    r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components"
+    r"|jspm_packages|/cdn-cgi/"
 )
 _LIBRARY_HINTS = (
     "node_modules",
@@ -115,7 +119,10 @@ def is_library(path: str) -> bool:
 
 
 def is_minified(path: str, line: int, column: int) -> bool:
-    """Whether a frame points into a build: a position that source text can't have, or a file name typical of bundlers."""
+    """Whether a frame points into a build.
+
+    Its position is one that source text can't have, or its file name is typical of bundlers.
+    """
     if column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE) or ".min." in path:
         return True
     return _is_built(path)
@@ -162,7 +169,10 @@ def _method(function: str) -> str:
 
 
 def file_name(path: str) -> str:
-    """The last part of a path or address, without query, content hash, id or platform; a bundle is one whatever its name."""
+    """The last part of a path or address, without query, content hash, id or platform.
+
+    All bundles have the same name.
+    """
     package = _PACKAGE.search(path) if "node_modules" in path else None
     name = _base_name(path)
     if _BUNDLE.search(name):

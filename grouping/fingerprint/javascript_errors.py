@@ -16,7 +16,8 @@ _NAMING = (
     rf"Cannot (?:read|set) propert(?:y|ies) of {_NULLISH} \((?:reading|setting) '(?P<null_v8>[^']*)'\)",
     rf"Cannot (?:read|set) property '?(?P<null_old>.+?)'? of {_NULLISH}(?: or {_NULLISH})?\Z",
     rf"can't access property (?:\"(?P<null_sm>[^\"]*)\"|(?P<null_smindex>[^,]+)), .+ (?:is|are) {_NULLISH}",
-    rf"Unable to (?:get|set) (?:value of the )?property '(?P<null_chakra>[^']*)'(?: of {_NULLISH}.*|: object is {_NULLISH}.*)",
+    r"Unable to (?:get|set) (?:value of the )?property '(?P<null_chakra>[^']*)'"
+    rf"(?: of {_NULLISH}.*|: object is {_NULLISH}.*)",
     rf"Cannot destructure (?:property )?'?(?P<null_pattern>[\w$]+)?.*(?:as it is|because it is) {_NULLISH}.*",
     r"(?P<undeclared_v8>[\w$.]+) is not defined\Z",
     r"Can't find variable: (?P<undeclared_jsc>[\w$.]+)\Z",
@@ -32,7 +33,8 @@ _QUOTING = (
 )
 # Messages without a name, by error.
 _PLAIN = {
-    "not iterable": r".*is not iterable.*|.*its return value is not iterable|.*[sS]ymbol\.iterator.*|iterator method is not callable"
+    "not iterable": r".*is not iterable.*|.*its return value is not iterable|.*[sS]ymbol\.iterator.*"
+    r"|iterator method is not callable"
     r"|Spread syntax requires .*|Invalid attempt to \w+ non-iterable.*|\w+ is not a function \(near '\.\.\..*",
     "class without new": r"Class constructor .*without '?new'?.*|class constructors must be invoked with .*"
     r"|Cannot call a class constructor .*",
@@ -43,42 +45,56 @@ _PLAIN = {
     "private member": r"Cannot (?:read|write|access) (?:invalid )?private .*|can't access private .*",
     "access before initialization": r"Cannot access (?:uninitialized variable|'.*' before initialization).*"
     r"|can't access lexical declaration .*",
-    "read-only": r"Assignment to constant variable.*|Attempted to assign to readonly property.*|invalid assignment to const.*"
-    r"|Cannot assign to (?:read[ -]?only )?property .*|\".*\" is read-only|.*has only a getter|setting getter-only property.*"
+    "read-only": r"Assignment to constant variable.*|Attempted to assign to readonly property.*"
+    r"|invalid assignment to const.*"
+    r"|Cannot assign to (?:read[ -]?only )?property .*|\".*\" is read-only|.*has only a getter"
+    r"|setting getter-only property.*"
     r"|.*object is not extensible.*|.*Object is not extensible|Cannot add new property .*|Cannot delete property .*"
     r"|property \".*\" is non-configurable .*|Unable to delete property\.?|Property is not configurable",
     "stack overflow": r"Maximum call stack size exceeded.*|too much recursion|Stack overflow.*|Out of stack space.*",
-    "out of memory": r"[oO]ut of memory.*|allocation size overflow|Array buffer allocation failed.*|Invalid string length.*",
+    "out of memory": r"[oO]ut of memory.*|allocation size overflow|Array buffer allocation failed.*"
+    r"|Invalid string length.*",
     "array length": r"[iI]nvalid (?:typed )?array(?: buffer)? length.*|Array (?:length|size) .*|Length out of range.*",
     "reduce of empty array": r"[rR]educe of empty array .*|.*reduce\(\) requires .*",
     "digits": r"to(?:Fixed|Precision|Exponential)(?:\(\))? .*must be between.*|precision -?\w+ out of range",
     "radix": r".*radix .*between 2 and 36|radix must be .*|Invalid radix.*",
     "repeat count": r"Invalid count value: .*|repeat count must be .*|String\.prototype\.repeat .*",
-    "code point": r"Invalid code point .*|.* is not a valid code point|Arguments contain a value that is out of range of code points",
+    "code point": r"Invalid code point .*|.* is not a valid code point"
+    r"|Arguments contain a value that is out of range of code points",
     "invalid date": r"Invalid time value|[iI]nvalid [dD]ate|Date value out of bounds|date value is not finite.*",
     "currency code": r"[iI]nvalid currency code.*|currency is not a well-formed currency code",
     "language tag": r"Incorrect locale information provided|[iI]nvalid language tag.*",
-    "malformed URI": r"URI malformed|URI error|malformed URI sequence|Malformed (?:de|en)codeURI input|The URI to be (?:de|en)coded .*",
-    "cyclic JSON": r"Converting circular structure to JSON.*|JSON\.stringify cannot serialize cyclic structures.*|cyclic object value"
+    "malformed URI": r"URI malformed|URI error|malformed URI sequence|Malformed (?:de|en)codeURI input"
+    r"|The URI to be (?:de|en)coded .*",
+    "cyclic JSON": r"Converting circular structure to JSON.*"
+    r"|JSON\.stringify cannot serialize cyclic structures.*|cyclic object value"
     r"|Circular reference in value argument .*|cyclical structure in JSON object",
-    "BigInt in JSON": r"Do not know how to serialize a BigInt|BigInt value can't be serialized in JSON|JSON\.stringify cannot serialize BigInt.*",
-    "BigInt mixed": r"Cannot mix BigInt and other types.*|can't convert BigInt to number|Invalid mix of BigInt .*|Cannot convert BigInt to number",
+    "BigInt in JSON": r"Do not know how to serialize a BigInt|BigInt value can't be serialized in JSON"
+    r"|JSON\.stringify cannot serialize BigInt.*",
+    "BigInt mixed": r"Cannot mix BigInt and other types.*|can't convert BigInt to number"
+    r"|Invalid mix of BigInt .*|Cannot convert BigInt to number",
     "Symbol to string": r"Cannot convert a [sS]ymbol(?: value)? to a string|can't convert symbol to string",
-    "bad JSON": r"JSON\.parse: .*|JSON Parse error: .*|Unexpected (?:token|end|number|string|non-whitespace).* JSON\b.*|.* is not valid JSON"
+    "bad JSON": r"JSON\.parse: .*|JSON Parse error: .*"
+    r"|Unexpected (?:token|end|number|string|non-whitespace).* JSON\b.*|.* is not valid JSON"
     r"|.* in JSON at position \d+.*|Invalid character: .*",
-    "bad regular expression": r"Invalid regular expression.*|Invalid RegExp.*|invalid regexp .*|unterminated (?:parenthetical|character class).*"
+    "bad regular expression": r"Invalid regular expression.*|Invalid RegExp.*|invalid regexp .*"
+    r"|unterminated (?:parenthetical|character class).*"
     r"|nothing to repeat",
-    "illegal invocation": r"Illegal invocation|'.*' called on an object that does not implement interface .*|Can only call .* on instances of .*",
+    "illegal invocation": r"Illegal invocation"
+    r"|'.*' called on an object that does not implement interface .*|Can only call .* on instances of .*",
     "not cloneable": r".*could not be cloned\.?|The object can not be cloned\.?",
     "chunk not loaded": r"Loading (?:CSS )?chunk .+ failed.*|Failed to fetch dynamically imported module.*"
     r"|error loading dynamically imported module.*|Importing a module script failed.*",
-    "fetch failed": r"Failed to fetch(?: \([\w.:-]+\))?|Load failed(?: \([\w.:-]+\))?|NetworkError when attempting to fetch resource\.?|Network request failed",
-    "aborted": r"The user aborted a request\.?|signal is aborted without reason|The operation was aborted\.? ?|Fetch is aborted|This operation was aborted",
+    "fetch failed": r"Failed to fetch(?: \([\w.:-]+\))?|Load failed(?: \([\w.:-]+\))?"
+    r"|NetworkError when attempting to fetch resource\.?|Network request failed",
+    "aborted": r"The user aborted a request\.?|signal is aborted without reason"
+    r"|The operation was aborted\.? ?|Fetch is aborted|This operation was aborted",
     "quota": r".*exceeded the quota\.?|The quota has been exceeded\.?",
     "script error": r"Script error\.?",
     "resize observer": r"ResizeObserver loop (?:limit exceeded|completed with undelivered notifications)\.?",
 }
-# Last, since they fit much: Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)"; Chakra has its own verb.
+# Last, since they fit much: Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)";
+# Chakra has its own verb.
 _CALLING = (
     r"(?P<call>.{1,300}?) is not a function(?:[.,]? ?\((?:In |near ).*)?\Z",
     r"(?P<new>.{1,300}?) is not a constructor.*|(?P<newhermes>This function cannot be used as a constructor.*)",

@@ -3,12 +3,15 @@
 import re
 
 _SKIPPED = re.compile(
-    r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\.|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\."
+    r"\A(?:sun\.reflect\.|jdk\.internal\.reflect\.|java\.lang\.reflect\.|java\.lang\.invoke\."
+    r"|com\.sun\.proxy\.|jdk\.proxy\d*\.|jdk\.internal\.misc\."
     r"|junit\.|org\.junit\.|org\.testng\.|org\.hamcrest\.|org\.assertj\.|com\.google\.common\.truth\.|kotlin\.test\."
-    r"|org\.fest\.assertions\.|org\.apache\.tools\.ant\.|org\.apache\.maven\.|com\.intellij\.rt\.|org\.eclipse\.jdt\.internal\.junit)"
+    r"|org\.fest\.assertions\.|org\.apache\.tools\.ant\.|org\.apache\.maven\.|com\.intellij\.rt\."
+    r"|org\.eclipse\.jdt\.internal\.junit)"
 )
 _PLATFORM = re.compile(
-    r"\A(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|android|androidx|com\.android|dalvik|libcore|scala|groovy|org\.apache\.harmony"
+    r"\A(?:java|javax|jdk|sun|com\.sun|kotlin|kotlinx|android|androidx|com\.android|dalvik|libcore|scala"
+    r"|groovy|org\.apache\.harmony"
     r"|com\.google\.android|org\.codehaus\.groovy|System|Microsoft)\."
 )
 # Libraries; clients often mark them as in-app.
@@ -32,8 +35,10 @@ _LIBRARIES = """
 """
 _LIBRARY = re.compile(rf"(?:{'|'.join(map(re.escape, _LIBRARIES.split()))})\.")
 _GENERATED = re.compile(
-    r"\$\$Lambda\$?[\w/]*|\$\$ExternalSyntheticLambda\d+|\$\$InternalSyntheticLambda[\w$]*|-\$\$Lambda\$[\w-]+|\$\$EnhancerBy\w+\$\$\w+|\$\$SpringCGLIB\$\$\w*"
-    r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)|\$(?=\.)|/0x[0-9a-f]+"
+    r"\$\$Lambda\$?[\w/]*|\$\$ExternalSyntheticLambda\d+|\$\$InternalSyntheticLambda[\w$]*"
+    r"|-\$\$Lambda\$[\w-]+|\$\$EnhancerBy\w+\$\$\w+|\$\$SpringCGLIB\$\$\w*"
+    r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)"
+    r"|\$(?=\.)|/0x[0-9a-f]+"
 )
 _LAMBDA = re.compile(
     r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
@@ -150,5 +155,8 @@ def _lambda_owner(found: re.Match[str]) -> str:
 
 
 def _is_renamed_class(name: str) -> bool:
-    """Whether a name looks obfuscated: obfuscators enumerate letters, while real classes start with a capital and are longer."""
+    """Whether a name looks obfuscated.
+
+    Obfuscators enumerate letters, while real classes start with a capital and are longer.
+    """
     return len(name) <= _SHORT or (len(name) <= _LONGEST_RENAMED and name[0].islower())

@@ -106,7 +106,10 @@ def _rust(text: str) -> str:
 
 
 def _swift(text: str) -> str:
-    """`4Shop4CartC5totalSdyF`: module, types and function. Words that occurred are written as letters: a for the first, A for the last one."""
+    """`4Shop4CartC5totalSdyF`: module, types and function.
+
+    Words that occurred before are written as letters: a for the first, A for the last one.
+    """
     names: list[str] = []
     words: list[str] = []
     position = 0

@@ -18,7 +18,10 @@ def locate(event: GroupingEvent) -> ErrorLocation:
 
 
 def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple[str, tuple[str, ...]]:
-    """The deciding step, "stack" or "message", and the parts to hash; `location` is the result of `locate`, if known."""
+    """The deciding step, "stack" or "message", and the parts to hash.
+
+    `location` is the result of `locate`, if known.
+    """
     chain = _chain_of(event.error)
     index, error_sites = location or locate(event)
     if index is None:

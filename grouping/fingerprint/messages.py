@@ -47,7 +47,10 @@ _CODE = (
 
 
 def _varying(before: str) -> dict[tuple[bool, bool], re.Pattern[str]]:
-    """One expression for each combination of characters in a text, since trying all alternatives at every letter is expensive."""
+    """One expression for each combination of characters in a text.
+
+    Trying all alternatives at every letter is expensive.
+    """
     return {
         (addresses, quotes): re.compile(
             before + "|".join([*addresses * _ADDRESSES, *quotes * _QUOTES, *_ALWAYS])

@@ -4,7 +4,8 @@ import re
 
 # Suffixes of interpreters for anonymous code: its owner is the site.
 _NAMELESS = re.compile(
-    r"(?:(?:\.<locals>)?\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
+    r"(?:(?:\.<locals>)?\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>"
+    r"|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
 )
 _ANONYMOUS = frozenset(
     {

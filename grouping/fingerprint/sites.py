@@ -1,4 +1,7 @@
-"""Sites of frames: by their names in the source, JavaScript files with their folder, and helpers that don't suffice alone."""
+"""Sites of frames by their names in the source.
+
+The file of a JavaScript frame has its folder. Helpers don't suffice alone.
+"""
 
 from functools import lru_cache
 

@@ -1,4 +1,7 @@
-"""Values in messages that tell problems apart, which the templates of `messages` drop: codes, reasons, names of code and of schemas. Pure."""
+"""Values in messages that tell problems apart: codes, reasons, names of code and of schemas. Pure.
+
+The templates of `messages` drop them.
+"""
 
 import re
 from collections.abc import Callable
