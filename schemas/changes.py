@@ -29,7 +29,11 @@ FewHexes = Annotated[tuple[Hex, ...], Meta(max_length=MAX_ISSUES)]
 
 
 class IgnoreUntil(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """One of: a time (ISO 8601), a number of further events, a number of further distinct users, or until it escalates."""
+    """The end of ignoring an issue: exactly one of the fields.
+
+    `time` is ISO 8601, `events` a number of further events, `users` a number of further distinct users. With
+    `escalating` the issue is ignored until it escalates.
+    """
 
     time: str | None = None
     events: Many | None = None
@@ -74,7 +78,10 @@ class Merge(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class MergeData(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The data of `merge`: issues that are merged into the command's issue, and fingerprints that need not have events yet."""
+    """The data of `merge`: the issues to merge into the command's issue, and fingerprints.
+
+    The fingerprints need not have events yet.
+    """
 
     issues: FewHexes = ()
     fingerprints: FewHexes = ()
@@ -89,8 +96,8 @@ class UnmergeData(Struct, frozen=True, forbid_unknown_fields=True):
 class RedactData(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """The data of `redact`, by which an erasure removes an event's texts from an issue's description.
 
-    If `event` is the newest of the issue's own fingerprint, `newest` and its `message` replace it. With `wholly` only numbers and
-    times stay, whichever event is the newest.
+    If `event` is the newest of the issue's own fingerprint, `newest` and its `message` replace it. With
+    `wholly` only numbers and times stay, whichever event is the newest.
     """
 
     event: str = ""

@@ -1,7 +1,8 @@
 """The values of the two chunk topics (contract, section 3): many events per record, because the cost is per record.
 
-The record header `format` names the layout. `docs/topics.md` describes them byte for byte. Events are compressed together, since they
-resemble each other: half the bytes and half the CPU of each alone (`docs/decisions/payloads.md`).
+The record header `format` names the layout. `docs/topics.md` describes them byte for byte. Events are
+compressed together, since they resemble each other: half the bytes and half the CPU of each alone
+(`docs/decisions/payloads.md`).
 """
 
 from collections.abc import Sequence
@@ -45,10 +46,11 @@ class Grouping(Struct, array_like=True, frozen=True):
 class GroupedChunk(Struct, array_like=True, frozen=True):
     """The new events of one record of `events`.
 
-    `partition` and `offset` are those of the source. `kept` has the positions in `chunk` of the new events, `grouping_of` their
-    indexes into `groupings`; `chunk` is the unchanged value of the source record. `retention` has the days for which the events of
-    each project and their payloads are stored: decided once, so that every repeated insert puts a row into the same partition of its
-    table.
+    `partition` and `offset` are those of the source. `chunk` is the unchanged value of the source record,
+    `kept` has the positions in it of the new events, and `grouping_of` their indexes into `groupings`.
+
+    `retention` has the days for which the events of each project and their payloads are stored. They are
+    decided once, so that every repeated insert puts a row into the same partition of its table.
     """
 
     partition: int

@@ -30,7 +30,10 @@ HEADERS: Final = tuple(_PREFIX + field for field in DeadLetter.__struct_fields__
 
 
 def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list[tuple[str, bytes]]]:
-    """The inverse of `DeadLetter.headers`: the dead letter and the original's headers. Raises ValueError if a field is missing."""
+    """The dead letter and the original's headers: the inverse of `DeadLetter.headers`.
+
+    Raises ValueError if a field is missing.
+    """
     ours: dict[str, str] = {}
     original = []
     for name, value in headers:

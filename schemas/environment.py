@@ -38,7 +38,8 @@ def variables() -> dict[str, msgspec.inspect.Field]:
 def load(struct: type[S], environ: Mapping[str, str]) -> S:
     """Settings of one process from its environment.
 
-    Raises BadSetting, naming the variable, when one with our prefix is unknown, required and missing, or has a bad value.
+    Raises BadSetting, naming the variable: one with our prefix is unknown, a required one is missing, or a
+    value is bad.
     Variables with the prefix `SVC_TEST_` (for tests) and those that Kubernetes sets for services are ignored.
     """
     given = dict(_given(environ))
@@ -150,7 +151,10 @@ def _convert(struct: type[Struct], field: str, name: str, text: str) -> object:
 
 
 def check_kafka(settings: KafkaSettings) -> None:
-    """Raises BadSetting for settings that no client could use: a malformed address, an unusable file, a missing address of tokens."""
+    """Raises BadSetting for settings that no client could use.
+
+    These are a malformed address, an unusable file and a missing address of tokens.
+    """
     for address in settings.kafka_bootstrap.split(",") if settings.kafka_bootstrap else ():
         if not is_address(address.strip()):
             raise BadSetting(f"SVC_KAFKA_BOOTSTRAP: {address.strip()!r} is not host:port")

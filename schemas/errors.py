@@ -87,7 +87,11 @@ class BatchResponse(Struct, frozen=True):
 
 
 class QueryError(Exception):
-    """A syntax error in a query: `position` counts code points from 0, `expected` is what may stand there, `message` joins both for people."""
+    """A syntax error in a query.
+
+    `position` counts code points from 0, `expected` says what is allowed there, `message` joins both for
+    people.
+    """
 
     def __init__(self, position: int, expected: str) -> None:
         self.position = position
@@ -129,7 +133,10 @@ class ChangesUnavailable(Exception):
 
 
 class ChangePending(ChangesUnavailable):
-    """The change was sent, but not confirmed in time: it may still be applied. Retrying the same command applies it once."""
+    """The change was sent, but not confirmed in time: it may still be applied.
+
+    Retrying the same command applies it once.
+    """
 
 
 class ProjectsUnavailable(Exception):

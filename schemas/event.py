@@ -1,9 +1,9 @@
 """The wire format of events (protocol, section 2), in the strict form that the fast path decodes.
 
-Fields are spelled as on the wire. `None` means null or absent, which the protocol treats alike for every optional field. Unknown
-fields are ignored here and preserved by forwarding the raw bytes. Free-form values stay `Raw`, since they may contain arbitrarily
-large numbers. Every event that the edge forwards decodes as `Event`, or as `LenientEvent` if the project is lenient to the SDK.
-`gc=False`: a decoded tree has no cycles.
+Fields are spelled as on the wire. `None` means null or absent, which the protocol treats the same for every
+optional field. Unknown fields are ignored here and preserved by forwarding the raw bytes. Free-form values
+stay `Raw`, since they may contain arbitrarily large numbers. Every event that the edge forwards decodes as
+`Event`, or as `LenientEvent` if the project is lenient to the SDK. `gc=False`: a decoded tree has no cycles.
 
 **Who adds a field** adds it here, and to those of the following shapes that are to read it. Behind the edge an event is
 decoded in parts, each with the fields that one purpose needs: the whole costs three to four times as much.
@@ -55,7 +55,8 @@ def _at_most(limit: Limit) -> Meta:
 
 
 UtcTime = Annotated[str, Meta(extra_json_schema={"format": "date-time", "pattern": TIME_PATTERN})]
-"""ISO 8601 in UTC, with `T`, seconds, and `Z` or `+00:00`. The pattern is checked after decoding, for many times at once."""
+"""ISO 8601 in UTC, with `T`, seconds, and `Z` or `+00:00`. The pattern is checked after decoding, for many
+times together."""
 ContextLines = Annotated[list[str], _at_most(Limit.CONTEXT_LINES)]
 OneIndexed = Annotated[int, Meta(ge=1, le=MAX_INTEGER)]
 ZeroIndexed = Annotated[int, Meta(ge=0, le=MAX_INTEGER)]
@@ -109,7 +110,10 @@ class User(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Frame(Struct, frozen=True, kw_only=True, gc=False):
-    """Section 2.7. Lines and columns are 1-indexed. `contextLine` is the source line itself (contract, section 2, point 7)."""
+    """Section 2.7. Lines and columns are 1-indexed.
+
+    `contextLine` is the source line itself (contract, section 2, point 7).
+    """
 
     file: str
     line: OneIndexed

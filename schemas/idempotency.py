@@ -15,9 +15,10 @@ _DIGEST_BYTES: Final = 12
 
 
 def request_id(key: str, scope: str, *request: Any) -> str:
-    """The id of a request: the digests of the key within `scope` and of the request, `KEY:REQUEST`. Empty without a key.
+    """The id of a request, `KEY:REQUEST`; empty without a key.
 
-    Stored ids distinguish a repeated request from a reused key.
+    It joins the digests of the key within `scope` and of the request. Stored ids distinguish a repeated
+    request from a reused key.
     """
     if not key:
         return ""

@@ -34,10 +34,11 @@ class Description(Struct, array_like=True, frozen=True, gc=False):
 
 
 class Increment(Struct, array_like=True, gc=False):
-    """The increment of one source record for one fingerprint. Times are event times (contract, section 2, point 10), Unix ms.
+    """The increment of one source record for one fingerprint.
 
-    `issue` is the issue that the fingerprint opens in the project. `first_release` belongs to the oldest event; `received_ms`,
-    `last_event` (16 bytes, base64 on the wire), `last_release` and `description` (an encoded `Description`) to the newest. `users`
+    Times are event times (contract, section 2, point 10), Unix ms. `issue` is the issue that the fingerprint
+    opens in the project. `first_release` belongs to the oldest event; `received_ms`, `last_event` (16 bytes,
+    base64 on the wire), `last_release` and `description` (an encoded `Description`) to the newest. `users`
     are distinct `schemas.ids.user_hash`es.
     """
 

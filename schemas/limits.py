@@ -7,7 +7,9 @@ MAX_BODY_BYTES: Final = 1_048_576
 """Decoded size of a body, single or batch (contract, section 2, point 5)."""
 
 MAX_DEPTH: Final = 500
-"""Nesting of objects and arrays in an event, including its own: ten times what the schema needs, and safe for all decoders."""
+"""Nesting of objects and arrays in an event, including its own.
+
+Ten times as deep as the schema needs, and safe for all decoders."""
 
 
 class Limit(Enum):

@@ -1,6 +1,7 @@
 """Notifications: rules of projects, the causes that they choose from, and the records of the topic `notifications`.
 
-The topic has one partition. Its order decides: whatever is decided and sent follows from its records, read from the first to the last.
+The topic has one partition. Its order decides: all decisions and messages follow from its records, read from
+the first to the last.
 """
 
 from typing import Final, Literal, get_args
@@ -26,8 +27,8 @@ DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 class QuietHours(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Hours in which nothing is sent; what happens meanwhile is sent together when they end.
 
-    They last from `start` to `end` (HH:MM) by the clock of `zone`, a name of the IANA database, over midnight where `end` is earlier.
-    `days` are whole days that are quiet as well.
+    They last from `start` to `end` (HH:MM) by the clock of `zone`, a name of the IANA database, over midnight
+    where `end` is earlier. `days` are whole days that are quiet as well.
     """
 
     start: str
@@ -39,11 +40,11 @@ class QuietHours(Struct, frozen=True, rename="camel", omit_defaults=True):
 class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Which causes of a project are sent, where, and when.
 
-    A cause is sent if its kind is among `causes`, `query` holds for the issue as it was then, and the issue was open; causes of the
-    project have no issue, so rules that choose them have no query. `users` is the
-    least number for `usersReached`. With `digest_minutes` causes wait for each other, with `most_per_hour` for their turn; what has
-    waited is sent in one message. `to` are recipients, for channels that want some. `without_content`: the message says no more of
-    the issue than its id and link.
+    A cause is sent if its kind is among `causes`, `query` holds for the issue as it was then, and the issue
+    was open; causes of the project have no issue, so rules that choose them have no query. `users` is the
+    least number for `usersReached`. With `digest_minutes` causes wait for each other, with `most_per_hour`
+    for their turn; what has waited is sent in one message. `to` are recipients, for channels that want some.
+    `without_content`: the message says no more of the issue than its id and link.
     """
 
     id: str
@@ -61,7 +62,10 @@ class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Something that happened to an issue: an activity that an event caused, with its id. Or to a project: then `issue` is empty."""
+    """Something that happened to an issue or to a project.
+
+    For an issue it is an activity that an event caused, with its id. For a project, `issue` is empty.
+    """
 
     id: str
     project_id: str
@@ -110,9 +114,9 @@ class PositionRecord(Struct, frozen=True, rename="camel", tag="position"):
 
 
 class HoursRecord(Struct, frozen=True, rename="camel", tag="hours"):
-    """Accepted events that `outcomes` has between two positions, each by partition the next offset: by project and Unix hour of receipt.
+    """Accepted events that `outcomes` has between two positions, by project and Unix hour of receipt.
 
-    All hours before `complete` are counted.
+    A position has the next offset of each partition. All hours before `complete` are counted.
     """
 
     at_ms: int

@@ -21,7 +21,8 @@ _MAX_DAYS = 65_535
 class Token(Struct, frozen=True, rename="camel"):
     """A project token. It is public by design (protocol, section 5): client builds contain it.
 
-    `request` is the id of the request that created it (`schemas.idempotency`), so that a repeated request creates no second token.
+    `request` is the id of the request that created it (`schemas.idempotency`), so that a repeated request
+    creates no second token.
     """
 
     token: str

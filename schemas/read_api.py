@@ -18,7 +18,8 @@ class KeyWarning(Struct, frozen=True):
 class Issue(Struct, frozen=True, rename="camel", kw_only=True):
     """An issue. `events` and `users` are for the requested range and query, the totals for its lifetime.
 
-    `escalated_at` is when its rate last rose far above its own past. `trend` has 24 hourly or 14 daily counts of the matching events; the last count is for the end of the range.
+    `escalated_at` is when its rate last rose far above its own past. `trend` has 24 hourly or 14 daily counts
+    of the matching events; the last count is for the end of the range.
     """
 
     id: str
@@ -55,7 +56,8 @@ class CountedIssue(Issue, frozen=True, rename="camel", kw_only=True):
 class IssuePage(Struct, frozen=True, rename="camel"):
     """A page of issues; `next_cursor` is null at the end. Here and below, `warnings` are about the query.
 
-    `offset` issues are on the pages before. `total` is the number of all, as the first page found it; with `total_is_bound` there are at least so many.
+    `offset` issues are on the pages before. `total` is the number of all, as the first page found it; with
+    `total_is_bound` there are at least so many.
     """
 
     issues: list[Issue]
@@ -114,8 +116,9 @@ class MergedBy(Struct, frozen=True):
 class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
     """One event. `event` holds the bytes as sent; it is null after the payload's shorter retention.
 
-    The previous and next events are in the same issue, by the event's time. `merged` is the merge that brought the event's fingerprint
-    into the issue; null if the fingerprint is the issue's own or the merge is unknown.
+    The previous and next events are in the same issue, by the event's time. `merged` is the merge that
+    brought the event's fingerprint into the issue; null if the fingerprint is the issue's own or the merge is
+    unknown.
     """
 
     event: Raw | None
@@ -238,7 +241,10 @@ class Releases(Struct, frozen=True, rename="camel"):
 
 
 class RuleSkipped(Struct, frozen=True):
-    """The approximate number of events for which a grouping rule was skipped, because it is too expensive (`tooExpensive`) or `failed`."""
+    """The approximate number of events for which a grouping rule was skipped.
+
+    The rule is too expensive (`tooExpensive`) or it `failed`.
+    """
 
     rule: str
     kind: str
@@ -246,7 +252,10 @@ class RuleSkipped(Struct, frozen=True):
 
 
 class UnknownFieldCount(Struct, frozen=True):
-    """A field that the schema doesn't know, in a sample of the accepted events: `nearest` is the known one, empty for `other` fields."""
+    """A field that the schema doesn't know, in a sample of the accepted events.
+
+    `nearest` is the known field, empty for `other` fields.
+    """
 
     field: str
     nearest: str
@@ -255,7 +264,10 @@ class UnknownFieldCount(Struct, frozen=True):
 
 
 class IssuePart(Struct, frozen=True):
-    """A fingerprint of a merged issue, with the texts of the issue that it was; `events` is None where nothing is stored of it."""
+    """A fingerprint of a merged issue, with the texts of the issue that it was.
+
+    `events` is None if nothing is stored of it.
+    """
 
     fingerprint: str
     error_type: str
@@ -265,7 +277,10 @@ class IssuePart(Struct, frozen=True):
 
 
 class RevokedTokenCount(Struct, frozen=True):
-    """Requests with a revoked token, of which the last characters are shown; `last_at` is the minute of the last one."""
+    """Requests with a revoked token, of which `token` has the last characters.
+
+    `last_at` is the minute of the last request.
+    """
 
     token: str
     sdk: str

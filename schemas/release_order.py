@@ -1,4 +1,7 @@
-"""The order of releases `<app>@<version>+<build>`: by semantic version and build where their names have both, never as strings. Pure."""
+"""The order of releases `<app>@<version>+<build>`, never as strings. Pure.
+
+Semantic version and build decide where the names have both.
+"""
 
 import re
 from collections.abc import Iterable
@@ -58,7 +61,10 @@ def compare(left: str, right: str) -> int | None:
 
 
 def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
-    """The newest versioned release of each app; of equal versions the highest build number, else the later one in the list."""
+    """The newest versioned release of each app.
+
+    Of equal versions it is the highest build number, else the later one in the list.
+    """
     newest: dict[str, tuple[tuple[Rank, int], str]] = {}
     for release in releases:
         app, rank, build = parse(release)

@@ -17,7 +17,10 @@ def is_release(text: str) -> bool:
 
 
 def split_release(release: str) -> ReleaseParts:
-    """Split at the first `+` (build), and before it at the last `@` (version): the app of `@scope/app@1.0.0+7` is `@scope/app`."""
+    """Split at the first `+` (build), and before it at the last `@` (version).
+
+    The app of `@scope/app@1.0.0+7` is `@scope/app`.
+    """
     front, _, build = release.partition("+")
     app, _, version = front.rpartition("@")
     return ReleaseParts(app, version, build)

@@ -1,8 +1,8 @@
 """Variables that Kubernetes and container links set for services.
 
-A service named `svc-edge` gives all processes of its namespace variables with the prefix of the settings, and `svc-dashboard` even one
-with the name of a setting (SVC_DASHBOARD_PORT). They are recognized by the syntax of both name and value, so that a mistyped setting
-is still refused.
+A service named `svc-edge` gives all processes of its namespace variables with the prefix of the settings.
+`svc-dashboard` even gives one with the name of a setting (SVC_DASHBOARD_PORT). They are recognized by the
+syntax of both name and value, so that a mistyped setting is still refused.
 """
 
 import ipaddress

@@ -1,4 +1,7 @@
-"""Settings: a frozen struct for each process (contract, section 1); `schemas.environment` reads them. Units are part of the names."""
+"""Settings: a frozen struct for each process (contract, section 1). `schemas.environment` reads them.
+
+Units are part of the names.
+"""
 
 from typing import Annotated, Final, Literal
 
@@ -67,13 +70,19 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=30,
-            description="group session timeout: a worker or writer that is silent for longer loses its partitions; brokers require at least 6 by default",
+            description=(
+                "group session timeout: a worker or writer that is silent for longer loses its partitions; "
+                "brokers require at least 6 by default"
+            ),
         ),
     ] = 10.0
     traces_url: Annotated[
         str,
         Meta(
-            description="OTLP address of a collector to which edge, processors and writer send traces of events, such as http://collector:4318/v1/traces; needs the extra `traces`; unset: none are made"
+            description=(
+                "OTLP address of a collector to which edge, processors and writer send traces of events, "
+                "such as http://collector:4318/v1/traces; needs the extra `traces`; unset: none are made"
+            )
         ),
     ] = ""
     traces_share: Annotated[float, Meta(ge=0, le=1, description="share of the events that are traced")] = (
@@ -85,7 +94,10 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         Meta(
             ge=1,
             le=256,
-            description="partitions of each topic that `svc migrate` creates; a later change moves ids between partitions",
+            description=(
+                "partitions of each topic that `svc migrate` creates; "
+                "a later change moves ids between partitions"
+            ),
         ),
     ] = 4
     topic_replication: Annotated[
@@ -120,7 +132,12 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
     clickhouse_shards: Annotated[
         str,
         Meta(
-            description="instead of SVC_CLICKHOUSE_URL: the addresses of several servers, separated by commas; partition p of the topics is stored on server p mod their number, so neither number nor order can change; a server may have replicas, separated by |, of which the first is written to",
+            description=(
+                "instead of SVC_CLICKHOUSE_URL: the addresses of several servers, separated by commas; "
+                "partition p of the topics is stored on server p mod their number, "
+                "so neither number nor order can change; "
+                "a server may have replicas, separated by |, of which the first is written to"
+            ),
             extra={"secret": True},
         ),
     ] = ""
@@ -128,13 +145,19 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
         str,
         Meta(
             pattern=r"^\w*$",
-            description="name under which these servers know each other, in the same order, as shards of `remote_servers`",
+            description=(
+                "name under which these servers know each other, in the same order, "
+                "as shards of `remote_servers`"
+            ),
         ),
     ] = ""
     clickhouse_reader_url: Annotated[
         str,
         Meta(
-            description="ClickHouse user for reading, with its own limits; of several servers any; unset: SVC_CLICKHOUSE_URL",
+            description=(
+                "ClickHouse user for reading, with its own limits; of several servers any; "
+                "unset: SVC_CLICKHOUSE_URL"
+            ),
             extra={"secret": True},
         ),
     ] = ""
@@ -144,7 +167,10 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
 
     @property
     def shard_urls(self) -> tuple[str, ...]:
-        """The addresses of the servers in their order; one, if it is only one; empty if none is known. Of replicas the first."""
+        """The addresses of the servers in their order, of replicas the first.
+
+        A single server gives one; the result is empty if none is known.
+        """
         return tuple(urls[0] for urls in self.replica_urls)
 
     @property
@@ -176,13 +202,19 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     edge_connections: Annotated[
         Positive,
         Meta(
-            description="connections that a worker holds at once, fewer where its limit of file descriptors is lower; further ones are closed"
+            description=(
+                "connections that a worker holds at once, "
+                "fewer where its limit of file descriptors is lower; further ones are closed"
+            )
         ),
     ] = 20_000
     edge_address_connections: Annotated[
         NotNegative,
         Meta(
-            description="those of one IPv4 address or IPv6 /64, at most half of all; 0: any number, for an edge that only proxies reach"
+            description=(
+                "those of one IPv4 address or IPv6 /64, at most half of all; "
+                "0: any number, for an edge that only proxies reach"
+            )
         ),
     ] = 5000
     edge_head_seconds: Annotated[
@@ -247,7 +279,10 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
         Meta(
             ge=0,
             le=200,
-            description="stop when this many of the last 200 records can't be decoded, instead of dead-lettering them; 0: never",
+            description=(
+                "stop when this many of the last 200 records can't be decoded, "
+                "instead of dead-lettering them; 0: never"
+            ),
         ),
     ] = 100
     dedupe_days: Annotated[
@@ -255,7 +290,10 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
         Meta(
             ge=7,
             le=90,
-            description="days for which an id is remembered; older ones are looked up in SVC_CLICKHOUSE_URL; more days cost memory and recovery time",
+            description=(
+                "days for which an id is remembered; older ones are looked up in SVC_CLICKHOUSE_URL; "
+                "more days cost memory and recovery time"
+            ),
         ),
     ] = 7
     grouped_events: Annotated[
@@ -309,13 +347,19 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     dashboard_trusted_proxies: Annotated[
         str,
         Meta(
-            description="addresses and networks of proxies, separated by commas, whose X-Forwarded-For and X-Forwarded-Proto are trusted"
+            description=(
+                "addresses and networks of proxies, separated by commas, "
+                "whose X-Forwarded-For and X-Forwarded-Proto are trusted"
+            )
         ),
     ] = ""
     dashboard_partial_answers: Annotated[
         bool,
         Meta(
-            description="answer without the rows of ClickHouse servers that are unavailable, and say so; else such a question is 503"
+            description=(
+                "answer without the rows of ClickHouse servers that are unavailable, and say so; "
+                "else such a question is 503"
+            )
         ),
     ] = False
     processors_app: Annotated[

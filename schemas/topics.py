@@ -53,7 +53,10 @@ AS_MANY_PARTITIONS: Final = (Topic.GROUPED_EVENTS, Topic.ISSUE_ACTIVITY, Topic.O
 
 
 def unequal_partitions(counts: Mapping[Topic, int], name: Callable[[Topic], str]) -> str:
-    """What is wrong with the numbers of partitions of existing topics; empty if nothing is. `name` names them on the broker."""
+    """The faults in the numbers of partitions of existing topics; empty if there are none.
+
+    `name` names the topics on the broker.
+    """
     same = {topic: counts[topic] for topic in SAME_PARTITIONS if topic in counts}
     most = max(same.values(), default=0)
     fewer = {topic: counts[topic] for topic in AS_MANY_PARTITIONS if topic in counts and counts[topic] < most}
@@ -135,8 +138,9 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
         "min.insync.replicas": str(max(1, replication - 1)),
     }
     if topic.cleanup == "compact":
-        # Compact soon: a topic that is read completely at each start must stay close to its live size. The newest segment is never
-        # compacted. `seen` may hold gigabytes, in files that stay open, but its records are few.
+        # Compact soon: a topic that is read completely at each start must stay close to its live size. The
+        # newest segment is never compacted. `seen` may hold gigabytes, in files that stay open, but its
+        # records are few.
         configs |= {
             "min.cleanable.dirty.ratio": "0.2",
             "segment.ms": str(_SEGMENT_MS),

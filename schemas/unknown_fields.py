@@ -1,7 +1,8 @@
 """Fields of an event that the schema doesn't know, with the nearest known one. Pure.
 
-They are accepted and kept (contract, section 2, point 6), so a misspelt optional field is lost without a word. Looked at are the
-event itself and its objects `device`, `app`, `user` and `error`; not frames, causes or breadcrumbs.
+They are accepted and kept (contract, section 2, point 6), so a misspelt optional field is lost without a
+word. The search covers the event itself and its objects `device`, `app`, `user` and `error`, but not frames,
+causes or breadcrumbs.
 """
 
 from difflib import get_close_matches
@@ -24,7 +25,10 @@ _decode: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class UnknownField(NamedTuple):
-    """The dotted path of an object of the event ("" or with a dot at its end), the unknown name in it, and the nearest known one, "" if none is near."""
+    """An unknown name in an object of the event, and the nearest known one, "" if none is near.
+
+    `prefix` is the dotted path of the object: "", or with a dot at its end.
+    """
 
     prefix: str
     name: str

@@ -18,11 +18,17 @@ _SOURCE: Final = {
     },
 }  # fmt: skip
 _WORDS: Final = {
-    Topic.GROUPED_EVENTS: "Each new event with its issue; written if SVC_GROUPED_EVENTS is set. A record may repeat after a crash.",
+    Topic.GROUPED_EVENTS: (
+        "Each new event with its issue; written if SVC_GROUPED_EVENTS is set. "
+        "A record may repeat after a crash."
+    ),
     Topic.ISSUES: "The aggregate and the state of an issue; the newest value of a key is the issue, none removes it.",
     Topic.ISSUE_ACTIVITY: "Each change of an issue, under an id by which a repeat is recognised.",
     Topic.OUTCOMES: "What became of events, by minute; the same `source` and `sequence` again are a repeat.",
-    Topic.DEAD_LETTERS: "Records that a stage could not process, with their own key, value and headers, and the reason in further headers.",
+    Topic.DEAD_LETTERS: (
+        "Records that a stage could not process, with their own key, value and headers, "
+        "and the reason in further headers."
+    ),
 }
 
 

@@ -20,7 +20,10 @@ _RETRY_AFTER: Final[JsonObject] = {
 
 
 class Described(Struct, frozen=True, kw_only=True):
-    """One operation. `answer` and `body` are structs; None means an empty object or no body. `headers` are those of the answer."""
+    """One operation.
+
+    `answer` and `body` are structs; None means an empty object or no body. `headers` are those of the answer.
+    """
 
     method: str
     path: str
@@ -46,7 +49,10 @@ def document(
     *,
     also: Iterable[type[Struct]] = (),
 ) -> JsonObject:
-    """The document as JSON values. Each of the `security` schemes suffices; `also` are structs that descriptions refer to."""
+    """The document as JSON values.
+
+    Each of the `security` schemes suffices; `also` are structs that descriptions refer to.
+    """
     operations = list(operations)
     used = [
         kind for operation in operations for kind in (operation.answer, operation.body) if kind is not None

@@ -23,9 +23,18 @@ def reference() -> str:
             "",
             "## Settings",
             "",
-            "Each variable can also come from a file named by the variable with `_FILE` appended. An unknown variable with",
-            f"the prefix `{PREFIX}`, a bad value, or a variable and its `_FILE` both set stops the start with exit status 2. Variables that",
-            "Kubernetes sets for a service with such a name (`SVC_EDGE_SERVICE_HOST=10.0.0.1`, `SVC_DASHBOARD_PORT=tcp://10.0.0.1:8081`) are",
+            (
+                "Each variable can also come from a file named by the variable with `_FILE` appended. "
+                "An unknown variable with"
+            ),
+            (
+                f"the prefix `{PREFIX}`, a bad value, or a variable and its `_FILE` both set stops the start "
+                "with exit status 2. Variables that"
+            ),
+            (
+                "Kubernetes sets for a service with such a name "
+                "(`SVC_EDGE_SERVICE_HOST=10.0.0.1`, `SVC_DASHBOARD_PORT=tcp://10.0.0.1:8081`) are"
+            ),
             "ignored with a warning.",
             "",
             *_settings(),
@@ -43,7 +52,8 @@ def reference() -> str:
             "| topic | key | value | clean-up | retention |",
             "| --- | --- | --- | --- | --- |",
             *(
-                f"| `{t.title}` | {t.key} | {t.record} | {t.cleanup} | {f'{t.days} days' if t.days else 'newest of each key'} |"
+                f"| `{t.title}` | {t.key} | {t.record} | {t.cleanup} "
+                f"| {f'{t.days} days' if t.days else 'newest of each key'} |"
                 for t in Topic
             ),
             "",
