@@ -1,7 +1,8 @@
 """Faust tables whose changes are written as batches.
 
-`table[key] = value` costs 45 to 250 µs a change and returns before the change is safe. Here the changelog is written first, as one
-batch, and the local store follows once all in-sync replicas have it. So the store equals what a recovery reads.
+`table[key] = value` costs 45 to 250 µs a change and returns before the change is safe. Here the changelog is
+written first, as one batch, and the local store follows once all in-sync replicas have it. So the store
+equals what a recovery reads.
 """
 
 import logging
@@ -57,7 +58,10 @@ class PartitionStore(Store[bytes, bytes]):
         super().__post_init__()
 
     def hold(self, partitions: set[int], generation: int) -> None:
-        """Keep partitions that remain assigned; from now on only records read in this generation of the group are applied."""
+        """Keep partitions that remain assigned.
+
+        From now on only records read in this generation of the group are applied.
+        """
         remaining = self._held & partitions
         for partition in [p for p in self.parts if p not in remaining]:
             del self.parts[partition]
@@ -168,7 +172,10 @@ class BatchTable(Table[bytes, bytes]):
         return self._parts.parts[partition]
 
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Change keys of one partition. On return the changes are safe. Raises KafkaError or PartitionsLost, with nothing applied."""
+        """Change keys of one partition. On return the changes are safe.
+
+        Raises KafkaError or PartitionsLost, with nothing applied.
+        """
         changes = list(changes)
         if not changes:
             return
@@ -200,7 +207,10 @@ class BatchTable(Table[bytes, bytes]):
             self._parts.follower.hold(partitions)
 
     async def on_recovery_completed(self, active_tps: set[TP], other_tps: set[TP]) -> None:
-        """Restore the stages, unless the group rebalances meanwhile. Faust swallows exceptions raised here, so a failure crashes the app."""
+        """Restore the stages, unless the group rebalances meanwhile.
+
+        Faust swallows exceptions raised here, so a failure crashes the app.
+        """
         generation = self.app.consumer_generation_id
         try:
             await super().on_recovery_completed(active_tps, other_tps)

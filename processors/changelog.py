@@ -1,13 +1,15 @@
 """Changelogs with one owner a partition: who owns it is decided by the log, not by clocks.
 
-An owner opens its partition with a record; the record's offset is the owner's *epoch*, and each later record of the owner names it.
+An owner opens its partition with a record, whose offset is the owner's *epoch*. Each later record of the
+owner names it.
 
 - *Readers* drop what an older epoch wrote after a newer one opened. A record without an epoch, of `svc rebuild`, is
   read as it stands.
-- *The owner* expects each batch directly after the last known record. Where it is not, somebody else has written: PartitionsLost,
-  before anything is published.
+- *The owner* expects each batch directly after the last known record. Otherwise another process has written:
+  PartitionsLost, before anything is published.
 
-The opening is written before the end of the log is looked up, so a recovery reads all that an earlier owner could get accepted.
+The opening is written before the end of the log is looked up, so a recovery reads all that an earlier owner
+could get accepted.
 """
 
 import asyncio
@@ -100,8 +102,8 @@ class PartitionLog:
 class Changelog:
     """The changelog of a table.
 
-    With `supersedes`, an older value never replaces a newer one, whoever wrote it, and no tombstone a value: the owner of such a
-    table removes nothing.
+    With `supersedes`, an older value never replaces a newer one, whoever wrote it, and no tombstone replaces
+    a value: the owner of such a table removes nothing.
     """
 
     def __init__(self, topic: str, producer: BatchProducer, supersedes: Supersedes | None = None) -> None:
@@ -127,7 +129,10 @@ class Changelog:
             log.opened(batch.first)
 
     async def write(self, partition: int, changes: Changes) -> int:
-        """Write changes; returns the last offset. Raises KafkaError or PartitionsLost: then none of them may be used."""
+        """Write changes; returns the last offset.
+
+        Raises KafkaError or PartitionsLost: then none of the changes may be used.
+        """
         log = self.log(partition)
         # The grouper and the aggregator both write to `seen`; offsets are compared in the order of the writes.
         async with log.lock:

@@ -1,4 +1,4 @@
-"""The part that grouper and aggregator share: partitions and their next offsets, publishing, and the limit of dead letters.
+"""Base of grouper and aggregator: partitions and their next offsets, publishing, the limit of dead letters.
 
 Faust delivers the batches and acknowledges them (`processors.faust_app`).
 """
@@ -17,7 +17,9 @@ from schemas.topics import Topic
 WINDOW: Final = 200
 """Most recent records that the limit looks at."""
 LIMIT: Final = 100
-"""Dead records among them at which processing stops (`SVC_PROCESSORS_BAD_LIMIT`): the error is probably ours, not theirs."""
+"""Dead records among them at which processing stops (`SVC_PROCESSORS_BAD_LIMIT`).
+
+The error is then probably ours, not theirs."""
 
 _NOW: Final = 1 << 62
 """Later than every restored time."""
@@ -39,9 +41,10 @@ S = TypeVar("S", bound=HasPosition)
 
 
 class PartitionStage(Generic[S]):
-    """A stage with one state a partition. `name` names it in metrics and dead letters, `source` its source topic in errors.
+    """A stage with one state a partition.
 
-    `partition_count` is that of the source, which the other topics have too, except dead letters.
+    `name` names it in metrics and dead letters, `source` its source topic in errors. `partition_count` is
+    that of the source, which the other topics have too, except dead letters.
     """
 
     name: str
@@ -87,7 +90,10 @@ class PartitionStage(Generic[S]):
         return new
 
     async def _publish(self, outputs: Iterable[Output]) -> None:
-        """Write the outputs in order; returns once all in-sync replicas have them. Raises KafkaError or PartitionsLost."""
+        """Write the outputs in order; returns once all in-sync replicas have them.
+
+        Raises KafkaError or PartitionsLost.
+        """
         pending = [
             batch
             for topic, partition, messages in outputs
@@ -114,7 +120,10 @@ class DeadLetterLimit:
         self._limit = limit
 
     def restore(self, records: Iterable[tuple[int, bool]]) -> None:
-        """Add records of earlier processes: a time that orders those of several partitions, and whether they were bad."""
+        """Add records of earlier processes.
+
+        Each has a time that orders the records of several partitions, and whether it was bad.
+        """
         self._recent.extend(sorted([*self._recent, *records]))
 
     def add(self, good: int, bad: int) -> None:

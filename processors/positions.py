@@ -1,4 +1,7 @@
-"""Positions of source records: a stage knows from its own records what it has done, never from what Kafka or Faust committed."""
+"""Positions of source records.
+
+A stage knows from its own records what it has done, never from offsets that Kafka or Faust committed.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -17,21 +17,24 @@ Hours = Sequence[Mapping[int, int]]
 
 
 def escalates(hours: Hours, hour: int, since: int, least: int = LEAST) -> bool:
-    """Whether the events so far in this hour are too many, and not below `least`. `since` is the hour of the issue's first event.
+    """Whether the events so far in this hour are too many, and not below `least`.
 
-    An issue in its first hour is new and can't escalate.
+    `since` is the hour of the issue's first event. An issue in its first hour is new and can't escalate.
     """
     return since < hour and _count(hours, hour) >= max(least, FACTOR * expected(hours, hour, since))
 
 
 def expected(hours: Hours, hour: int, since: int) -> float:
-    """The events that the past lets expect in an hour: the greatest of three figures, as far as the issue is old enough for them.
+    """The events that the past lets expect in an hour: the greatest of three figures.
+
+    A figure counts only if the issue is old enough for it:
 
     1. the mean of the last 24 hours;
     2. the mean of this hour of the day on the last 13 days;
     3. this hour of this weekday a week before.
 
-    For the second and third, the hours before and after count too if they had more: a nightly job doesn't begin on the minute.
+    For the second and third, the hours before and after count too if they had more: a nightly job doesn't
+    begin on the minute.
     """
     lived = hour - since
     recent = [_count(hours, hour - back) for back in range(1, 1 + min(_DAY, lived))]
@@ -41,7 +44,10 @@ def expected(hours: Hours, hour: int, since: int) -> float:
 
 
 def worth_judging(before: int, now: int) -> bool:
-    """Whether a count has grown by a step: by a seventh to a quarter. Judging a busy issue at every increment would cost too much."""
+    """Whether a count has grown by a step: by a seventh to a quarter.
+
+    Judging a busy issue at every increment would cost too much.
+    """
     # A step is a change of one of the three highest bits.
     return now >= LEAST and (before < LEAST or (now ^ before) >> (now.bit_length() - 3) != 0)
 

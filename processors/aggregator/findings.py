@@ -1,4 +1,7 @@
-"""What an event shows about its issue besides its state: first in a release or environment, users reached, escalated. Pure."""
+"""Findings of an event about its issue: first in a release or environment, users reached, escalated. Pure.
+
+`lifecycle` judges the state of the issue.
+"""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +23,10 @@ MILESTONES: Final = tuple(step * 10**power for power in range(1, 7) for step in 
 
 
 class Shown(NamedTuple):
-    """An issue with all its fingerprints after an increment; `releases` and `environments` are those that no event had before."""
+    """An issue with all its fingerprints after an increment.
+
+    `releases` and `environments` are those that no event had before.
+    """
 
     releases: Sequence[str]
     environments: Sequence[str]
@@ -31,7 +37,10 @@ class Shown(NamedTuple):
 def findings(
     record: IssueRecord, shown: Shown, news: News, origin: str = ""
 ) -> tuple[IssueRecord, list[Activity]]:
-    """The record after it was judged by an increment, and the activities. Each finding is published once, whatever is repeated."""
+    """The record after it was judged by an increment, and the activities.
+
+    Each finding is published once, whatever is repeated.
+    """
     found: list[Activity] = []
 
     def add(kind: ActivityKind, data: dict[str, Any]) -> None:
@@ -108,8 +117,8 @@ def names_of(parts: Iterable[Mapping[str, int]]) -> set[str]:
 def new_names(names: Iterable[str], known: Collection[str]) -> list[str]:
     """The names that are not known.
 
-    Of an issue whose record may be full without the names, nobody knows which environments it had; a release is new if it is newer than all known ones
-    with which its name can be compared.
+    A record that may be full lacks names. Then it is unknown which environments the issue had, and a release
+    is new if it is newer than all known ones with which its name can be compared.
     """
     new = [name for name in dict.fromkeys(names) if name and name not in known]
     return new if len(known) < MAX_NAMES - 1 else [name for name in new if _is_newest(name, known)]
@@ -128,7 +137,10 @@ def _is_newest(release: str, known: Iterable[str]) -> bool:
 def by_event(
     record: IssueRecord, news: News, origin: str, kind: ActivityKind, data: dict[str, Any], number: int = 0
 ) -> Activity:
-    """The activity that an increment causes; `origin` is the merged issue that received it, `number` tells several of one kind apart."""
+    """The activity that an increment causes.
+
+    `origin` is the merged issue that received it, `number` tells several activities of one kind apart.
+    """
     position = f"{news.partition}-{news.offset}" + (f"-{origin}" if origin else "")
     return Activity(
         id=f"{record.id}-{position}-{kind}" + (f"-{number}" if number else ""),

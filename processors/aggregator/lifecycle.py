@@ -1,10 +1,10 @@
 """The state machine of an issue, driven by commands and events in the order of the log. Pure.
 
-| state    | command resolve       | command ignore        | command reopen  | an event                                        |
-| -------- | --------------------- | --------------------- | --------------- | ----------------------------------------------- |
-| open     | resolved              | ignored               | open            | open                                            |
-| resolved | resolved, another fix | ignored               | open, reopened  | after the fix: open, regressed                  |
-| ignored  | resolved              | ignored, other limits | open, reopened  | that reaches the limit: open, reopened          |
+| state    | command resolve       | command ignore        | command reopen | an event                               |
+| -------- | --------------------- | --------------------- | -------------- | -------------------------------------- |
+| open     | resolved              | ignored               | open           | open                                   |
+| resolved | resolved, another fix | ignored               | open, reopened | after the fix: open, regressed         |
+| ignored  | resolved              | ignored, other limits | open, reopened | that reaches the limit: open, reopened |
 
 `_BY_COMMAND` has the columns of the commands, `_BY_EVENT` the rows of the last one.
 """
@@ -64,7 +64,10 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
 def judge(
     record: IssueRecord, news: News, found: Sequence[Activity] = (), origin: str = ""
 ) -> LifecycleChange:
-    """Judge the state of an issue after an increment and what it `found`. `origin` names the merged issue that received it."""
+    """Judge the state of an issue after an increment and what it `found`.
+
+    `origin` names the merged issue that received it.
+    """
     return _BY_EVENT[record.status](record, news, found, origin)
 
 
@@ -120,7 +123,10 @@ def _resolve(record: IssueRecord, data: UpdateData) -> _Outcome:
 
 
 def _fix_details(record: IssueRecord) -> dict[str, Any]:
-    """Data of the activity: `after` is the release that the next one of the issue's app comes after, if there is one."""
+    """Data of the activity: `resolvedIn`, and `after` if there is one.
+
+    `after` is the release after which the next one of the issue's app comes.
+    """
     if not record.resolved_in:
         return {}
     details, fix = {"resolvedIn": record.resolved_in}, record.life.fix
@@ -161,7 +167,12 @@ def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
     )
 
 
-def _resolved(record: IssueRecord, news: News, found: Sequence[Activity], origin: str) -> LifecycleChange:  # noqa: ARG001
+def _resolved(
+    record: IssueRecord,
+    news: News,
+    found: Sequence[Activity],  # noqa: ARG001
+    origin: str,
+) -> LifecycleChange:
     for release in news.releases:
         if regresses(record.life.fix, release):
             details = {"release": release, "resolvedIn": record.resolved_in}

@@ -8,14 +8,17 @@ from msgspec import Struct
 from schemas.issues import Command
 
 LAST_COMMANDS: Final = 20
-"""Commands that a position names: an issue that forwards one sends it again only where its process was killed just before."""
+"""Commands that a position names.
+
+An issue that forwards a command sends it again only if its process was killed just before."""
 
 
 class DeltasPosition(Struct, array_like=True, frozen=True):
     """The last offset of `issue-deltas` that is folded, with two sums that reveal a damaged `issues` topic.
 
-    `commands` are the last ones up to there (`command_name`): a rebuild knows by them what is only a repeat behind the position. `issues` are
-    those opened until the offset `until` (`Life.since`): where a batch was interrupted, the topic has newer ones.
+    `commands` are the last ones up to this offset (`command_name`): a rebuild recognizes by them commands
+    that are only repeated behind the position. `issues` are those opened until the offset `until`
+    (`Life.since`): where a batch was interrupted, the topic has newer ones.
     """
 
     offset: int

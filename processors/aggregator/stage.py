@@ -3,21 +3,24 @@
 For each batch of a partition (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: records from the next offset on. Repeats are dropped; a gap stops the worker.
-2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands and signals change
-   states (`BatchChanges`). Invalid ones and refused commands become dead letters.
-3. *Publish*, after a look whether the partition is still owned, `issue-activity`, then signals and forwarded commands in
-   `issue-deltas`, then `dead-letters`.
+2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands
+   and signals change states (`BatchChanges`). Invalid ones and refused commands become dead letters.
+3. *Publish*, after a look whether the partition is still owned, `issue-activity`, then signals and forwarded
+   commands in `issue-deltas`, then `dead-letters`.
 4. *Record* the changed issues in the table `issues`, then the position in `issue-deltas` in the table `seen`.
 5. *Commit*: the agent acknowledges the records. The next offset is restored from the position in `seen`.
 
-Each step is safe, on all in-sync replicas, before the next begins. A crash loses the state in memory; the batch is read again:
+Each step is safe, on all in-sync replicas, before the next begins. A crash loses the state in memory, and the
+batch is read again:
 
-- before 4: it is decided again with the same result, so activities repeat with equal ids, and readers drop them. Activities come
-  first, because once an issue is recorded its increments are repeats and publish nothing;
+- before 4: it is decided again with the same result, so activities repeat with equal ids, and readers drop
+  them. Activities come first, because once an issue is recorded its increments are repeats and publish
+  nothing;
 - within 4: each issue that was recorded drops its increments, commands and signals of the batch again;
 - after 4: only the acknowledgement is missing, and nothing is repeated;
-- with `issues` lost, trimmed, or overwritten by a late write of an old owner: the sums beside the position reveal it, and the log is
-  replayed from its start, which changes nothing in complete issues. If the log has expired since, `IssuesLost` stops the worker.
+- with `issues` lost, trimmed, or overwritten by a late write of an old owner: the sums beside the position
+  reveal it, and the log is replayed from its start, which changes nothing in complete issues. If the log has
+  expired since, `IssuesLost` stops the worker.
 """
 
 import asyncio
@@ -112,10 +115,11 @@ class AggregatorStage(PartitionStage[DeltasState]):
         self._seen = seen
 
     def restore(self, partition: int, log_start: int) -> bool:
-        """Restore a partition from its recovered tables; False where the log is replayed from its start to repair `issues`.
+        """Restore a partition from its recovered tables.
 
-        A late write of an old state is seconds old, so the log has what it lacks. Missing issues may be older than the log: raises
-        IssuesLost, with nothing restored.
+        Returns False if the log is replayed from its start to repair `issues`. A late write of an old state
+        is seconds old, so the log has the changes that it lacks. Missing issues may be older than the log:
+        raises IssuesLost, with nothing restored.
         """
         part = self._issues.part(partition)
         found = [_decode_version(value) for value in part.values()]
@@ -128,7 +132,10 @@ class AggregatorStage(PartitionStage[DeltasState]):
         # Both tables lost their part of a partition that was processed before.
         unknown = position is None and not part
         if log_start and (unknown or (position is not None and held < position.issues)):
-            issues = f"{self._names[Topic.ISSUES]}/{partition} holds {held} of {position.issues if position else '?'} issues"
+            issues = (
+                f"{self._names[Topic.ISSUES]}/{partition} holds {held} "
+                f"of {position.issues if position else '?'} issues"
+            )
             log = f"{self._names[Topic.ISSUE_DELTAS]}/{partition} begins at {log_start}"
             raise IssuesLost(f"{issues}, and {log}: `svc rebuild issues` builds them again")
         next_offset = log_start

@@ -37,7 +37,9 @@ DELTAS_BATCH: Final = 400
 FOLD_SECONDS: Final = 0.05
 """How long the aggregator waits for further increments; a person's change waits as long until it shows."""
 MAX_IDLE_SECONDS: Final = 2.0
-"""Longest idle time of the aggregator under load: a frequent issue is written once where it would be written twenty times."""
+"""Longest idle time of the aggregator under load.
+
+A frequent issue is written once where it would be written twenty times."""
 
 
 class ProcessorsApp(faust.App):

@@ -14,7 +14,10 @@ class Interrupted(Exception):
 
 
 class RebalanceFence:
-    """Closed while the group rebalances. Closing waits for the batches in progress, so a new owner isn't ousted by them."""
+    """Closed while the group rebalances.
+
+    Closing waits for the batches in progress, so a new owner isn't ousted by them.
+    """
 
     def __init__(self) -> None:
         self.open = False
@@ -75,8 +78,9 @@ class InterruptibleLookUp:
 class Lease:
     """The worker's right to its partitions, renewed by each heartbeat that the group's coordinator answered.
 
-    A process that was frozen or disconnected for longer than the session may have lost its partitions without knowing. It finds out
-    here before it writes; where its clock stood still, the log shows it (`processors.changelog`).
+    A process that was frozen or disconnected for longer than the session may have lost its partitions without
+    knowing. It finds out here before it writes; where its clock stood still, the log shows it
+    (`processors.changelog`).
     """
 
     def __init__(self, seconds: float) -> None:

@@ -1,18 +1,21 @@
 """Patches of faust-streaming 0.15.3, which skips and repeats records after a restart or a rebalance.
 
-- Faust resumes the source partitions at the end of a recovery while records already flow (the changelogs were read that way), and
-  seeks only afterwards. Records fetched in between are delivered, and the seek collides with the fetch in flight. `OrderedRecovery`
-  stops the flow first; the wrapped methods resume it at their end.
-- Faust seeks to committed offsets. Where nothing was committed it doesn't seek at all and loses the records already fetched.
-  `PlacedConsumer` seeks to the next offsets that the stages restored.
-- A fetch that was under way when the flow stopped may end after the seek of the next recovery, and take what that recovery must
-  read: the table has a hole, or the recovery waits for ever. Seeks of `PlacedConsumer` wait for the fetch, and what it returns is
-  dropped.
-- A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait behind a fetch that waits
-  for records. `PromptThread` shortens that wait from 1.5 s, `PlacedConsumer` once more until a recovery has ended.
-- A batch of Faust's looks for records as often as it may wait for them, 50 times a second. `arrivals` lets it wait for the first one.
-- Faust makes a message, an event and some tasks of each record of a table: 0.2 to 0.8 ms. `PlacedConsumer` passes what it fetched of
-  a table to `OrderedRecovery.read`, all at once.
+- Faust resumes the source partitions at the end of a recovery while records already flow (the changelogs were
+  read that way), and seeks only afterwards. Records fetched in between are delivered, and the seek collides
+  with the fetch in flight. `OrderedRecovery` stops the flow first; the wrapped methods resume it at their
+  end.
+- Faust seeks to committed offsets. Without a committed offset it doesn't seek at all and loses the records
+  already fetched. `PlacedConsumer` seeks to the next offsets that the stages restored.
+- A fetch that was under way when the flow stopped may end after the seek of the next recovery, and take the
+  records that this recovery must read: the table has a hole, or the recovery waits for ever. Seeks of
+  `PlacedConsumer` wait for the fetch, and its records are dropped.
+- A broker answers the requests of a connection in order, so the seek and the requests of a recovery wait
+  behind a fetch that waits for records. `PromptThread` shortens that wait from 1.5 s, `PlacedConsumer` once
+  more until a recovery has ended.
+- A batch of Faust's looks for records as often as it may wait for them, 50 times a second. `arrivals` lets it
+  wait for the first one.
+- Faust makes a message, an event and some tasks of each record of a table: 0.2 to 0.8 ms. `PlacedConsumer`
+  passes all records that it fetched of a table to `OrderedRecovery.read` in one call.
 
 `tests/unit/processors/faust_app/test_patches.py` fails when Faust changes the wrapped code.
 """
@@ -42,7 +45,10 @@ RECOVERY_WAIT_MS: Final = 20
 
 
 def arrivals(stream: Stream[Any]) -> asyncio.Event:
-    """Let the batches of a stream wait for a record before they wait for more; the event, which each batch clears, says that one came."""
+    """Let the batches of a stream wait for a record before they wait for more.
+
+    The event says that a record came; each batch clears it.
+    """
     arrived, wait = asyncio.Event(), stream.wait_for_stopped
 
     def note(value: Any) -> Any:
@@ -169,7 +175,10 @@ class PlacedConsumer(Consumer):
 
     @property
     def group_error(self) -> Exception | None:
-        """What the group's coordinator refused. aiokafka waits with it until somebody fetches: without an assignment nobody does."""
+        """The refusal of the group's coordinator.
+
+        aiokafka raises it only in a fetch, and without an assignment there is none.
+        """
         coordinator = self._coordinator
         return None if coordinator is None else cast(Exception | None, coordinator._pending_exception)
 

@@ -51,7 +51,10 @@ class Recovery:
         self._together = asyncio.Semaphore(TOGETHER)
 
     def assigned(self) -> Part:
-        """For readyz: the partitions that are worked on, or how far their tables are read; `svc up` waits while this changes."""
+        """For readyz: the partitions that are worked on, or how far their tables are read.
+
+        `svc up` waits while this changes.
+        """
         held = sorted(self._grouper.partitions)
         if self._fence.open:
             return Part(ok=True, detail=f"partitions {held}")
@@ -130,7 +133,10 @@ class Recovery:
         return ids
 
     async def _restore_grouper(self, consumer: Any, events: TP, start: int, end: int) -> int:
-        """Restore the grouper; how many ids. Whoever had the partition may have published what came after its end was read."""
+        """Restore the grouper; returns how many ids.
+
+        The earlier owner of the partition may have published records that came after its end was read.
+        """
         while True:
             try:
                 return await self._grouper.restore(events.partition, start, end)

@@ -39,7 +39,10 @@ class Watchdog:
         self._progress = {key: seen for key, seen in self._progress.items() if key == name}
 
     def check(self, name: str, progress: object, *, waiting: bool, seconds: float) -> None:
-        """Raise Stalled if `progress`, any value that changes while work continues, is unchanged for `seconds` while work is `waiting`."""
+        """Raise Stalled if `progress` is unchanged for `seconds` while work is `waiting`.
+
+        `progress` is any value that changes while work continues.
+        """
         now = time.monotonic()
         known = self._progress.get(name)
         stood = 0.0
@@ -52,9 +55,10 @@ class Watchdog:
 
 @contextmanager
 def ends_if_blocked(progress: Callable[[], object]) -> Iterator[None]:
-    """Encloses what an event loop does: a thread ends the process, as a kill would, if `progress` is unchanged for LOOP_SECONDS.
+    """Watch an event loop: a thread ends the process, as a kill would, if the loop is blocked.
 
-    A blocked loop can't end itself. The thread sees no code that never releases the interpreter.
+    It is blocked if `progress` is unchanged for LOOP_SECONDS. A blocked loop can't end itself. The thread
+    sees no code that never releases the interpreter.
     """
     ended = threading.Event()
     arguments = (progress, ended, threading.get_ident())

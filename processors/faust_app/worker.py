@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 1.0
 STOP_SECONDS: Final = 15.0
 _FENCED: Final = "UnknownError"
-"""How aiokafka calls the broker's answer that another process has the name (FENCED_INSTANCE_ID, which it doesn't know)."""
+"""aiokafka's name for FENCED_INSTANCE_ID, which it doesn't know: another process has the name."""
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
@@ -187,7 +187,10 @@ async def _started(app: ProcessorsApp) -> Exception | None:
 
 
 async def _partitions(settings: ProcessorsSettings) -> int:
-    """The number of partitions of the source. Waits for Kafka and for the topics; raises CannotRun where one lacks a partition."""
+    """The number of partitions of the source. Waits for Kafka and for the topics.
+
+    Raises CannotRun if a topic lacks a partition.
+    """
     topics = [
         t
         for t in (*SAME_PARTITIONS, *AS_MANY_PARTITIONS)

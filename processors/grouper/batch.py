@@ -1,6 +1,7 @@
-"""The decisions about one batch of a partition of `events`, and the outputs that follow from them. Pure: no I/O, no clock.
+"""The decisions about one batch of a partition of `events`, and the outputs that follow from them.
 
-The same records and decisions give the same outputs, on any worker and at any time; a replay depends on it.
+Pure: no I/O, no clock. The same records and decisions give the same outputs, on any worker and at any time; a
+replay depends on it.
 """
 
 import struct
@@ -48,7 +49,11 @@ class BadRecord(Exception):
 
 
 class PartitionState:
-    """The state of one partition of `events`: next offset, ids seen, recorded decisions still to be replayed, replay boundary."""
+    """The state of one partition of `events`.
+
+    It has the next offset, the ids seen, the recorded decisions still to be replayed, and the replay
+    boundary.
+    """
 
     def __init__(
         self,
@@ -82,10 +87,10 @@ class GroupedEvent(NamedTuple):
 
 
 class BatchOutput:
-    """The outputs of a batch for one partition. `records` and `events` count what was read, `new` what is published.
+    """The outputs of a batch for one partition.
 
-    `grouped_events` is None unless each event is also published as a record of its own. Skipped rules are apart from the outcomes:
-    they end no event.
+    `records` and `events` count the input, `new` the published events. `grouped_events` is None unless each
+    event is also published as a separate record. Skipped rules are not among the outcomes: they end no event.
     """
 
     def __init__(self, partition: int, *, grouped_events: bool = False) -> None:
@@ -128,9 +133,10 @@ def decide(
     output: BatchOutput,
     stored: Collection[bytes] = (),
 ) -> Iterator[None]:
-    """Decide about a batch and add what follows to `output`; the keys `stored` of its old ids are duplicates. Raises LogRecreated.
+    """Decide about a batch and add the results to `output`. Raises LogRecreated.
 
-    Yields before each event, some of which take long. A batch that was begun must be ended, or its partition be restored.
+    The keys `stored` of its old ids are duplicates. Yields before each event, some of which take long. A
+    batch that was begun must be ended, or its partition be restored.
     """
     sources, chunks, undecided = batch
     # Outputs of records before the replay boundary were published; they are dropped.
@@ -146,7 +152,8 @@ def decide(
             target.dead.append(_dead_record(source, str(chunk)))
             record = DedupRecord(source.offset, 0, [], b"")
         elif recorded is not None and not recorded.total and chunk:
-            # It was recorded as no chunk and stays one, though this version can read it: it is retried from the dead letters.
+            # It was recorded as no chunk and remains so, though this version can read it: it is retried from
+            # the dead letters.
             target.dead.append(_dead_record(source, NO_CHUNK))
             record = DedupRecord(source.offset, 0, [], b"")
         else:
@@ -167,7 +174,8 @@ def decide(
 def _split(state: PartitionState, records: Sequence[Incoming]) -> tuple[list[Incoming], list[Incoming]]:
     """Records up to the replay boundary, and those after it.
 
-    What is stored says nothing about the former: their own events are stored, and the boundary says which were published.
+    The store says nothing about the former, for it has their own events; the boundary says which were
+    published.
     """
     since = max(state.boundary.since, state.boundary.last + 1)
     before = [record for record in records if record.offset < since]
@@ -206,7 +214,10 @@ def _dead_record(source: SourceRecord, reason: str) -> DeadEvent:
 
 
 def _published_fingerprints(state: PartitionState, source: SourceRecord) -> Mapping[int, int] | None:
-    """The fingerprints that a record within the replay boundary was published with, None outside of it. Raises LogRecreated."""
+    """The fingerprints that a record within the replay boundary was published with, None outside of it.
+
+    Raises LogRecreated.
+    """
     boundary = state.boundary
     if not boundary.since <= source.offset <= boundary.last:
         return None
@@ -230,9 +241,10 @@ def _pass_on_dead(
     decisions: list[Decision],
     begin: int,
 ) -> None:
-    """The id of an event that could not be processed does not count as seen: the event may be retried, or come again in this batch.
+    """Forget the ids of a record's events that could not be processed.
 
-    From `begin` on, the decision about its next copy is corrected.
+    Such an event may be retried, or come again in this batch. From `begin` on, the decision about its next
+    copy is corrected.
     """
     own, dead = undecided[begin - 1], set(record.dead)
     for position, key in zip(decision.new, split(decision.keys), strict=True):
@@ -291,7 +303,10 @@ class _ChunkWork:
         self.rule_budget = RuleBudget()
 
     def run(self, record: DedupRecord) -> Generator[None, None, DedupRecord]:
-        """Add the outputs; returns the record completed with the fingerprints, as it is to be recorded. Yields before each event."""
+        """Add the outputs; returns the record to be recorded, completed with the fingerprints.
+
+        Yields before each event.
+        """
         output, chunk = self.output, self.chunk
         if record.total != len(chunk):
             where = f"events/{output.partition}/{self.source.offset}"

@@ -1,8 +1,8 @@
-"""Compaction of the topic `seen`: small entries are merged, expired ones removed, because a recovery reads them all. Pure.
+"""Compaction of the topic `seen`, because a recovery reads all its entries. Pure.
 
-A service with little traffic records an entry for each event or two; such entries are merged by the hundred. Entries whose whole day
-has expired are removed; what they hold of ids of the future is first written to entries of its own. All of these changes can be
-written again, or by two owners, without harm.
+A service with little traffic records an entry for each event or two; such small entries are merged by the
+hundred. Entries whose whole day has expired are removed; their ids of the future are first written to
+separate entries. All of these changes can be written again, or by two owners, without harm.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -80,9 +80,10 @@ class LogCompaction:
         self._expires = min((block.last_needed for block in self._blocks), default=_NEVER)
 
     def compact(self, part: Mapping[bytes, bytes], oldest_day: int) -> Iterator[Changes]:
-        """Changes to write one after the other: replacements are written before the entries they supersede are tombstoned.
+        """Changes to write one after the other.
 
-        The entries of the last batch stay as they are: a replay may need them.
+        Replacements are written before the entries they supersede are tombstoned. The entries of the last
+        batch stay as they are: a replay may need them.
         """
         yield from self._expire(part, oldest_day)
         last = self._small[-1].last if self._small else -1
@@ -149,7 +150,10 @@ def _groups(part: Mapping[bytes, bytes], ready: list[EntryRange]) -> Iterator[li
 def _left(
     part: Mapping[bytes, bytes], expired: Iterable[EntryRange], oldest_day: int
 ) -> Iterator[DedupEntry]:
-    """Entries of what expired ones hold of ids that are needed for longer, each of one day and about `BLOCK_IDS` ids at most."""
+    """Entries with the ids of expired ones that are needed for longer.
+
+    Each is of one day and has about `BLOCK_IDS` ids at most.
+    """
     left: DedupEntry | None = None
     for block in expired:
         if block.only_ahead:

@@ -105,7 +105,10 @@ def _add(total: Increment, ms: int, release: str, chunk_event: ChunkEvent, resul
 
 
 class RecordOutcomes:
-    """The outcomes of one source record by project, minute of receipt and SDK: counted once however often it is published."""
+    """The outcomes of one source record by project, minute of receipt and SDK.
+
+    They are counted once however often the record is published.
+    """
 
     def __init__(self, partition: int, offset: int) -> None:
         self._position = partition, offset
@@ -138,7 +141,10 @@ class RecordOutcomes:
 def rules_skipped(
     partition: int, offset: int, skipped: Mapping[SkippedRule, int]
 ) -> list[tuple[int, list[Outcome]]]:
-    """Rules that were skipped on events of one record, by project. They are not outcomes of events and in no sum of these."""
+    """Rules that were skipped on events of one record, by project.
+
+    They are not outcomes of events and in no sum of these.
+    """
     counts: OutcomeCounts = {
         (project, minute, "", RULE_SKIPPED, f"{kind}/{name}"): count
         for (project, minute, kind, name), count in skipped.items()
@@ -166,9 +172,9 @@ def _outcomes(partition: int, offset: int, counts: OutcomeCounts) -> dict[int, l
 
 
 def bundles(sources: Iterable[SourceIncrements], partitions: int) -> dict[int, list[bytes]]:
-    """Values of `issue-deltas` by target partition, in the order of their sources: one record a batch and target, if it fits.
+    """Values of `issue-deltas` by target partition, in the order of their sources.
 
-    In a value each increment names its own source record.
+    A batch has one record for each target, if it fits. In a value each increment names its own source record.
     """
     pieces: dict[int, list[bytes]] = {}
     for source in sources:

@@ -2,12 +2,12 @@
 
 | key | value | written by | it says |
 | --- | --- | --- | --- |
-| `P/FIRST-LAST` | `DedupEntry` | grouper | which ids these records of `events` were the first to carry, and what was decided |
+| `P/FIRST-LAST` | `DedupEntry` | grouper | the ids first seen in these records of `events`, and the decisions |
 | `horizon/P` | an offset of `events` | grouper | the entries before it have expired: none is missing |
 | `deltas/P` | `processors.aggregator.position.DeltasPosition` | aggregator | how far `issue-deltas` is folded |
 
-`P` is the partition that the key is in. `svc rebuild` writes all three. The topic alone, not the table, also has the records `owner` and
-`check` of whoever holds the partition (`processors.changelog`).
+`P` is the partition that the key is in. `svc rebuild` writes all three. The topic alone, not the table, also
+has the records `owner` and `check` of the process that holds the partition (`processors.changelog`).
 """
 
 from typing import Final
@@ -33,11 +33,15 @@ accepted = stored + duplicate + deadLettered holds (contract, section 2, point 1
 class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     """Decisions about one record of `events`.
 
-    `new` are the positions in its chunk whose ids it was the first to carry (None: all of `total`), `keys` their joined keys,
-    `fingerprints` 8 bytes little-endian for each (a number of `DROP_REASONS` for a dropped event; empty once the record
-    has been published and merged),
-    `dead` the positions that could not be processed, `ahead` the joined keys of ids whose own day lay in the future, by the number
-    of days. An expired record keeps these keys alone. The two are nearly always empty, and empty tuples take no time to decode.
+    - `new`: the positions in its chunk whose ids it was the first to carry (None: all of `total`).
+    - `keys`: the joined keys of these ids.
+    - `fingerprints`: 8 bytes little-endian for each (a number of `DROP_REASONS` for a dropped event); empty
+      once the record has been published and merged.
+    - `dead`: the positions that could not be processed.
+    - `ahead`: the joined keys of ids whose own day lay in the future, by the number of days. An expired
+      record keeps these keys alone.
+
+    The last two are nearly always empty, and empty tuples take no time to decode.
     """
 
     offset: int
@@ -62,11 +66,11 @@ class DedupEntry(Struct, array_like=True, frozen=True):
     """Consecutive records of one partition of `events`, decided together and all of one day of the log.
 
     - `watermark_ms`: the greatest record timestamp so far.
-    - `batch_start`: the first offset of the batch, in this entry or an earlier one; the offset after the entry once all of the batch
-      is known to be published.
+    - `batch_start`: the first offset of the batch, in this entry or an earlier one; the offset after the
+      entry once all of the batch is known to be published.
     - `merged`: an old entry, of which everything has been published.
-    - `boundary`: `since` and `last` of the `processors.grouper.replay.ReplayBoundary`, in entries that are written again after the
-      topic was emptied.
+    - `boundary`: `since` and `last` of the `processors.grouper.replay.ReplayBoundary`, in entries that are
+      written again after the topic was emptied.
     - `clock`: the log's clock after the records (None in entries of `svc rebuild`, whose day is the watermark's).
     """
 

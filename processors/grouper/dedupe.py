@@ -1,11 +1,14 @@
-"""Dropping repeated ids: the same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day. Pure.
+"""Dropping repeated ids. Pure.
 
-Time is the log's own (`processors.grouper.log_clock.LogClock`). Ids are indexed by its day, and a day is forgotten as a whole once it is
-older than the window: an id is remembered for the window and up to a day longer, and longer still where records are few. An id whose
-own day (that of its version-7 uuid) lies ahead of its record's is remembered as if it had arrived on its own day.
+The same prefix of the log gives the same decisions, on any worker, after any crash, at any time of day.
 
-So an id that was forgotten is at least a window old by its own time: `old_ids` finds such ids, the caller looks them up where events
-are stored, and passes those that are to `decide`.
+Time is the log's own (`processors.grouper.log_clock.LogClock`). Ids are indexed by its day, and a day is
+forgotten as a whole once it is older than the window: an id is remembered for the window and up to a day
+longer, and longer still where records are few. An id whose own day (that of its version-7 uuid) is ahead of
+its record's is remembered as if it had arrived on its own day.
+
+So a forgotten id is at least a window old by its own time. `old_ids` finds such ids; the caller looks them up
+where events are stored, and passes the stored ones to `decide`.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,7 +23,9 @@ from processors.grouper.log_clock import LogClock, advanced, started
 from schemas.times import DAY_MS
 
 MAX_AHEAD_DAYS: Final = 400
-"""Most days for which an id of the future is remembered beyond the window: a device whose clock is a year ahead is still served."""
+"""Most days for which an id of the future is remembered beyond the window.
+
+A device whose clock is a year ahead is still served."""
 
 
 class Incoming(NamedTuple):
@@ -33,9 +38,10 @@ class Incoming(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """The positions of a record that carry ids for the first time, their joined keys, and the log's clock when they were added.
+    """The positions of a record that carry ids for the first time, and their joined keys.
 
-    `watermark_ms` is the greatest record timestamp so far, `ahead` as in `DedupRecord`.
+    `clock` is the log's clock when they were added, `watermark_ms` the greatest record timestamp so far,
+    `ahead` as in `DedupRecord`.
     """
 
     new: list[int]
@@ -46,14 +52,17 @@ class Decision(NamedTuple):
 
 
 class OldIds(NamedTuple):
-    """Ids that are at least a window old: keys that the index has, and projects and ids by key of those that it has not."""
+    """Ids that are at least a window old: keys in the index, and projects and ids by key of the others."""
 
     known: set[bytes]
     unknown: dict[bytes, tuple[int, bytes]]
 
 
 class SortedIds(NamedTuple):
-    """The ids of some entries: sorted by day and bucket, and joined keys of those of the future by the day until which they are kept."""
+    """The ids of some entries, sorted by day and bucket.
+
+    `ahead` has the joined keys of ids of the future by the day until which they are kept.
+    """
 
     by_day: dict[int, dict[int, Run]]
     ahead: dict[int, bytes]
@@ -97,7 +106,10 @@ class Dedupe:
         return 0 if self._clock is None else self._clock.day - self._days
 
     def old_ids(self, records: Sequence[Incoming]) -> OldIds:
-        """The ids of the next records that the index may have forgotten; it may still forget the known ones within these records."""
+        """The ids of the next records that the index may have forgotten.
+
+        It may still forget the known ones within these records.
+        """
         # Timestamps may go back a little. The clock doesn't, and neither may the time that makes ids old.
         stamps = [self._clock.stamped if self._clock else 0, *(r.timestamp_ms // DAY_MS for r in records)]
         young = _day_start(max(stamps) - self._days + 1)
@@ -134,7 +146,10 @@ class Dedupe:
     def _keep_ahead(
         self, day: int, records: Sequence[Incoming], ids: Sequence[bytes], keys: bytes, new: Sequence[int]
     ) -> dict[int, int]:
-        """Days by which the own days of new ids lie ahead, by position; the index keeps these ids for as much longer."""
+        """Days by which the own days of new ids are ahead, by position.
+
+        The index keeps these ids for as much longer.
+        """
         stamps = [record.timestamp_ms // DAY_MS for record in records]
         if max(ids) < _day_start(min(stamps) + 1):
             return {}
@@ -163,7 +178,10 @@ class Dedupe:
         self._index.discard(key)
 
     def added(self, decision: Decision, position: int, key: bytes, ahead: int) -> Decision:
-        """A decision with one more new position, whose id lies `ahead` days ahead (0 for none); its first copy was forgotten."""
+        """A decision with one more new position, after the first copy of its id was forgotten.
+
+        The id's own day is `ahead` days ahead (0 for none).
+        """
         day = decision.clock.day
         self._index.restore(day, key)
         if ahead:

@@ -20,7 +20,10 @@ class UserOutline(Struct, gc=False):
 
 
 class EventOutline(Struct, gc=False, kw_only=True):
-    """The fields of an event that processing reads. Whatever the edge accepts decodes here, from lenient projects too."""
+    """The fields of an event that processing reads.
+
+    All that the edge accepts decodes here, from lenient projects too.
+    """
 
     timestamp: datetime
     platform: str | None = None

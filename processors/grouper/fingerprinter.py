@@ -1,8 +1,8 @@
 """One event's grouping: decode it, ask the rules of its project, compute its fingerprint. Pure.
 
-Rules are compiled once per change of a project. Events of one problem often repeat the same error byte for byte, so results are
-cached by the error's bytes, by its stacks, and by the rules that were asked about it; a cached result equals a computed one, and
-costs as many steps (`rule_budget`).
+Rules are compiled once per change of a project. Events of one problem often repeat the same error byte for
+byte, so results are cached by the error's bytes, by its stacks, and by the rules that were asked about it. A
+cached result equals a computed one, and costs as many steps (`rule_budget`).
 """
 
 import logging
@@ -55,7 +55,9 @@ MAX_NAME: Final = 200
 """Characters of a type, release, environment, culprit or grouping part that an issue keeps."""
 MAX_PARTS: Final = 32
 MAX_PARTS_BYTES: Final = 8000
-"""Bytes of a grouping's parts that are published. Clients and rules may give more; 300 groupings of a chunk must fit into a record."""
+"""Bytes of a grouping's parts that are published.
+
+Clients and rules may give more; 300 groupings of a chunk must fit into a record."""
 CACHE_BYTES: Final = 8 << 20
 """Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
@@ -92,7 +94,10 @@ class LazyView:
 
 
 class Fingerprinter:
-    """Decodes and fingerprints events of all projects. `retention` is theirs: like a fingerprint, it is decided once for an event."""
+    """Decodes and fingerprints events of all projects.
+
+    `retention` is theirs: like a fingerprint, it is decided once for an event.
+    """
 
     def __init__(self, projects: ProjectRegistry) -> None:
         self.retention = RegistryRetention(projects)
@@ -187,7 +192,10 @@ class Fingerprinter:
         left: int,
         budget: RuleBudget,
     ) -> tuple[Answers, int]:
-        """The answers of the rules, and the steps spent: at most `left`. An equal error, `key`, costs once in a record."""
+        """The answers of the rules, and the steps spent: at most `left`.
+
+        An equal error, `key`, costs once in a record.
+        """
         known = self._answers.get(key)
         size = size_of(view()) if known is None else known[1]
         spent = rules.searches_of_event.steps(size)

@@ -1,4 +1,7 @@
-"""What the end of `grouped` says about the records of `events` that were published last: the replay boundary after a loss of `seen`."""
+"""The replay boundary after a loss of `seen`, read from the end of `grouped`.
+
+The end says which records of `events` were published last.
+"""
 
 import asyncio
 import logging
@@ -32,8 +35,9 @@ class GroupedTail:
     ) -> ReplayBoundary | None:
         """The replay boundary of a partition, or None where nothing was published. Raises KafkaError and TimeoutError.
 
-        `recorded` are `since` and `last` as an earlier process recorded them. Without them nothing but `grouped` tells what was decided:
-        it is read once what was sent before the partition was assigned, at this monotonic time, must have arrived.
+        `recorded` are `since` and `last` as an earlier process recorded them. Without them only `grouped`
+        tells the decisions. It is read once everything sent before the partition was assigned, at the
+        monotonic time `assigned_at`, must have arrived.
         """
         tp = TopicPartition(self._topic, partition)
         async with (

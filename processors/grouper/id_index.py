@@ -1,8 +1,8 @@
 """The keys of ids, and the index of those seen in one partition. Pure.
 
-An id's key is 16 bytes for (project, uuid), with the hour of the version-7 uuid (modulo 256) in the first byte. Equal ids have equal
-hours, so a look-up searches only that hour's bucket. Keys are sorted runs in numpy arrays by day and hour; the latest keys are in a
-set, which is faster to search and to grow.
+An id's key is 16 bytes for (project, uuid), with the hour of the version-7 uuid (modulo 256) in the first
+byte. Equal ids have equal hours, so a look-up searches only that hour's bucket. Keys are sorted runs in numpy
+arrays by day and hour. The latest keys are in a set, which is faster to search and to grow.
 """
 
 from collections import defaultdict
@@ -95,7 +95,10 @@ class IdIndex:
         return 100 * len(self._recent) + 16 * (len(self) - len(self._recent))
 
     def new(self, day: int, keys: bytes, stored: Collection[bytes] = ()) -> list[int]:
-        """Positions of the joined keys that are neither in the index nor `stored`, the first of equal ones; adds them under `day`."""
+        """Positions of the joined keys that are neither in the index nor `stored`, the first of equal ones.
+
+        Adds these keys under `day`.
+        """
         if day != self._day:
             self._flush_recent()
             self._day = day
@@ -119,7 +122,10 @@ class IdIndex:
         return [bool(found[n]) or key in self._recent for n, key in enumerate(split(keys))]
 
     def keep(self, day: int, keys: bytes) -> None:
-        """Remember joined keys until a future day, and up to `_AHEAD_STEP` days longer, whatever `new` added them under."""
+        """Remember joined keys until a future day, and up to `_AHEAD_STEP` days longer.
+
+        The day under which `new` added them doesn't matter.
+        """
         self._add_run(day + -day % _AHEAD_STEP, keys)
 
     def discard(self, key: bytes) -> None:
@@ -202,8 +208,8 @@ def sorted_runs(keys: bytes) -> dict[int, Run]:
 def _sorted_words(keys: bytes) -> tuple[Words, Words]:
     """The halves of joined keys, sorted by the high ones, each key once.
 
-    `argsort` would take several times longer than a sort of words. So the lowest bits of each word are its position, and the few keys
-    whose other bits are equal are put in order afterwards.
+    `argsort` would take several times longer than a sort of words. So the lowest bits of each word are its
+    position, and the few keys whose other bits are equal are put in order afterwards.
     """
     raw = np.frombuffer(keys, dtype=">u8").reshape(-1, 2)
     mask = (np.uint64(1) << np.uint64(len(raw).bit_length())) - np.uint64(1)

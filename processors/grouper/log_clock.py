@@ -1,8 +1,9 @@
 """The day of a partition of `events`, counted from record timestamps that the log itself confirms.
 
-A broker's clock can jump, and a jump must not empty the index of ids. So `LogClock` does not follow the greatest timestamp: it counts
-one day at a time, and a day takes at least `DAY_RECORDS` records. A timestamp that is more than a day away from the clock's is doubted
-until a later day follows on it; a record of the clock's own days ends the doubt. A day without records is not counted.
+A broker's clock can jump, and a jump must not empty the index of ids. So `LogClock` does not follow the
+greatest timestamp: it counts one day at a time, and a day takes at least `DAY_RECORDS` records. A timestamp
+that is more than a day away from the clock's is doubted until a later day follows on it; a record of the
+clock's own days ends the doubt. A day without records is not counted.
 """
 
 from typing import Final
@@ -19,8 +20,8 @@ DAY_RECORDS: Final = 1_000
 class LogClock(Struct, array_like=True, frozen=True):
     """The day of the log after the records up to one offset.
 
-    `day` counts days of the log; `stamped` is the day of the timestamps with which it began, `since` the offset at which it did;
-    `doubted` is the day of timestamps that nothing has confirmed.
+    `day` counts days of the log. `stamped` is the day of the timestamps with which it began, `since` the
+    offset at which it did. `doubted` is the day of timestamps that nothing has confirmed.
     """
 
     day: int

@@ -1,8 +1,9 @@
 """What the table `seen` says of a partition: where to read on, the ids, and the keys of the entries. Pure.
 
-Millions of ids take seconds. So pieces of the table are decoded, and their ids sorted, while the rest is still being read. What is read
-may be replaced or removed by a later record: a piece counts only while the table holds each of its values. The others, and what no
-piece has, are decoded from the table in the end.
+Millions of ids take seconds. So pieces of the table are decoded, and their ids sorted, while the rest is
+still being read. A later record may replace or remove an entry that was read: a piece counts only while the
+table holds each of its values. The others, and entries that no piece has, are decoded from the table in the
+end.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

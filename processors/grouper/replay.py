@@ -1,24 +1,26 @@
-"""The grouper's next offset after a restart, and the records that it replays: published again exactly as they were decided. Pure.
+"""The grouper's next offset after a restart, and the records that it replays. Pure.
 
-Entries of the topic `seen` cover the log of `events` without a hole. Only the last batch can be recorded and not published, so a
-restart replays that batch from its entry. Where entries are missing, processing goes back to the hole. Ids can be restored from
-`events`, decisions can't: under rules that have changed since, an event would get another fingerprint and be counted in two
-issues. So the last records published in `grouped` are replayed with the fingerprints that they have there.
+A replay publishes records again exactly as they were decided. Entries of the topic `seen` cover the log of
+`events` without a hole. Only the last batch can be recorded and not published, so a restart replays that
+batch from its entry. Where entries are missing, processing goes back to the hole. Ids can be restored from
+`events`, decisions can't: under rules that have changed since, an event would get another fingerprint and be
+counted in two issues. So the last records published in `grouped` are replayed with the fingerprints that they
+have there.
 
 | what a restart finds | where | what follows |
 | --- | --- | --- |
 | horizon | `seen` | no entry is missing before it: they have expired |
-| hole | no entry covers an offset after the horizon | the next offset is there, or at the batch start if that is earlier |
+| hole | no entry covers an offset after the horizon | the next offset, or the batch start if that is earlier |
 | batch start | the last entry | `since`: what lies before it was published |
 | lost | a hole, or the last entry is merged | the end of `grouped` is read (`grouped_tail`): it gives the boundary |
-| boundary (`since`, `last`) | the end of `grouped`; the last entry, until it is passed | the range that may have been published in part |
+| boundary (`since`, `last`) | the end of `grouped`; the last entry, until passed | a range perhaps published in part |
 
 So a record from the next offset on is one of these (`batch.decide`):
 
 | its offset | an entry covers it (recorded: `decided`) | none does |
 | --- | --- | --- |
 | before `since` | only its ids are restored | only its ids are restored |
-| `since` to `last` | published again as recorded | the events that `grouped` has of it (`published`), as they are there |
+| `since` to `last` | published again as recorded | its events in `grouped` (`published`), as they are there |
 | after `last` | published again as recorded | decided as any other |
 
 With a whole table `since` is the batch start, and there is no `last`.
@@ -35,8 +37,9 @@ from schemas.chunks import GroupedChunk
 class ReplayStart(NamedTuple):
     """What the entries of one partition say.
 
-    `next_offset` is the first record to read (None: the log's start), `decided` holds the recorded decisions from there on.
-    `batch_start` and `boundary` are those of the last entry; `lost` says whether entries are missing.
+    `next_offset` is the first record to read (None: the log's start), `decided` holds the recorded decisions
+    from there on. `batch_start` and `boundary` are those of the last entry; `lost` says whether entries are
+    missing.
     """
 
     next_offset: int | None
@@ -71,7 +74,10 @@ def first_hole(ranges: Iterable[tuple[int, int]], start: int) -> int:
 
 
 class PublishedRecord(NamedTuple):
-    """A record of `grouped`: the fingerprint of each event by its position in the source record, whose value has this CRC-32."""
+    """A record of `grouped`: the fingerprint of each event by its position in the source record.
+
+    `crc` is the CRC-32 of the source record's value.
+    """
 
     offset: int
     fingerprints: Mapping[int, int]
@@ -87,7 +93,8 @@ class PublishedRecord(NamedTuple):
 class ReplayBoundary(NamedTuple):
     """Source records up to `last` were decided before; those before `since` were also published, and only restore ids.
 
-    `published` holds what `grouped` has of the records between, by source offset: no other events of them were published.
+    `published` holds the records between as `grouped` has them, by source offset: no other events of them
+    were published.
     """
 
     since: int = 0
@@ -96,7 +103,10 @@ class ReplayBoundary(NamedTuple):
 
     @staticmethod
     def from_records(records: Sequence[PublishedRecord], reach: int, *, whole: bool) -> "ReplayBoundary":
-        """The boundary `reach` records before the last of these; `whole` says that no earlier record of `grouped` has expired."""
+        """The boundary `reach` records before the last of these.
+
+        `whole` says that no earlier record of `grouped` has expired.
+        """
         last = max(record.offset for record in records)
         # A record before the first one left may have been published too.
         first = 0 if whole else min(record.offset for record in records)

@@ -1,7 +1,7 @@
 """What grouping rules may cost within one record of `events`, by project. Pure.
 
-A record may be decided again, by another worker and within another batch: so the budget begins anew with each record, is counted in
-steps instead of time, and knows nothing of caches that a worker may have.
+A record may be decided again, by another worker and within another batch. So the budget starts again with
+each record, is counted in steps instead of time, and knows nothing of caches that a worker may have.
 """
 
 from collections import Counter
@@ -10,11 +10,16 @@ from collections.abc import Hashable
 from grouping.steps import EVENT_STEPS, MAX_STEPS
 
 SkippedRule = tuple[int, int, str, str]
-"""A grouping rule that was skipped on events: project, minute of receipt, `tooExpensive` or `failed`, and the rule's name."""
+"""A grouping rule that was skipped on events.
+
+Project, minute of receipt, `tooExpensive` or `failed`, and the rule's name."""
 
 
 class RuleBudget:
-    """The steps that each project's rules have left within a record, and the rules that were `skipped`, with numbers of events."""
+    """The steps that each project's rules have left within a record.
+
+    `skipped` has the rules that were skipped, with numbers of events.
+    """
 
     def __init__(self) -> None:
         self.skipped: Counter[SkippedRule] = Counter()

@@ -2,25 +2,29 @@
 
 For each batch (the words are those of `docs/glossary.md`, "Stages"):
 
-1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker. Ids so old that they may
-   have been forgotten are looked up where events are stored; the batch waits for the answer, and may be dropped meanwhile.
+1. *In*: records of some partitions, from the next offset on. Repeats are dropped; a gap stops the worker. Ids
+   so old that they may have been forgotten are looked up where events are stored; the batch waits for the
+   answer, and may be dropped meanwhile.
 2. *Decide* (`batch.decide`): new ids (`dedupe`), fingerprints (`fingerprinter`), and all outputs.
 3. *Record* the decisions in the table `seen`.
 4. *Publish* `grouped`, `grouped-events`, `outcomes` and `dead-letters`, and once these are safe, `issue-deltas`.
 5. *Commit*: the agent acknowledges the records. The next offset is restored from `seen`; the acknowledgement is a hint.
 
-Each step is safe, on all in-sync replicas, before the next begins, and batches are handled one at a time. After a crash `restore`
-finds the next offset (`replay.replay_start`):
+Each step is safe, on all in-sync replicas, before the next begins, and batches are handled one at a time.
+After a crash `restore` finds the next offset (`replay.replay_start`):
 
-- before 3 is complete: the batch is decided again where it is not recorded, with the same result, since nothing was published;
-- between 3 and 4, or within 4: the batch is the last one recorded. It is replayed as recorded; the writer drops repeated chunks
-  and the aggregator repeated increments by source position, ClickHouse repeated outcomes by source and sequence;
+- before 3 is complete: the batch is decided again where it is not recorded, with the same result, since
+  nothing was published;
+- between 3 and 4, or within 4: the batch is the last one recorded. It is replayed as recorded; the writer
+  drops repeated chunks and the aggregator repeated increments by source position, ClickHouse repeated
+  outcomes by source and sequence;
 - after 4: the same, until the next batch is recorded. A dead letter may be written twice;
-- with `seen` lost or trimmed: ids are restored from `events`, and what was published since the replay boundary is replayed as it
-  is in `grouped`, once the last batch of a killed owner must have arrived there. Entries written meanwhile carry the boundary, so
-  another crash finds it.
+- with `seen` lost or trimmed: ids are restored from `events`, and the records published since the replay
+  boundary are replayed as they are in `grouped`, once the last batch of a killed owner must have arrived
+  there. Entries written meanwhile carry the boundary, so another crash finds it.
 
-Compaction of `seen` comes last. It can stop anywhere: replacements are written before the entries they supersede are tombstoned.
+Compaction of `seen` comes last. It can stop anywhere: replacements are written before the entries they
+supersede are tombstoned.
 """
 
 import asyncio
@@ -130,8 +134,8 @@ class GrouperStage(PartitionStage[PartitionState]):
     async def restore(self, partition: int, log_start: int, log_end: int) -> int:
         """Restore a partition from its recovered table; returns how many ids are indexed.
 
-        Raises KafkaError, TimeoutError or PartitionsLost where the end of `grouped` can't be read after a loss of the table, and
-        LogRecreated where `grouped` was published from another log.
+        Raises KafkaError, TimeoutError or PartitionsLost if the end of `grouped` can't be read after a loss
+        of the table, and LogRecreated if `grouped` was published from another log.
         """
         # In a thread: millions of ids take seconds, and numpy lets other threads run.
         pieces = await self.read_ahead.pieces(partition)
@@ -155,7 +159,10 @@ class GrouperStage(PartitionStage[PartitionState]):
         return len(dedupe)
 
     async def _boundary(self, partition: int, start: ReplayStart, next_offset: int) -> ReplayBoundary:
-        """The replay boundary: from `grouped` after a loss of the table and until it is passed, otherwise the last batch's start."""
+        """The replay boundary: from `grouped` after a loss of the table and until it is passed.
+
+        Otherwise it is the last batch's start.
+        """
         recorded = start.boundary
         boundary = (
             await self._tail.read(partition, recorded, self.assigned_at) if start.lost or recorded else None
@@ -283,7 +290,10 @@ class GrouperStage(PartitionStage[PartitionState]):
                 await self._seen.write(partition, changes)
 
     async def _mark_published(self, partition: int) -> None:
-        """Record that the last entry is published. It is, unless it is being replayed: batches are handled one at a time."""
+        """Record that the last entry is published.
+
+        It is, unless it is being replayed: batches are handled one at a time.
+        """
         key = self._entries[partition].newest
         if key is not None:
             entry = decode_entry(self._seen.part(partition)[key])
