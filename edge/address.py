@@ -1,6 +1,7 @@
-"""Claims the edge's listening address. Workers share it by SO_REUSEPORT, and the kernel would let any edge of the same user join.
+"""Claims the edge's listening address.
 
-So an edge claims its address before its first worker binds: decision docs/decisions/edge-address.md.
+Workers share the address by SO_REUSEPORT, and the kernel would let any edge of the same user join. So an edge
+claims its address before its first worker binds: decision docs/decisions/edge-address.md.
 """
 
 import errno

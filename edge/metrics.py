@@ -1,7 +1,7 @@
 """The edge's Prometheus metrics, summed over the workers that share the port.
 
-Several workers store their metrics in files of `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before they start; the
-counters of dead workers remain in the sums. A single process keeps them in memory.
+Several workers store their metrics in files of `PROMETHEUS_MULTIPROC_DIR`, which the supervisor sets before
+they start. The counters of dead workers remain in the sums. A single process keeps its metrics in memory.
 """
 
 import os
@@ -74,7 +74,8 @@ class EdgeMetrics:
         )
         self.unknown_fields = counter(
             "svc_edge_unknown_fields",
-            "Fields that the schema doesn't know in one event a minute of each SDK of a project, by the nearest known field.",
+            "Fields that the schema doesn't know in one event a minute of each SDK of a project, "
+            "by the nearest known field.",
             ["project", "sdk", "nearest"],
         )
         self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")

@@ -1,6 +1,7 @@
 """The edge's view of all projects: read from Kafka, or from a snapshot on disk until Kafka is first reached.
 
-Without the snapshot an edge that starts during an outage would know no token and refuse events that its spool could store.
+Without the snapshot, an edge that starts during an outage would know no token and refuse events that its
+spool could store.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""Under which reason a refusal is counted, and what its example says. Pure.
+"""The reason under which a refusal is counted, and the text of its example. Pure.
 
-An example is for people of the project: what the sender was answered, with the event's release and id. It has no other value of the
-event, no key that a client chose, and no text of a library that may repeat what it read.
+An example is for people of the project: it repeats the answer to the sender, with the event's release and id.
+It has no other value of the event, no key that a client chose, and no text of a library that may repeat what
+it read.
 """
 
 import re
@@ -56,7 +57,10 @@ def with_field(reason: str, details: Sequence[Detail]) -> str:
 
 
 def field_of(detail: Detail) -> str:
-    """The field of a violation without positions, keys that clients choose, and the depth of a cause: few different ones."""
+    """The field of a violation, in a form that has few different values.
+
+    It is without positions, keys that clients choose, and the depth of a cause.
+    """
     path = _CAUSES.sub(".cause", _POSITION.sub("", detail.field))
     return _OWN_KEYS.sub(r"\1", path)
 

@@ -38,7 +38,10 @@ _RESTART_SECONDS: Final = (0.0, 0.5)
 
 
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT with the configured number of processes; the others configure their log. Raises CannotRun."""
+    """Serve until SIGTERM or SIGINT with the configured number of processes.
+
+    If there are several, each worker calls `configure_logs`. Raises CannotRun.
+    """
     raise_file_limit()
     folder = Path(settings.data_dir) / "edge"
     try:
@@ -100,7 +103,10 @@ async def _supervise(
 
 @dataclass(frozen=True)
 class _Worker:
-    """A worker; see `runtime.supervisor.Supervised`. It counts as ready once it runs: connections wait in its socket."""
+    """A worker; see `runtime.supervisor.Supervised`.
+
+    It counts as ready once it runs: connections wait in its socket.
+    """
 
     name: str
     arguments: tuple[EdgeSettings, socket.socket, socket.socket, Callable[[str], None]]

@@ -1,4 +1,4 @@
-"""Samples accepted events for fields that the schema doesn't know, so that a misspelt optional field is seen by somebody."""
+"""Samples accepted events for fields that the schema doesn't know, such as misspelt optional ones."""
 
 import re
 import time
@@ -24,10 +24,11 @@ _WORD: Final = re.compile(r"[A-Za-z_-]{1,32}")
 
 
 class UnknownFieldSampler:
-    """Looks at one event a minute of each SDK of a project: a look takes some ten microseconds, no look a fraction of one.
+    """Looks at one event a minute of each SDK of a project.
 
-    No text of clients becomes a label of metrics: there, unknown fields are counted under the known one that is nearest. Outcomes name
-    the field too, where it is probably a misspelt one, and the first of a project only.
+    A look takes some ten microseconds, no look a fraction of one. No text of clients becomes a label of
+    metrics: metrics count an unknown field under the nearest known one. Outcomes also name the field itself,
+    where it is probably a misspelt one, and only the first `_MAX_REASONS` of a project.
     """
 
     def __init__(
@@ -56,7 +57,10 @@ class UnknownFieldSampler:
 
 
 def reason_of_field(field: UnknownField) -> str:
-    """The field, `/` and the nearest known one: `tag/tags`. A field that is near none is `other`: its name may be a user's id."""
+    """The field, `/` and the nearest known one: `tag/tags`.
+
+    A field that is near none is `other`: its name may be a user's id.
+    """
     if field.nearest and _WORD.fullmatch(field.name):
         return f"{field.prefix}{field.name}/{field.prefix}{field.nearest}"
     return f"{field.prefix}{OTHER}"

@@ -50,9 +50,10 @@ async def send_partitioned(sink: Sink, events: Iterable[EventTuple]) -> list[Eve
 
 
 async def send_chunk(sink: Sink, partition: int, events: list[EventTuple]) -> list[EventTuple]:
-    """Send events as one record, halved as often as the topic's size limit requires; returns the events that are too large.
+    """Send events as one record, halved as often as the topic's size limit requires.
 
-    Raises SinkUnavailable; some of the events may have been written by then.
+    Returns the events that are too large. Raises SinkUnavailable; some of the events may have been written by
+    then.
     """
     try:
         await sink.send(Topic.EVENTS, encode_chunk(events), partition)

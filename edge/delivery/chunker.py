@@ -38,9 +38,9 @@ class _PartitionBuffer:
 class Chunker:
     """Collects accepted events across requests into one chunk per partition: downstream costs are per record.
 
-    A chunk is sent when it has enough events or bytes. All others are sent together, in one request to Kafka, when the first
-    event of one has waited for the linger time; or when no earlier chunk of their partition is in flight any more (Nagle's
-    algorithm: the higher the load, the fuller the chunks).
+    A chunk is sent when it has enough events or bytes. All others are sent together, in one request to Kafka,
+    when the first event of one has waited for the linger time, or when no earlier chunk of their partition is
+    in flight any more. The latter is Nagle's algorithm: the higher the load, the fuller the chunks.
     """
 
     def __init__(self, deliver: Deliver, limits: ChunkLimits) -> None:

@@ -51,9 +51,9 @@ class OpenedSegment(NamedTuple):
 async def drain_forever(spool: Spool, sink: Sink) -> None:
     """Drain whenever there are segments and the sink is available, until cancelled.
 
-    A segment is removed only when all of it is stored. An interrupted one is sent again from its start: events that are written
-    twice are deduplicated downstream. A segment with damaged bytes or too large events is quarantined, so that it doesn't block
-    the next one.
+    A segment is removed only when all of it is stored. An interrupted one is sent again from its start:
+    events that are written twice are deduplicated downstream. A segment with damaged bytes or too large
+    events is quarantined, so that it doesn't block the next one.
     """
     while True:
         await spool.has_segments.wait()
@@ -92,7 +92,8 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
     spool.too_large_events += too_large
     log.log(
         logging.INFO if reason is QuarantineReason.UNFINISHED else logging.ERROR,
-        "quarantined %s: %d damaged bytes, %d unfinished bytes, %d events too large for the topic; see `svc spool list`",
+        "quarantined %s: %d damaged bytes, %d unfinished bytes, %d events too large for the topic; "
+        "see `svc spool list`",
         segment.name,
         opened.damaged,
         opened.unfinished,

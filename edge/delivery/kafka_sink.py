@@ -1,8 +1,9 @@
 """The sink that writes to Kafka: an idempotent producer behind a circuit breaker.
 
-An aiokafka producer can't be reused after an outage: expired or refused batches leave it out of sequence permanently. So the
-first send that fails or exceeds the deadline drops the producer, and sends fail immediately until a probe has created a producer
-that starts and every partition has a leader (measurements: docs/decisions/edge-delivery.md).
+An aiokafka producer can't be reused after an outage: expired or refused batches leave it out of sequence
+permanently. So the first send that fails or exceeds the deadline drops the producer. Sends then fail
+immediately until a probe has created a producer that starts and every partition has a leader (measurements:
+docs/decisions/edge-delivery.md).
 """
 
 import asyncio
@@ -31,7 +32,8 @@ _CONNECT_SECONDS: Final = 5.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _MAX_PAUSE_SECONDS: Final = 1.0
 _MAX_BACKOFF_SECONDS: Final = 5.0
-"""Longest wait for a new producer after producers that started but got no acknowledgement, as without the right to write."""
+"""Longest wait for a new producer after producers that started but got no acknowledgement, for example
+without the right to write."""
 _EXPLAIN_EVERY: Final = 20
 _LIMIT_SECONDS: Final = 300.0
 """How long a refused record size is remembered: each retry costs the producer, but the limit may be raised."""

@@ -1,6 +1,7 @@
-"""Reports what the edge refused, and fields that it doesn't know, as records on the topic `outcomes` (contract, section 2, point 14).
+"""Reports what the edge refused, and fields that it doesn't know, as records on the topic `outcomes`.
 
-Accepted events are not counted here: the grouper counts them exactly in the topic `events` (docs/decisions/edge-outcomes.md).
+The contract defines them in section 2, point 14. Accepted events are not counted here: the grouper counts
+them exactly in the topic `events` (docs/decisions/edge-outcomes.md).
 """
 
 import asyncio

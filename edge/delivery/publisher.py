@@ -41,7 +41,10 @@ class EventPublisher:
 
     @staticmethod
     async def wait_stored(chunks: Iterable[asyncio.Future[None]]) -> None:
-        """Return when all chunks are stored. Raises RequestError (503) if one isn't: the retry is deduplicated by event id."""
+        """Return when all chunks are stored.
+
+        Raises RequestError (503) if one isn't: the retry is deduplicated by event id.
+        """
         try:
             for chunk in chunks:
                 # Shielded: a client that disconnects must not cancel a chunk that it shares with others.

@@ -1,7 +1,7 @@
 """Quarantined segments: their names, which contain the reason, and their location.
 
-They stay under `spool/N/`, as `*.spool.REASON`, with the suffix `.replayed` once everything readable has been sent. Only
-`svc spool` reads them.
+They stay under `spool/N/` as `*.spool.REASON`. Once everything readable has been sent, the name gets the
+suffix `.replayed`. Only `svc spool` reads them.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """Replays quarantined segments (`svc spool replay`).
 
-Events are sent as the drain sends them: in order, each to its partition, with the same headers. Once Kafka has acknowledged all
-of it, a segment is removed, or marked as replayed if it contains unreadable bytes. An interrupted replay starts again; events
-that are written twice are deduplicated downstream.
+Events are sent as the drain sends them: in order, each to its partition, with the same headers. Once Kafka
+has acknowledged all of a segment, it is removed, or marked as replayed if it contains unreadable bytes. An
+interrupted replay starts again; events that are written twice are deduplicated downstream.
 """
 
 import asyncio
@@ -25,9 +25,11 @@ from schemas.topics import Topic
 
 
 class QuarantinedSegment(Struct, rename="camel", frozen=True, kw_only=True):
-    """A quarantined segment. `unreadable` are bytes without a valid record, including those of an unfinished write.
+    """A quarantined segment.
 
-    `error` is why the file can't be read. `sent` and `too_large` are numbers of events, None unless it was just replayed.
+    `unreadable` counts bytes without a valid record, including those of an unfinished write. `error` says why
+    the file can't be read. `sent` and `too_large` count events; they are None unless the segment was just
+    replayed.
     """
 
     file: str

@@ -1,8 +1,9 @@
 """The spool's file format, and reading of torn or damaged files.
 
-A segment is a sequence of frames: length and CRC-32 of the record, four bytes each, big-endian, then the record. No record is
-empty: a length of 0 is a hole left by a crash or a full disk (the CRC-32 of nothing is 0 too). After invalid bytes, reading
-continues at the next valid frame. No byte is ever discarded: a segment that contains anything but valid frames is not removed.
+A segment is a sequence of frames: length and CRC-32 of the record, four bytes each, big-endian, then the
+record. No record is empty: a length of 0 is a hole left by a crash or a full disk (the CRC-32 of nothing is 0
+too). After invalid bytes, reading continues at the next valid frame. No byte is ever discarded: a segment
+that contains anything but valid frames is not removed.
 """
 
 import os
@@ -21,14 +22,15 @@ _FRAME: Final = struct.Struct(">II")
 _MAX_RECORD_BYTES: Final = 1 << 24
 """Longest record that is searched for after damage: far above Kafka's limit."""
 _LENGTHS: Final = re.compile(rb"\0(?!\0\0\0)").finditer
-"""Candidate offsets of such a length: a regex search is far faster than a check of every offset, above all in a hole of zeros."""
+"""Candidate offsets of such a length. A regex search is far faster than a check of every offset, above all in
+a hole of zeros."""
 
 
 class SegmentContents(NamedTuple):
     """The valid records of a segment in their order, and the number of invalid bytes.
 
-    `damaged` bytes belong to completed writes, which may have been acknowledged. `unfinished` bytes at the end look like a
-    write that a crash cut off, which was not acknowledged.
+    `damaged` bytes belong to completed writes, which may have been acknowledged. `unfinished` bytes at the
+    end look like a write that a crash cut off, which was not acknowledged.
     """
 
     records: list[bytes]
@@ -87,9 +89,9 @@ def record_at(data: bytes, offset: int) -> bytes | None:
 def _next_valid(data: bytes, damaged: int) -> int | None:
     """The offset of the first valid frame after a damaged one, or the end after a complete damaged one.
 
-    If the damaged frame's length leads to a valid frame or to the end of the segment, that length is most likely correct. Then
-    anything before that offset that looks like a frame belongs to the damaged record, unless valid frames lead from it to
-    exactly that offset.
+    If the damaged frame's length leads to a valid frame or to the end of the segment, that length is most
+    likely correct. Then anything before that offset that looks like a frame belongs to the damaged record,
+    unless valid frames lead from it to exactly that offset.
     """
     end = damaged + _FRAME.size + _length_at(data, damaged)
     is_correct = end == len(data) or record_at(data, end) is not None

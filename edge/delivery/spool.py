@@ -1,7 +1,7 @@
-"""The edge's disk spool: accepted events are stored here, fsynced, while Kafka is unavailable (contract, section 2, point 9).
+"""The edge's disk spool: accepted events are stored here, fsynced, while Kafka is unavailable.
 
-A segment (`edge.delivery.segments`) is written by one process and never reopened for writing; it is removed when Kafka has
-acknowledged all of it.
+The contract requires it in section 2, point 9. A segment (`edge.delivery.segments`) is written by one process
+and never reopened for writing. It is removed when Kafka has acknowledged all of it.
 """
 
 import asyncio
@@ -36,8 +36,9 @@ class SpoolFull(Exception):
 class Spool:
     """A queue of records on disk, owned by one process and one event loop.
 
-    The caller must have locked `directory` (`edge.delivery.worker_folder`). Records are refused once the oldest segment is older
-    than `max_age_seconds`: a spool that hasn't drained for days needs an operator. Quarantined segments count toward `max_bytes`.
+    The caller must have locked `directory` (`edge.delivery.worker_folder`). Records are refused once the
+    oldest segment is older than `max_age_seconds`: a spool that hasn't drained for days needs an operator.
+    Quarantined segments count toward `max_bytes`.
     """
 
     def __init__(
@@ -93,7 +94,10 @@ class Spool:
         return self.age_seconds > self._max_age_seconds
 
     async def append(self, record: bytes) -> None:
-        """Return when a record, which must not be empty, is on disk. Concurrent callers share one fsync. Raises SpoolFull."""
+        """Return when a record, which must not be empty, is on disk.
+
+        Concurrent callers share one fsync. Raises SpoolFull.
+        """
         frame = segments.frame(record)
         if self._too_old or self._used + len(frame) > self._max_bytes:
             self._refused = True

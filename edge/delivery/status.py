@@ -22,10 +22,12 @@ _PAUSE_SECONDS: Final = 1.0
 def delivery_part(
     failure: Failure | None, *, attempted: bool, has_delivered: bool, spool_full: bool, spool_bytes: int
 ) -> Part:
-    """The part `delivery`. An edge that spools is ready: it keeps its promise, and its clients have no better alternative.
+    """The part `delivery`.
 
-    It is not ready before it has tried to reach Kafka, with a full spool, and if Kafka denies access to a process that has never
-    delivered: a rollout with wrong credentials then stops before it has replaced the processes that deliver.
+    An edge that spools is ready: it keeps its promise, and its clients have no better alternative. It is not
+    ready before it has tried to reach Kafka, with a full spool, or if Kafka denies access to a process that
+    has never delivered. So a rollout with wrong credentials stops before it has replaced the processes that
+    deliver.
     """
     if not attempted:
         return Part(False, "connecting to Kafka")

@@ -46,7 +46,10 @@ class BodyReader:
         self._times = times
 
     async def receive(self, request: web.BaseRequest, gzip: bool, reservation: BodyReservation) -> bytes:
-        """The body, still encoded. Raises RequestError (413, 400 for bad chunks, 429 and 503 without memory) or SlowBody."""
+        """The body, still encoded.
+
+        Raises RequestError (413, 400 for bad chunks, 429 and 503 without memory) or SlowBody.
+        """
         max_bytes = _MAX_GZIP_BYTES if gzip else MAX_BODY_BYTES
         length = request.content_length
         if length is not None and length > max_bytes:

@@ -1,4 +1,7 @@
-"""The two endpoints that accept events (protocol, section 4); the contract's section 2, point 1, fixes the order of the checks."""
+"""The two endpoints that accept events (protocol, section 4).
+
+The contract fixes the order of the checks (section 2, point 1).
+"""
 
 import asyncio
 import time
@@ -103,7 +106,8 @@ class Ingest(Struct, frozen=True):
                     traced = self.traces.chosen(
                         bytes.fromhex(number.replace("-", "")) for number, _ in events
                     )
-                # Free the text while Kafka is awaited: the next body reuses the memory while it is still in the CPU cache.
+                # Free the text while Kafka is awaited: the next body reuses the memory while it is still in
+                # the CPU cache.
                 body = b""
                 del events
                 await self.publisher.wait_stored(chunks)
@@ -131,7 +135,10 @@ class Ingest(Struct, frozen=True):
             raise
 
     def _count_revoked(self, request: web.BaseRequest, sdk: str) -> None:
-        """Somebody still sends with a revoked token: its project sees it, the sender hears no more than of an unknown one."""
+        """Count a request with a revoked token for the token's project.
+
+        The sender gets the same answer as for an unknown token.
+        """
         token = bearer_token(request.headers.get("Authorization"))
         project = self.projects.by_revoked_token(token) if token is not None else None
         if token is not None and project is not None:
@@ -154,7 +161,10 @@ class Ingest(Struct, frozen=True):
             transport.resume_reading()
 
     async def _decode(self, data: bytes, head: RequestHeaders, time_slice: TimeSlice) -> bytes:
-        """Wait for a time slice, then inflate. While it waits, a large body stays compressed: inflated it takes 8 to 1,000 times as much."""
+        """Wait for a time slice, then inflate.
+
+        A large body stays compressed while it waits: inflated, it takes 8 to 1,000 times as much memory.
+        """
         body = None
         if is_small(data, head.gzip):
             await time_slice.begin(SMALL)
@@ -168,7 +178,10 @@ class Ingest(Struct, frozen=True):
     def _refusal(
         self, project: Project, sdk: str, rejected: RejectedEvent, body: bytes
     ) -> tuple[str, str, str]:
-        """Of a rejected event of a batch the reason, the same with its field, and an example if that has none in this minute."""
+        """The reason of a rejected event of a batch, the reason with its field, and an example.
+
+        The example is empty if the reason already has one in this minute.
+        """
         details, example = rejected.details, ""
         reason = reason_of(details)
         named = with_field(reason, details)

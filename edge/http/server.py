@@ -28,9 +28,10 @@ _MAX_HEAD_BYTES: Final = 32 * 1024
 
 
 class EdgeConnection(RequestHandler):
-    """One connection. A malformed request gets a declared error and is logged without a traceback.
+    """One connection.
 
-    It must end its first head, and each later one, within the server's time and size. `sender` is counted in the server's limits.
+    A malformed request gets a declared error and is logged without a traceback. The first head, and each
+    later one, must end within the server's time and size. `sender` is counted in the server's limits.
     """
 
     __slots__ = ("_head_bytes", "_last_body", "_refused", "_sender", "_server")
@@ -100,7 +101,10 @@ class EdgeConnection(RequestHandler):
         return True
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Break the reference cycle with the body: with thousands of them a garbage collection blocks the loop for up to 100 ms."""
+        """Break the reference cycle with the body.
+
+        With thousands of them, a garbage collection blocks the loop for up to 100 ms.
+        """
         super().connection_lost(exc)
         self._last_body = None
         self._server.end_head(self)

@@ -1,7 +1,7 @@
 """Memory for bodies until their response, in total and by token: no token can use up what all others need.
 
-Bytes count once they have come: a declared length costs its sender nothing. In a full memory the token that holds most gives
-way to one that holds less.
+Bytes count once they have come: a declared length costs its sender nothing. If the memory is full, the token
+that holds most gives way to one that holds less.
 """
 
 from collections import Counter
@@ -35,7 +35,10 @@ class BodyBudget:
             raise RequestError(WireError.RATE_LIMITED, "unanswered bodies", retry_after_ms=_RETRY_MS)
 
     def reserve(self, token: str, size: int) -> None:
-        """Count bytes that have come. Raises RequestError as `check` does, and 503 if the memory is full and no other token gives way."""
+        """Count bytes that have come.
+
+        Raises RequestError as `check` does, and 503 if the memory is full and no other token gives way.
+        """
         self.check(token, size)
         while self.total + size > self._max_bytes:
             greediest = max(self._receiving, key=self._by_token.__getitem__, default=token)

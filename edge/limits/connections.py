@@ -1,4 +1,7 @@
-"""Limits of open connections: each takes a file descriptor and memory, before anything is known of its sender but its address."""
+"""Limits of open connections.
+
+Each connection takes a file descriptor and memory before more than its sender's address is known.
+"""
 
 import resource
 from collections import Counter
@@ -15,7 +18,11 @@ _NETWORK_BITS: Final = 64
 
 
 class ConnectionLimits:
-    """`most` connections in all, `most_by_address` of one sender, of which 0 means any number, and never more than half of all."""
+    """Counts open connections against a limit in total and one by sender.
+
+    `most` limits all connections. `most_by_address` limits those of one sender: 0 means any number, and other
+    values never allow more than half of all.
+    """
 
     def __init__(self, most: int, most_by_address: int) -> None:
         self._most = most

@@ -90,7 +90,10 @@ class FairQueue:
         return admitted
 
     def next(self) -> "Waiter | None":
-        """Remove and return the first waiter; among tokens of equal use the one that has waited longer. Skips cancelled ones."""
+        """Remove and return the first waiter of the token with the least use; None without waiters.
+
+        Among tokens of equal use, it takes the one that has waited longer. It skips cancelled waiters.
+        """
         now = time.perf_counter()
         while ready := [use for use in self._waiting if not self._skip_blocked or use.blocked_until <= now]:
             usage = min(ready, key=lambda use: use.seconds(now))

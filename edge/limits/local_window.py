@@ -1,12 +1,14 @@
-"""The rate limit: a sliding window of 60 s per token that counts admitted requests only (contract, section 2, point 11).
+"""The rate limit: a sliding window of 60 s per token that counts admitted requests only.
 
-This implementation is exact for one machine: its processes share a memory-mapped ring per token with the times of the last
-`limit` admitted requests. The slot at the head is the oldest one: a request is admitted if that is older than the window, and
-replaces it. Each check is one lock, one read and one write, whatever the limit. A lock on one byte of a file costs less than
-a message to a central process, and a `kill -9` releases it (measurements: docs/decisions/edge-rate-limit.md).
+The contract defines it in section 2, point 11. This implementation is exact for one machine: its processes
+share a memory-mapped ring per token with the times of the last `limit` admitted requests. The slot at the
+head is the oldest one. A request is admitted if that slot is older than the window, and replaces it. Each
+check is one lock, one read and one write, whatever the limit. A lock on one byte of a file costs less than a
+message to a central process, and a `kill -9` releases it (measurements: docs/decisions/edge-rate-limit.md).
 
-Disk space of a ring is allocated before it is touched: writing to a hole of a mapped file kills the process if the disk is
-full. Without disk space, or without a folder, the process counts in its own memory: our failures refuse no request.
+Disk space of a ring is allocated before it is touched: writing to a hole of a mapped file kills the process
+if the disk is full. Without disk space, or without a folder, the process counts in its own memory: our
+failures refuse no request.
 """
 
 import fcntl
@@ -37,7 +39,10 @@ class RateLimiter(Protocol):
     """Admits or refuses requests."""
 
     async def acquire(self, token: str, limit: int) -> int:
-        """Admit a request of a token with `limit` requests per window and return 0; else milliseconds until a retry can succeed."""
+        """Admit a request of a token with `limit` requests per window.
+
+        Returns 0 if the request is admitted, else the milliseconds until a retry can succeed.
+        """
 
     async def close(self) -> None:
         """Close files and connections."""

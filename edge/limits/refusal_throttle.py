@@ -1,4 +1,7 @@
-"""Paces refusals: responses to a repeatedly refused token are delayed, so a flood of them costs a bounded share of the event loop."""
+"""Delays the responses to a repeatedly refused token.
+
+So a flood of refusals costs a bounded share of the event loop.
+"""
 
 import math
 import time

@@ -23,9 +23,10 @@ def store_error(url: str) -> str:
 
 
 class RemoteWindow:
-    """Checks the store; while it doesn't respond within `wait` seconds, `local` decides: our failures refuse no request.
+    """Checks the store, and `local` while the store doesn't respond within `wait` seconds.
 
-    `local` counts what the store admits, so a store that dies doesn't begin an empty window here.
+    So our failures refuse no request. `local` counts what the store admits, so a store that dies doesn't
+    begin an empty window here.
 
     Valkey's client works with both servers.
     """

@@ -1,7 +1,9 @@
-"""Shares the event loop and one worker thread fairly between tokens; between time slices the loop serves everything that is ready.
+"""Shares the event loop and one worker thread fairly between tokens.
 
-Processing several batches in one go would delay chunks and acknowledgements in each iteration of the loop. The queue is fair by
-token (`edge.limits.fair_queue`): only the token that sends expensive bodies waits for them (docs/decisions/edge-fairness.md).
+Between time slices the loop serves everything that is ready. Processing several batches in one go would delay
+chunks and acknowledgements in each iteration of the loop. The queue is fair by token
+(`edge.limits.fair_queue`): only the token that sends expensive bodies waits for them
+(docs/decisions/edge-fairness.md).
 """
 
 import asyncio
@@ -17,7 +19,8 @@ LARGE: Final = 16
 SMALL: Final = 1
 """Weight of a time slice: for a batch, and for a body that takes less time than an iteration of the loop."""
 ROUND_WEIGHT: Final = 2 * LARGE
-"""The weight admitted in each iteration of the loop. One batch would delay less, but chunks would leave half empty under full load."""
+"""The weight admitted in each iteration of the loop. One batch would delay less, but chunks would be sent
+half empty under full load."""
 MAX_OPEN: Final = 4
 """Large bodies of one token that may be inflated at a time: each takes a few megabytes until it is validated."""
 _SLICE_SECONDS: Final = 0.004
@@ -28,7 +31,8 @@ _HEAVY_SECONDS: Final = 0.25
 _EXPECTED_SECONDS: Final = 0.0001
 """Estimated cost of a time slice of weight 1."""
 _MIN_PAUSE_FACTOR: Final = 3.0
-"""While others send too, a token may not enter the thread for this many times as long as it used it: the thread competes for the GIL."""
+"""While others send too, a token may not enter the thread for this many times as long as it used it: the
+thread competes for the GIL."""
 _PAUSE_FACTOR_PER_USED_SECOND: Final = 1500.0
 """The factor for each second of recent use: a heavy token gets about a fiftieth of the thread."""
 _MAX_PAUSE_SECONDS: Final = 1.0

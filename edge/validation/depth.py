@@ -1,8 +1,9 @@
-"""Replaces events that are nested too deeply, so that the wrapper and the other events of a batch can be decoded. Pure.
+"""Replaces events that are nested too deeply. Pure.
 
-A decoder fails at the interpreter's recursion limit, without a position. So brackets are counted here, without a stack: one
-regex match skips values of a few levels, and only deeper values take a step for each run of brackets. The work is linear
-in the body's length, and bounded.
+The wrapper and the other events of a batch can then be decoded. A decoder fails at the interpreter's
+recursion limit, without a position. So brackets are counted here, without a stack: one regex match skips
+values of a few levels, and only deeper values take a step for each run of brackets. The work is linear in the
+body's length, and bounded.
 """
 
 import re

@@ -1,9 +1,11 @@
-"""The fast path: one typed decode says that events are valid as they are, but for the case of their ids. Pure.
+"""The fast path: one typed decode says that events are valid, but for the case of their ids. Pure.
 
-All others take the full path of `edge.validation.validate`, whose verdict is final. Finding the events of a batch with a decoder, before each is decoded, costs a fifth of validation. Here the body is sliced
-where the text repeats with which its first event begins. That is a guess, and decoding proves it: JSON has only one reading,
-so slices that are complete values with only commas between them are the events. Ids, releases and timestamps are
-checked together.
+All others take the full path of `edge.validation.validate`, whose verdict is final.
+
+Finding the events of a batch with a decoder, before each is decoded, costs a fifth of validation. Here the
+body is sliced wherever the beginning of its first event occurs again. That is a guess, and decoding proves
+it: JSON has only one reading, so slices that are complete values with only commas between them are the
+events. Ids, releases and timestamps are checked together.
 """
 
 import re
@@ -31,7 +33,8 @@ MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError)
 _OPENING: Final = b'{"events":[{'
 _CLOSING: Final = b"}]}"
 _PREFIX_LENGTH: Final = len('{"id":"019')
-"""The part of the first event that is searched for. Its digits, the highest of the time in an id, change every two years."""
+"""The part of the first event that is searched for. Its digits, the highest of the time in an id, change
+every two years."""
 _ID_LENGTH: Final = 36
 _MAX_CACHED_RELEASE_LENGTH: Final = 200
 """Longer releases are not cached: clients must not be able to grow the cache."""
@@ -54,9 +57,10 @@ class UncheckedLenientEvent(schema.LenientEvent, frozen=True, kw_only=True, gc=F
 
 @cache
 def bounded(kind: type[Struct]) -> type[Struct]:
-    """The struct with flat free-form values and without unknown fields: its type bounds its depth, and most events are so.
+    """The struct with flat free-form values and without unknown fields.
 
-    Other events may hold values of any depth in fields that a decoder skips, so the depth of their text must be checked.
+    Its type bounds its depth, and most events are of this form. Other events may hold values of any depth in
+    fields that a decoder skips, so the depth of their text must be checked.
     """
     name = f"Flat{kind.__name__}"
     fields = []
@@ -96,7 +100,10 @@ def _flat(kind: Any) -> Any:
 
 
 def slice_events(body: bytes) -> list[Raw] | None:
-    """The slices of a body that look like the events of a batch, each valid UTF-8; None if it doesn't look like a usual batch."""
+    """The slices of a body that look like the events of a batch, each valid UTF-8.
+
+    None if the body doesn't look like a usual batch.
+    """
     if not body.startswith(_OPENING) or not body.endswith(_CLOSING):
         return None
     start, end = len(_OPENING) - len(b"{"), len(body) - len(b"]}")

@@ -1,8 +1,8 @@
-"""Lists every violation of the event's schema and limits, for the response to an invalid event (protocol, section 2; contract, 2.3).
+"""Lists every violation of the event's schema and limits, for the response to an invalid event.
 
-A decoder stops at its first error, so checks that are built from the structs of `schemas.event` walk the decoded value. A
-check gets a JSON value and its dotted path. It visits no more items of a list or map than its limit, so the work for one
-event is bounded.
+See the protocol, section 2, and the contract, 2.3. A decoder stops at its first error, so checks that are
+built from the structs of `schemas.event` walk the decoded value. A check gets a JSON value and its dotted
+path. It visits no more items of a list or map than its limit, so the work for one event is bounded.
 """
 
 import re

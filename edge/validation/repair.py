@@ -28,7 +28,8 @@ _REPLACEMENT: Final = rb"\\ufffd"
 _BACKSLASH: Final = rb"\\"
 _PLACEHOLDER: Final = b"\0\0"
 """Replaces an escaped backslash; JSON never contains these bytes."""
-# In valid JSON a backslash precedes a quote within a string, so this matches a name and its value, never part of a string.
+# In valid JSON a backslash precedes a quote within a string, so this matches a name and its value, never part
+# of a string.
 _FRACTION: Final = re.compile(
     rb'("(?:' + "|".join(INTEGER_FIELDS).encode() + rb')"[ \t\r\n]*+:[ \t\r\n]*+-?)'
     rb"([0-9]++(?=[.eE])(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?)"
@@ -44,7 +45,10 @@ def has_surrogates(text: bytes) -> bool:
 
 
 def replace_lone_surrogates(text: bytes) -> bytes:
-    """Replace each lone surrogate escape of valid JSON text, also in keys, by that of U+FFFD; other text is returned unchanged."""
+    """Replace each lone surrogate escape of valid JSON text, also in keys, by that of U+FFFD.
+
+    Other text is returned unchanged.
+    """
     if _PLACEHOLDER[:1] in text:
         return text
     # Without escaped backslashes, every backslash starts an escape: `\\ud83d` was a backslash and five letters.

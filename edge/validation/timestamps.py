@@ -1,7 +1,7 @@
 """Checks the format of timestamps (contract, section 2, point 6). Pure.
 
-msgspec accepts more: a blank or `t` for `T`, `z`, `+0000`, `-00:00`. So timestamps are decoded as strings and checked here,
-many at once if each has milliseconds and `Z`, as the protocol requires.
+msgspec accepts more: a blank or `t` for `T`, `z`, `+0000`, `-00:00`. So timestamps are decoded as strings and
+checked here, many together if each has milliseconds and `Z`, as the protocol requires.
 """
 
 import re
@@ -14,7 +14,10 @@ import msgspec
 from schemas.event import TIME_PATTERN
 
 _LINE_LENGTH: Final = len("2026-01-31T12:00:00.000Z\n")
-_DATE: Final = r"[1-9]\d{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+_DATE: Final = (
+    r"[1-9]\d{3}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])"
+    r"|(?:0[13-9]|1[0-2])-(?:29|30)|(?:0[13578]|1[02])-31)"
+)
 """The days of every year: February 29 is looked up."""
 _are_lines: Final = re.compile(
     rf"(?:{_DATE}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{{3}}Z\n)*+", re.ASCII

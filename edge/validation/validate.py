@@ -1,9 +1,13 @@
-"""Validation of bodies: the bytes of a client in, the events to forward or every violation out. Pure but for its time slices.
+"""Validation of bodies: the bytes of a client in, the events to forward or every violation out.
 
-An event has two ways. The fast path is one typed decode, which says that the event is good as it is. The full path takes
-all others: it repairs what may be repaired, lists all violations, and its verdict is final. So the fast path may be narrower
-but never wider. Any bytes end in an event or in InvalidEvents.
-Long work leaves the event loop to other requests: between events when a time slice is over, and in a thread for large events.
+Pure but for its time slices.
+
+An event takes one of two paths. The fast path is one typed decode, which says that the event is good as it
+is. The full path takes all others: it repairs what may be repaired, lists all violations, and its verdict is
+final. So the fast path may be narrower but never wider. Any bytes end in an event or in InvalidEvents.
+
+Long work leaves the event loop to other requests: between events when a time slice is over, and in a thread
+for large events.
 """
 
 import json
@@ -27,7 +31,8 @@ ValidatedBody = tuple[list[ValidEvent], list[RejectedEvent]]
 """The valid events of a body in their order, and the rejected ones."""
 
 _LARGE_BYTES: Final = 65_536
-"""From this size on, the full path takes too long for the event loop; smaller events take a few milliseconds at most."""
+"""From this size on, the full path takes too long for the event loop; smaller events take a few milliseconds
+at most."""
 _EVENTS_PER_CHECK: Final = 20
 """Events of the fast path between two checks of the clock."""
 _TOO_DEEP: Final = "JSON is nested too deeply"
@@ -218,7 +223,10 @@ def _validate_fully(event: bytes, rules: ValidationRules) -> ValidEvent:
 
 
 def _read(event: bytes) -> Any:
-    """The value of an event for its full check: of a large one only what is checked. Raises InvalidEvents if it isn't JSON."""
+    """The value of an event for its full check; of a large event only the checked parts.
+
+    Raises InvalidEvents if the event isn't JSON.
+    """
     if len(event) < _LARGE_BYTES:
         return _parse(event)
     try:
@@ -234,8 +242,8 @@ def _decode(event: bytes, rules: ValidationRules) -> Event:
 def _parse(event: bytes) -> Any:
     """Any JSON value. A number that is out of range is no error in a field that isn't checked."""
     text = event.decode()
-    # Python refuses integers of thousands of digits; as floats they are still out of every range. A callback for each number
-    # is ten times slower if there are many, so it is only the second attempt.
+    # Python refuses integers of thousands of digits; as floats they are still out of every range. A callback
+    # for each number is ten times slower if there are many, so it is only the second attempt.
     for read_integer in (None, _integer):
         try:
             return json.loads(text, parse_constant=_refuse_constant, parse_int=read_integer)
