@@ -37,7 +37,10 @@ MAX_REQUEST_LINE_BYTES: Final = 65_536
 
 
 def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Application:
-    """The application; it starts and stops the watch of ClickHouse and that of the pipeline's lag. Raises BadSetting."""
+    """The application, which starts and stops the watches of ClickHouse and of the pipeline's lag.
+
+    Raises BadSetting.
+    """
     secrets, metrics = Secrets(settings), DashboardMetrics()
     app = web.Application(
         middlewares=[

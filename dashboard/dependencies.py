@@ -26,7 +26,11 @@ from storage.read.reader import Reader
 
 
 class Dependencies(Struct, frozen=True):
-    """ClickHouse reader, projects on Kafka, clock (Unix ms), issue changes (None: read-only), the log of notifications, and the pipeline's lag (None: unknown)."""
+    """The ClickHouse reader and the other dependencies of the dashboard.
+
+    `projects` are on Kafka. `now_ms` is the clock (Unix ms). Without `changes` the dashboard is read-only.
+    `notifications` reads the log of notifications. `lag` is the pipeline's, None if unknown.
+    """
 
     reader: Reader
     projects: ProjectStore

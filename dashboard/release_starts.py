@@ -1,6 +1,7 @@
-"""When a project's releases were first seen, for the marks of charts: read once a minute, whatever many pages show it.
+"""The times at which a project's releases were first seen, for the marks of charts.
 
-The read goes over all issues of a project, and a page is worth more than its marks: one that has waited a second is shown without them.
+They are read once a minute, however many pages show them. The read scans all issues of a project, and a page
+is worth more than its marks: a page that has waited a second is shown without them.
 """
 
 import asyncio

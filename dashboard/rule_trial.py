@@ -107,7 +107,11 @@ async def try_rules(
     sample: TrialRequest,
     planned: Mapping[int, int] | None = None,
 ) -> RuleTest:
-    """Try rules that parse; `planned` are issues of fingerprints that will be merged with the rules. Raises HttpError if too many trials are waiting, and what the reader raises."""
+    """Try rules that parse.
+
+    `planned` are issues of fingerprints that will be merged with the rules. Raises HttpError if too many
+    trials are waiting, and the reader's errors.
+    """
     reader, trial = state.dependencies.reader, await _tried(state, project, rules, sample)
     new = sorted({event.found.hex for event in trial.events if event.found.hash != event.past.fingerprint})
     known = await reader.read(FindIssues(project.number, new))

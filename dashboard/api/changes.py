@@ -13,7 +13,9 @@ from schemas.read_api import Issue, SimilarIssues
 from storage.read.issues.similar import ListSimilarIssues
 
 
-class BulkUpdate(Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, kw_only=True):  # fmt: skip
+class BulkUpdate(
+    Update, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True, kw_only=True
+):
     """The same change to many issues."""
 
     issues: Hexes

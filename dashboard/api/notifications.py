@@ -40,7 +40,11 @@ class NotificationRulesInput(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CauseView(Struct, frozen=True, rename="camel"):
-    """What happened to an issue, or to the project, then with an empty `issueId`: `value` is the release, the environment, the number or the time that it is about."""
+    """A cause: something that happened to an issue or to the project.
+
+    `issueId` is empty for one of the project. `value` is the release, the environment, the number or the time that
+    the cause is about.
+    """
 
     id: str
     kind: str

@@ -8,7 +8,11 @@ from schemas.times import iso
 
 
 class BehindView(Struct, frozen=True, rename="camel"):
-    """Events that arrived since `completeUntil` may not be stored yet, `seconds` of them; `records` of Kafka wait, each with one or many events."""
+    """How far the pipeline is behind.
+
+    Events that arrived since `completeUntil`, in the last `seconds`, may not be stored yet. `records` of
+    Kafka wait, each with one or many events.
+    """
 
     complete_until: str
     seconds: int

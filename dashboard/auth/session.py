@@ -141,7 +141,10 @@ def current(request: web.Request, revoked: RevokedSessions) -> ActiveSession | N
 
 
 def masked_csrf(session: ActiveSession) -> str:
-    """The session's token as a page has it: other characters each time, so that the size of compressed pages says nothing of it (BREACH)."""
+    """The session's CSRF token as a page has it, masked with other characters each time.
+
+    So the size of compressed pages says nothing of it (BREACH).
+    """
     token = session.csrf.encode()
     pad = secrets.token_bytes(len(token))
     return urlsafe_b64encode(pad + bytes(a ^ b for a, b in zip(pad, token, strict=True))).decode()

@@ -65,7 +65,10 @@ def _update(action: str, fields: dict[str, str]) -> Update:
 
 
 def _resolved_in(where: str) -> str | None:
-    """What the list of releases beside "Resolve" has chosen: `next`, `in RELEASE`, or nothing for now. Raises HttpError."""
+    """The choice in the list of releases next to "Resolve": `next`, `in RELEASE`, or None, which means now.
+
+    Raises HttpError.
+    """
     if where in {"", NEXT}:
         return where or None
     release = where.removeprefix(_IN).strip()
@@ -75,7 +78,10 @@ def _resolved_in(where: str) -> str | None:
 
 
 def undo_of(done: str, was: str) -> tuple[str, list[str], str]:
-    """The change that undoes a bulk change, its issues, and the issue that others were merged into; empty where there is none."""
+    """The change that undoes a bulk change, its issues, and the issue that others were merged into.
+
+    Each is empty where there is none.
+    """
     issues = [issue for issue in was.split(",") if is_issue(issue)][:MAX_ISSUES]
     if done == "merge":
         return "", [], next(iter(issues), "")
@@ -92,7 +98,10 @@ async def selected(request: web.Request) -> list[str]:
 
 
 def result_message(done: str, count: str, where: str = "") -> str:
-    """The message above the list after a change; empty without a change. `where` is what was chosen beside "Resolve"."""
+    """The message above the list after a change; empty without a change.
+
+    `where` is the choice next to "Resolve".
+    """
     if done == "none":
         return "Nothing was changed: select issues first, at least two to merge."
     if done not in DONE or not (count.isascii() and count.isdecimal() and len(count) <= 3):

@@ -121,7 +121,8 @@ def _next_morning(now_ms: int, offset: str) -> int:
 def _snooze(kind: str, count: str, now_ms: int) -> IgnoreUntil | None:
     """The condition that ends the snooze; None to ignore the issue forever.
 
-    With `morning`, the number is the offset of the reader's zone from UTC in minutes, as `Date.getTimezoneOffset` has it.
+    With `morning`, the number is the offset of the reader's zone from UTC in minutes, as
+    `Date.getTimezoneOffset` has it.
     """
     if kind == "morning":
         return IgnoreUntil(time=iso(_next_morning(now_ms, count)))

@@ -117,7 +117,10 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
 async def _issue_and_series(
     state: State, reader: Reader, issue_id: str, query: str
 ) -> tuple[Issue, Series, Sequence[Release], TagValues, list[IssuePart]]:
-    """The issue, its matching events over its life, the newest releases and the assignees of its project, and what was merged into it."""
+    """The issue, its matching events over its life, releases, assignees, and merged issues.
+
+    The releases are the newest of its project; the assignees are the project's.
+    """
     issue = await reader.read(GetIssue(issue_id))
     first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
     span = life_range(first, last, state.dependencies.now_ms())

@@ -23,7 +23,10 @@ ALL_STATES: Final = "all"
 
 
 class ListParameters(Struct, frozen=True):
-    """Query box, environment, state, time range, sort order and page of a list; `plain_state` is that of a link without one."""
+    """Query box, environment, state, time range, sort order and page of a list.
+
+    `plain_state` is the state of a link without one.
+    """
 
     query: str
     environment: str
@@ -43,7 +46,10 @@ class ListParameters(Struct, frozen=True):
 
     @property
     def of_events(self) -> str:
-        """The part of the filter that an issue's page keeps: which of its events are meant; `is:open` says nothing of them."""
+        """The part of the filter that an issue's page keeps: which of its events are meant.
+
+        `is:open` says nothing of them.
+        """
         terms = [split_state(self.query)[1].strip()]
         terms.append(field_query("environment", self.environment) if self.environment else "")
         return " ".join(filter(None, terms))

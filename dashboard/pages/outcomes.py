@@ -37,7 +37,11 @@ class ReasonRow(Struct, frozen=True):
 
 
 async def show(request: web.Request) -> web.Response:
-    """Counts over time and by SDK, the reasons for refusals, revoked tokens in use, and fields that the schema doesn't know."""
+    """Show the outcomes of a project's events.
+
+    They are counts over time and by SDK, the reasons for refusals, revoked tokens in use, and fields that the
+    schema doesn't know.
+    """
     state, project = state_of(request), project_of(request)
     dependencies = state.dependencies
     now_ms, reader = dependencies.now_ms(), dependencies.reader

@@ -56,7 +56,10 @@ async def show(request: web.Request) -> web.Response:
 
 
 def offered(releases: Sequence[Release]) -> tuple[str, str] | None:
-    """The release before the newest one, of the same application if there is one, and the newest; None of fewer than two."""
+    """The release before the newest one, and the newest; None of fewer than two.
+
+    The first is of the same application as the newest, if there is one.
+    """
     if len(releases) < 2:
         return None
     newest, *others = (one.release for one in releases)

@@ -1,4 +1,7 @@
-"""The page behind a message's link that ignores an issue for a while: one click. It changes nothing by itself, because mail scanners and previews of chats open links."""
+"""The page behind a message's link that ignores an issue for a while: one click.
+
+It changes nothing by itself, because mail scanners and previews of chats open links.
+"""
 
 from aiohttp import web
 

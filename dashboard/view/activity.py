@@ -55,7 +55,10 @@ def marks_of(rows: Sequence[ActivityRow]) -> list[Mark]:
 
 
 def resolved_after(rows: Sequence[ActivityRow], issue: str) -> str:
-    """The release that the next one comes after, of an issue that is resolved in the next one; empty if no change says it."""
+    """The release before the next one, of an issue that is resolved in the next one.
+
+    Empty if no change says it.
+    """
     made = [row for row in rows if row.kind == "resolved" and row.issue_id == issue]
     newest = max(made, key=lambda row: row.at, default=None)
     return text_of(_data(newest).get("after")) if newest else ""

@@ -86,7 +86,8 @@ def chart(bars: Sequence[Bar], description: str, lines: Sequence[tuple[int, Mark
     )
     return Markup(
         '<svg class="chart" viewBox="0 0 {w} {h}" role="img" aria-label="{description}" preserveAspectRatio="none">'
-        '<line class="grid" x1="0" x2="{w}" y1="0.5" y2="0.5"/><line class="grid" x1="0" x2="{w}" y1="{mid}" y2="{mid}"/>'
+        '<line class="grid" x1="0" x2="{w}" y1="0.5" y2="0.5"/>'
+        '<line class="grid" x1="0" x2="{w}" y1="{mid}" y2="{mid}"/>'
         '{shapes}<line class="base" x1="0" x2="{w}" y1="{low}" y2="{low}"/></svg>'
     ).format(
         w=CHART_WIDTH,
@@ -194,7 +195,10 @@ def outcomes_chart(
 
 
 def _lines(times: Sequence[str], marks: Sequence[Mark]) -> list[tuple[int, Mark]]:
-    """The newest marks of each kind within the range of the bars that begin at these times, each with the number of its bar, oldest first."""
+    """The newest marks of each kind within the range of the bars, with the numbers of their bars.
+
+    The bars begin at `times`. The marks are ordered from the oldest to the newest.
+    """
     starts = [parse_iso(time) for time in times]
     # The last interval is as long as that before it.
     end = 2 * starts[-1] - starts[-2] if len(starts) > 1 else 0

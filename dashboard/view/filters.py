@@ -56,7 +56,10 @@ def split_state(query: str) -> tuple[str, str]:
 
 
 def split_environment(query: str) -> tuple[str, str]:
-    """The one environment that a query is about and the query without it; ("", query) if it has none, several or a wildcard."""
+    """The one environment that a query is about, and the query without it.
+
+    Returns ("", query) if it has none, several or a wildcard.
+    """
     named = [
         item
         for item in _terms(query)

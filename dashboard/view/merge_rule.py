@@ -1,4 +1,7 @@
-"""The rule that would have put merged issues together, as an offer: people test it on past events before they save it. Pure."""
+"""Offers the rule that would have put merged issues together. Pure.
+
+People test it on past events before they save it.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -21,9 +24,11 @@ _TOKEN: Final = re.compile(r"\s+|[^\s]+")
 
 
 def offered_rule(parts: Sequence[IssuePart]) -> GroupingRule | None:
-    """A rule for events like those of all parts: by their types, and the function and the words of the message that they have in common.
+    """A rule for events like those of all parts.
 
-    None where they have neither in common: a rule by types or files alone would put together what nobody has looked at.
+    It matches their types, and the function and the words of the message that they have in common. None where
+    they have neither in common: a rule by types or files alone would put together events that no person has
+    looked at.
     """
     known = [part for part in parts if part.error_type]
     if len(known) < 2:

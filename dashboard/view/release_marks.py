@@ -27,7 +27,10 @@ def suggested(releases: Sequence[Release]) -> list[str]:
 
 
 def newest_like(releases: Sequence[Release], like: str) -> str:
-    """The newest release of the application of a release, which is that of an issue; its own where the others' names say nothing."""
+    """The newest release of the application of an issue's release `like`.
+
+    Returns `like` itself where the others' names say nothing.
+    """
     names = (release.release for release in reversed(releases))
     newest = newest_by_app([like, *names])
     return next((name for name in newest if split_release(name).app == split_release(like).app), like)

@@ -14,7 +14,11 @@ _WORD: Final = re.compile(r"\w+|\S")
 
 
 class ContextLine(Struct, frozen=True):
-    """A line of source; of the frame's own line `marked` is the word at its column, and `rest` what follows. Not all clients send its text."""
+    """A line of source.
+
+    Of the frame's line, `marked` is the word at its column, and `rest` is the text after it. Not all clients
+    send the text.
+    """
 
     number: int
     text: str

@@ -18,7 +18,8 @@ MAX_SHOWN: Final = 100_000
 """Characters that "Show all" is limited to; the JSON has the rest."""
 
 _INVISIBLE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
+    "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 
 
@@ -66,12 +67,16 @@ def block(text: object, limit: int = BLOCK, lines: int = LINES) -> Markup:
     end = Markup('<p class="hint">The rest is in the JSON.</p>') if len(whole) > MAX_SHOWN else Markup()
     return Markup(
         '<div class="prose"><bdi>{}</bdi><span class="cut">…</span></div>'
-        '<details class="all"><summary>Show all {} characters</summary><div class="prose"><bdi>{}</bdi></div>{}</details>'
+        '<details class="all"><summary>Show all {} characters</summary>'
+        '<div class="prose"><bdi>{}</bdi></div>{}</details>'
     ).format(marked(head), f"{len(whole):,}", marked(whole[:MAX_SHOWN]), end)
 
 
 def where(culprit: str) -> str:
-    """Where an issue happened: the file alone for code without a name, which the stack calls as its language does (`<module>`)."""
+    """The place where an issue happened; the file alone for code without a name.
+
+    The stack names such code as its language does (`<module>`).
+    """
     return culprit.removeprefix("<anonymous> in ")
 
 
