@@ -132,8 +132,8 @@ def svc(ctx: click.Context, data_dir: Path) -> None:
 def main() -> None:
     """Run the command line.
 
-    Commands report errors in one line, so the logs of libraries and our own clients are silenced. Long-running processes
-    configure logging themselves.
+    Commands report errors in one line, so the logs of libraries and our own clients are silenced.
+    Long-running processes configure logging themselves.
     """
     logging.getLogger().setLevel(logging.CRITICAL)
     svc.main(prog_name="svc")

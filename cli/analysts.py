@@ -74,8 +74,8 @@ def connection(url: str, settings: AnalystSettings) -> list[str]:
 def sql(workspace: Workspace, name: str, projects: tuple[int, ...], database: str) -> None:
     """Print the statements with which an administrator creates the analyst NAME or changes its projects.
 
-    Run them in the service's database. The password is prompted for, or read from SVC_ANALYST_PASSWORD; only its SHA-256 is
-    printed.
+    Run them in the service's database. The password is prompted for, or read from SVC_ANALYST_PASSWORD; only
+    its SHA-256 is printed.
     """
     if not NAME.fullmatch(name):
         raise click.BadParameter("letters, digits and _, not beginning with a digit", param_hint="NAME")

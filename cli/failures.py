@@ -50,7 +50,8 @@ def fail(reason: str, status: int = 1) -> NoReturn:
 def reported(settings: KafkaSettings, advice: str = "") -> Iterator[None]:
     """End the program with one line where the work on servers fails in a way that has a reason.
 
-    `advice` is added to failures after which something may have been changed. Exit status 1, or 2 for an erasure that is refused.
+    `advice` is added to failures after which something may have been changed. The exit status is 1, or 2 for
+    an erasure that is refused.
     """
     try:
         yield
@@ -118,7 +119,10 @@ def _clickhouse_reason(settings: ClickHouseSettings, error: Exception) -> str:
 
 
 def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOUSE_URL") -> str:
-    """Why a command failed at ClickHouse, in one line: why the address in `variable` is unusable, or the server's error."""
+    """The reason of a command's failure at ClickHouse, in one line.
+
+    It says why the address in `variable` is unusable, or gives the server's error.
+    """
     # Imported here, as above.
     from cli.doctor.clickhouse import why_refused
 

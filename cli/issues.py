@@ -170,7 +170,12 @@ def issues() -> None:
 @issues.command(name="list")
 @click.argument("project")
 @click.option("--query", default="", help="The query language of the dashboard, such as `is:open`.")
-@click.option("--sort", type=click.Choice(["lastSeen", "firstSeen", "events", "users", "trend"]), default="lastSeen", show_default=True)  # fmt: skip
+@click.option(
+    "--sort",
+    type=click.Choice(["lastSeen", "firstSeen", "events", "users", "trend"]),
+    default="lastSeen",
+    show_default=True,
+)
 @click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
 @json_option
 @click.pass_obj

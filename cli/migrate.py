@@ -26,7 +26,8 @@ from storage.tables.migrations.whole import make_whole, whole_statements
 @click.option(
     "--moved",
     is_flag=True,
-    help="The data was moved or restored to this ClickHouse server, or another replica takes the place of the first, which is stopped.",
+    help="The data was moved or restored to this ClickHouse server, "
+    "or another replica takes the place of the first, which is stopped.",
 )
 @click.option(
     "--on-cluster", default="", help="With --print: statements for all servers of this cluster (ON CLUSTER)."
@@ -82,7 +83,8 @@ def _sql(shard: str, cluster: str, has_replicas: bool) -> str:
     # From then on the writer refuses another server.
     identity = (REPLICA_IDENTITY if has_replicas else IDENTITY).strip()
     sql.append(
-        f"INSERT INTO migrations (number, name, server, shard) SELECT {last.number}, '{last.name}', ({identity}), '{shard}';"
+        "INSERT INTO migrations (number, name, server, shard) "
+        f"SELECT {last.number}, '{last.name}', ({identity}), '{shard}';"
     )
     return "\n".join(sql)
 
@@ -123,7 +125,10 @@ def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
 def closing(report: TopicsReport) -> str:
     """The last line if nothing was created; it claims only what was verified."""
     if report.unknown:
-        return "nothing was created: the topics exist and the schema is up to date, but not every topic could be compared"
+        return (
+            "nothing was created: the topics exist and the schema is up to date, "
+            "but not every topic could be compared"
+        )
     if not all(difference.harmless for difference in report.differences):
         return (
             "nothing was created: the schema is up to date, and the topics exist with the differences above"

@@ -1,4 +1,7 @@
-"""What `svc edge`, `processors`, `writer`, `dashboard` and `notify` share: checked settings, the log, and how the process ends."""
+"""Checked settings, the log, and the end of a long-running process.
+
+`svc edge`, `processors`, `writer`, `dashboard` and `notify` share them.
+"""
 
 import logging
 import os
@@ -40,11 +43,13 @@ def _require(settings: KafkaSettings, *names: str) -> None:
 
 
 def run(main: Callable[[], object], settings: KafkaSettings, *, collect: bool = False) -> NoReturn:
-    """Run `main` with its log, then end: with status 1 and one line if it can't run, and a traceback for any other failure.
+    """Run `main` with its log, then end the process.
 
-    The interpreter's cleanup is left out. Everything is written and closed by now, and after a failure objects in its traceback would
-    outlive the sketches' library, which then lists each of its functions on standard error. `collect` is that of
-    `trim_in_background`.
+    If `main` can't run, it ends with status 1 and one line; after any other failure with a traceback.
+
+    The interpreter's cleanup is left out. Everything is written and closed by now, and after a failure
+    objects in its traceback would outlive the sketches' library, which then lists each of its functions on
+    standard error. `collect` is that of `trim_in_background`.
     """
     configure(settings.log_level)
     trim_in_background(collect=collect)

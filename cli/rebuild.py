@@ -25,8 +25,9 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     """Rebuild a table of the processors: `seen` (ids), `issues` (counts and states), or `all`.
 
-    Stop the processors first; for ClickHouse, let the writer run until it has read everything. From the topics, events older
-    than their first record are not counted. `seen` alone is not rebuilt from ClickHouse after processors that were killed.
+    Stop the processors first; for ClickHouse, let the writer run until it has read everything. From the
+    topics, events older than their first record are not counted. `seen` alone is not rebuilt from ClickHouse
+    after processors that were killed.
     """
     need = Need(servers_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
     with reported(need.writer):

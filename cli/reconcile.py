@@ -23,8 +23,14 @@ from storage.shards import open_servers
 
 _DIFFERENT = 1
 _UNSETTLED = 3
-_LATE = "{0.group} has not stored within {1:g} s what was sent to it again ({0.records:,} records left): is `svc writer` running?"
-_NO_RECORD = "the topic `issues` has no record for some events: stop the processors, run `svc rebuild issues`, start them, and repair once more"
+_LATE = (
+    "{0.group} has not stored within {1:g} s what was sent to it again ({0.records:,} records left): "
+    "is `svc writer` running?"
+)
+_NO_RECORD = (
+    "the topic `issues` has no record for some events: stop the processors, run `svc rebuild issues`, "
+    "start them, and repair once more"
+)
 _MAX_DIFFERENCES = 40
 _PROJECT_WIDTH = 12  # an id in parentheses; on a narrow terminal the name is folded
 

@@ -129,7 +129,10 @@ async def print_topic(settings: KafkaSettings, topic: Topic, since: int | None, 
 async def records_since(
     settings: KafkaSettings, topic: Topic, since: int | None, wanted: Callable[[int], Iterable[int]] = range
 ) -> AsyncIterator[Record]:
-    """The records from a time on, or all, up to the end; `wanted` are the partitions, given their number. Raises KafkaError."""
+    """The records from a time on, or all, up to the end.
+
+    `wanted` are the partitions, given their number. Raises KafkaError.
+    """
     async with reading(settings) as consumer:
         name = name_of(settings, topic)
         known = consumer.partitions_for_topic(name) or await _fetch_partitions(consumer, name)
@@ -187,8 +190,8 @@ def topics() -> None:
 def cat(workspace: Workspace, name: str, since: str | None, project: str | None) -> None:
     """Print a topic's records, up to its current end, as JSON lines.
 
-    NAME is the topic's name without the prefix: events, grouped, grouped-events, issue-deltas, issues, issue-activity, projects,
-    outcomes, dead-letters or seen.
+    NAME is the topic's name without the prefix: events, grouped, grouped-events, issue-deltas, issues,
+    issue-activity, projects, outcomes, dead-letters or seen.
     """
     settings = servers_of(workspace, MigrateSettings)
     topic = next(t for t in Topic if t.title == name)

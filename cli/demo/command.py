@@ -125,7 +125,8 @@ class Demo:
         report = await self.send(first, "sending")
         result, moment = await self.stored()
         self.say(
-            f"accepted {report.accepted}, stored {result.stored}, grouped into {result.issues} issues that count {result.counted}; "
+            f"accepted {report.accepted}, stored {result.stored}, "
+            f"grouped into {result.issues} issues that count {result.counted}; "
             f"the last was visible {moment - report.last_posted:.2f} s after its POST"
         )
         repeated = await self.send(first, "again")
@@ -161,7 +162,8 @@ def farewell(demo: Demo, stack: Stack, project: CreatedProject, samples: list[di
     demo.say(f"token       {project.token}")
     demo.say(f"issues      {stack.dashboard_url}")
     demo.say(
-        f"one more event (its id makes it count once, however often you send it):\n\n{curl_line(stack, project, event)}\n"
+        "one more event (its id makes it count once, however often you send it):\n\n"
+        f"{curl_line(stack, project, event)}\n"
     )
 
 

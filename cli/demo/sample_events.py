@@ -1,4 +1,7 @@
-"""The demo's sample events: thrown by real JavaScript programs in three engines; each use gives them new ids and times."""
+"""The demo's sample events, thrown by real JavaScript programs in three engines.
+
+Each use gives them new ids and times.
+"""
 
 import gzip
 import json

@@ -17,7 +17,11 @@ MIN_FREE_GB = 2.0
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
-    """The result of a check; `fix` says what to do, mostly where it isn't ok. `svc doctor --json` writes them as `said` and `mend`."""
+    """The result of a check.
+
+    `fix` says what to do, mostly where the check isn't ok. `svc doctor --json` writes `message` as `said` and
+    `fix` as `mend`.
+    """
 
     name: str
     ok: bool

@@ -135,7 +135,10 @@ ROLES: Mapping[str, Rights] = {
 
 
 def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard: str = ONLY) -> list[Finding]:
-    """Check the server, the rights of the processes and the schema behind SVC_CLICKHOUSE_URL, or one of SVC_CLICKHOUSE_SHARDS."""
+    """Check the server, the rights of the processes and the schema behind an address.
+
+    The address is SVC_CLICKHOUSE_URL, or one of SVC_CLICKHOUSE_SHARDS.
+    """
     if not url:
         fix = f"start `svc up` on this data directory, or set {WRITER}"
         return [Finding(NAME, False, "no address is known", fix)]
@@ -155,9 +158,10 @@ def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard:
 
 
 def check_reader(reader_url: str, url: str, *, spread: bool = False) -> list[Finding]:
-    """Check the user of dashboard and notify, who may be read-only: that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL.
+    """Check the user of dashboard and notify, who may be read-only.
 
-    With `spread` there are several servers.
+    The user is that of SVC_CLICKHOUSE_READER_URL, or of SVC_CLICKHOUSE_URL. With `spread` there are several
+    servers.
     """
     own_url, variable = (reader_url, READER) if reader_url else (url, WRITER)
     if not own_url:

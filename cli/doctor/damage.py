@@ -23,10 +23,11 @@ _PASS_SECONDS: Final = 15.0
 def check_damage(
     settings: MigrateSettings, groups: Mapping[str, list[Topic]], seconds: float = _PASS_SECONDS
 ) -> list[Finding]:
-    """One finding about the stored rows; none if ClickHouse or Kafka isn't known or doesn't answer, which another check reports.
+    """One finding about the stored rows, or none.
 
-    `groups` are the readers of the pipeline. An issue is lost if it is missing once they have read what they had to read
-    when it was looked for; for that they get so many seconds.
+    There is none if ClickHouse or Kafka isn't known or doesn't answer, which another check reports. `groups`
+    are the readers of the pipeline. An issue is lost if it is missing once they have read what they had to
+    read when the check looked for it; they get `seconds` for that.
     """
     if not settings.shard_urls:
         return []

@@ -139,7 +139,8 @@ def _alter_commands(differences: Sequence[TopicDifference], address: str) -> str
         if difference.setting:
             settings.setdefault(difference.topic, []).append(difference.setting)
     return "; ".join(
-        f"kafka-configs.sh --bootstrap-server {address} --alter --entity-type topics --entity-name {topic} --add-config {','.join(configs)}"
+        f"kafka-configs.sh --bootstrap-server {address} --alter --entity-type topics --entity-name {topic} "
+        f"--add-config {','.join(configs)}"
         for topic, configs in settings.items()
     )
 

@@ -23,7 +23,10 @@ def check_rate_limit_store(settings: EdgeSettings) -> list[Finding]:
         asyncio.run(_ping(url, max(1.0, settings.rate_limit_store_seconds)))
     except Exception as error:  # noqa: BLE001 - the client's errors have no common base with those of sockets
         detail = f"{address} can't be used: {str(error) or type(error).__name__}"
-        fix = "start it, or correct address, user and password in SVC_RATE_LIMIT_STORE; until then each machine limits on its own"
+        fix = (
+            "start it, or correct address, user and password in SVC_RATE_LIMIT_STORE; "
+            "until then each machine limits on its own"
+        )
         return [Finding(_STORE, False, detail, fix)]
     return [Finding(_STORE, True, f"{address} answers")]
 

@@ -64,7 +64,8 @@ def show(report: SendReport, console: Console) -> None:
     """Print the counts and the first problems."""
     rate = report.events / report.seconds if report.seconds else 0.0
     console.print(
-        f"{report.accepted:,} accepted, {report.rejected:,} rejected, {report.refused:,} not delivered of {report.events:,} events "
+        f"{report.accepted:,} accepted, {report.rejected:,} rejected, "
+        f"{report.refused:,} not delivered of {report.events:,} events "
         f"in {report.seconds:.1f} s ({rate:,.0f}/s, {report.retries} retries)",
         highlight=False,
         soft_wrap=True,

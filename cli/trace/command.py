@@ -43,7 +43,8 @@ _SPAN_MS: Final = HOUR_MS
     "--from",
     "since",
     metavar="TIME",
-    help="Look in the topics from then on, for an hour: ISO 8601, or an age such as 15m, 2h. Default: shortly before its receipt, or the last hour.",
+    help="Look in the topics from then on, for an hour: ISO 8601, or an age such as 15m, 2h. "
+    "Default: shortly before its receipt, or the last hour.",
 )
 @json_option
 @click.pass_obj
@@ -118,7 +119,10 @@ async def _steps(settings: ProcessorsSettings, project: int, event_id: bytes, be
 
 
 async def _unread(settings: ProcessorsSettings, undecided: list[Copy]) -> list[Step]:
-    """What is known of copies of which `grouped` says nothing: not read yet, or a repeated id in a record without a new event."""
+    """Steps for copies that no record of `grouped` mentions.
+
+    Such a copy is not read yet, or is a repeated id in a record without a new event.
+    """
     topic = name_of(settings, Topic.EVENTS)
     partitions = {TopicPartition(topic, copy.partition) for copy in undecided}
     if not partitions:

@@ -51,7 +51,10 @@ def copies(record: Record, project: int, event_id: bytes) -> Iterator[Copy]:
 
 
 def decision(record: Record, copy: Copy) -> Step | None:
-    """What the grouper decided about a copy, if a record of `grouped` says it. Raises ValueError for a record that isn't one."""
+    """The grouper's decision about a copy, if a record of `grouped` says it.
+
+    Raises ValueError for a record that isn't one.
+    """
     chunk = decode_grouped(record.value or b"")
     if (chunk.partition, chunk.offset) != (copy.partition, copy.offset):
         return None
