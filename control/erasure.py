@@ -1,4 +1,8 @@
-"""Erases a user or a project: `storage.maintain.erase` for the tables, here what is beside them: the pipeline, the issues' texts, the project's record."""
+"""Erases a user or a project.
+
+`storage.maintain.erase` erases from the tables. This module erases the rest: the pipeline, the issues' texts
+and the project's record.
+"""
 
 import asyncio
 import time
@@ -62,7 +66,10 @@ def find(tools: OperatorTools, wanted: str) -> tuple[int, Project | None]:
 
 
 def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> UserReport:
-    """Erase a user's events from the tables. Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError."""
+    """Erase a user's events from the tables.
+
+    Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError.
+    """
     if of_project.begun(tools.servers, project):
         raise EraseRefused(
             f"project {project} is being erased as a whole: `svc erase --project {project}` finishes it"

@@ -1,8 +1,9 @@
 """Changes of issues, as the dashboard and the CLI make them.
 
-A change is a command to the issue that is named. The issue's record in the topic `issues` decides: it says whether the change
-is made, and of which issue. ClickHouse decorates: it tells at once which issue doesn't exist, knows the project's releases, and
-counts the range. It is waited for briefly, so that the next read shows the change; without it, the record is the answer.
+A change is a command to the issue that is named. The issue's record in the topic `issues` decides: it says
+whether the change is made, and of which issue. ClickHouse decorates: it tells immediately which issue doesn't
+exist, knows the project's releases, and counts the range. The change waits for it briefly, so that the next
+read shows the change; without it, the record is the answer.
 """
 
 import asyncio
@@ -37,7 +38,8 @@ log = logging.getLogger(__name__)
 ANSWER_SECONDS: Final = 3.0
 """How long an answer waits for ClickHouse, from the request on; the last third is for the counts."""
 LOOK_SECONDS: Final = 1.0
-"""How long ClickHouse is asked for the issues' project or its releases, and the processors for issues that ClickHouse doesn't have."""
+"""How long ClickHouse is asked for the issues' project or its releases, and the processors for issues that
+ClickHouse doesn't have."""
 MAX_FINGERPRINTS: Final = 101
 """Fingerprints of one issue: its own and those that the processors allow to be merged into it."""
 _POLL_SECONDS: Final = 0.03
@@ -50,7 +52,8 @@ B = TypeVar("B")
 class IssueChanges:
     """Makes changes of issues. `by` names the author; a change repeated under its `key` is made once.
 
-    Raises NotFound, BadChange, ChangeRefused, KeyReused (the issue knows the key from another change) and ChangesUnavailable.
+    Raises NotFound, BadChange, ChangeRefused, KeyReused (the issue knows the key from another change) and
+    ChangesUnavailable.
     """
 
     def __init__(
@@ -185,7 +188,10 @@ class IssueChanges:
         return await self._commands.show(issues)
 
     async def _releases(self, project: str) -> tuple[str, ...]:
-        """The project's newest releases, ordered by when they were first seen; none without ClickHouse: the issue knows its own."""
+        """The project's newest releases, ordered by when they were first seen.
+
+        Empty without ClickHouse: the issue knows its own.
+        """
         if not project:
             return ()
         try:
@@ -208,8 +214,8 @@ class IssueChanges:
     ) -> list[IssueRecord]:
         """Send a command to each issue, and return the issues that it changed, each once.
 
-        All have one id, so an issue that gets it twice, for two of its parts, applies it once. `key` has its scope. It identifies
-        `request`: the input without data looked up for it.
+        All have one id, so an issue that gets it twice, for two of its parts, applies it once. `key` has its
+        scope. It identifies `request`: the input without data looked up for it.
         """
         given, scope = key
         name, at = request_id(given, scope, kind, request) or str(uuid7()), iso(self._now_ms())

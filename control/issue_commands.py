@@ -36,10 +36,11 @@ class Commands:
         self._issues = name_of(settings, Topic.ISSUES)
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
-        """Send commands, one per issue; return by issue the record that knows its command: fully applied, or refused (`is_made`).
+        """Send commands, one per issue; return by issue the record that knows its command.
 
-        The record is that of another issue where the named one is merged. Raises after the deadline ChangePending, or
-        ChangesUnavailable if nothing was sent, and KeyReused if the issue knows the key from another command.
+        The command is fully applied, or refused (`is_made`). The record is that of another issue where the
+        named one is merged. After the deadline, raises ChangePending, or ChangesUnavailable if nothing was
+        sent. Raises KeyReused if the issue knows the key from another command.
         """
         sending = asyncio.Event()
         try:
@@ -54,7 +55,10 @@ class Commands:
             raise ChangesUnavailable("Kafka did not answer in time; nothing was changed") from error
 
     async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
-        """By issue its present record, or that of the issue it is merged into. Raises ChangesUnavailable, also where there is none."""
+        """By issue its present record, or that of the issue it is merged into.
+
+        Raises ChangesUnavailable, also for an issue without a record.
+        """
         at = iso(time.time_ns() // 1_000_000)
         try:
             async with asyncio.timeout(self._deadline):

@@ -1,4 +1,7 @@
-"""What an operator's command works with: the servers, the pipeline that must have stored what came before, and who runs it."""
+"""The tools of an operator's command: the servers, the pipeline, and who runs the command.
+
+`settle` waits until the pipeline has stored earlier events.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -23,10 +26,14 @@ class OperatorTools(Struct, frozen=True):
     say: Callable[[str], None]
 
     def settle(self, groups: dict[str, list[Topic]] | None = None) -> None:
-        """Wait until the groups, by default all, have read what is in their topics. Raises NotSettled and KafkaError."""
+        """Wait until the groups, by default all, have read everything in their topics.
+
+        Raises NotSettled and KafkaError.
+        """
         self.say("waiting until earlier events are stored")
         behind = asyncio.run(passed(self.settings, self.groups if groups is None else groups, self.wait))
         if behind is not None:
             raise NotSettled(
-                f"{behind.group} is {behind.records:,} records behind on {behind.topic}: earlier events are not stored yet"
+                f"{behind.group} is {behind.records:,} records behind on {behind.topic}: "
+                "earlier events are not stored yet"
             )
