@@ -13,8 +13,8 @@ from local.process import ProcessGroup, failed_start, spawn
 class Child:
     """A program that a supervisor runs; see `runtime.supervisor.Supervised`.
 
-    `command` is called in a thread before each start, may do preparations, and returns the argument vector. `data` is the
-    program's data folder. `nice` lowers its priority.
+    `command` is called in a thread before each start, may do preparations, and returns the argument vector.
+    `data` is the program's data folder. `nice` lowers its priority.
     """
 
     name: str

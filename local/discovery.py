@@ -36,7 +36,10 @@ def running(data_dir: Path) -> dict[str, str]:
 
 
 def overlaid(base: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
-    """`base` overridden by `environ`; a variable in `environ` also hides its `_FILE` variant in `base` and vice versa."""
+    """`base` overridden by `environ`.
+
+    A variable in `environ` also hides its `_FILE` variant in `base` and vice versa.
+    """
     hidden = {variant for name in environ for variant in (name + "_FILE", name.removesuffix("_FILE"))}
     return {name: value for name, value in base.items() if name not in hidden} | dict(environ)
 

@@ -1,4 +1,7 @@
-"""Disk space checks before a server starts and after it ended: a full disk is reported in one line, not a stack trace."""
+"""Disk space checks before a server starts and after it ended.
+
+They report a full disk in one line, not a stack trace.
+"""
 
 import os
 from collections.abc import Callable

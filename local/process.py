@@ -49,9 +49,10 @@ def spawn(
     env: Mapping[str, str] | None = None,
     nice: int = 0,
 ) -> ProcessGroup:
-    """Start `argv` in its own session and append its output to `log`; it dies with this process. `nice` lowers its priority.
+    """Start `argv` in its own session and append its output to `log`.
 
-    Thread-safe. Raises FileNotFoundError if `cwd` is missing; if the program is missing, the child ends at once.
+    It dies with this process. `nice` lowers its priority. Thread-safe. Raises FileNotFoundError if `cwd` is
+    missing; if the program is missing, the child ends immediately.
     """
     rotate(log)
     command = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]

@@ -25,7 +25,10 @@ def is_ready(address: str, instance: str = "", timeout: float = 2.0) -> bool:
 
 
 def unready_parts(address: str, instance: str = "", timeout: float = 2.0) -> str:
-    """What a process that isn't ready is still doing, such as how far it has recovered; empty without an answer of ours."""
+    """The unready parts of a process and what they wait for, such as how far it has recovered.
+
+    Empty if this instance doesn't answer.
+    """
     parts = _readiness(address, instance, timeout).parts
     return "; ".join(f"{name}: {part.detail}" for name, part in parts.items() if not part.ok)
 

@@ -14,9 +14,13 @@ PR_SET_PDEATHSIG = 1
 
 
 def lower_priority(nice: int) -> None:
-    """Lower the priority of this process and of its session: with autogroup scheduling `nice` counts only within a session."""
+    """Lower the priority of this process and of its session.
+
+    With autogroup scheduling, `nice` counts only within a session.
+    """
     os.nice(nice)
-    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as weight:  # noqa: PTH123 - starts faster
+    # Without pathlib the process starts faster.
+    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as weight:  # noqa: PTH123
         weight.write(str(nice))
 
 

@@ -1,8 +1,8 @@
 """The ClickHouse server process: `python child.py DIRECTORY` runs until SIGTERM or SIGINT.
 
-The extension module of chdb-core runs the `clickhouse local` program with the `config.xml` in its working directory. The
-query starts the listeners of the configured ports and then reads a FIFO that this process holds open; closing the FIFO ends the
-query and shuts the engine down cleanly.
+The extension module of chdb-core runs the `clickhouse local` program with the `config.xml` in its working
+directory. The query starts the listeners of the configured ports and then reads a FIFO that this process
+holds open. Closing the FIFO ends the query and shuts the engine down cleanly.
 """
 
 import contextlib

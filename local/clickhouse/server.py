@@ -29,7 +29,8 @@ PORTS, PASSWORDS = "ports.json", "passwords.json"
 TEMPLATES = Path(__file__).with_name("config")
 CHILD = Path(__file__).with_name("child.py")
 CHDB_MISSING = (
-    "the local ClickHouse needs the PyPI package chdb-core: install the extra `local` (pip install 'svc-service[local]'), "
+    "the local ClickHouse needs the PyPI package chdb-core: "
+    "install the extra `local` (pip install 'svc-service[local]'), "
     "or name a running ClickHouse in SVC_CLICKHOUSE_URL"
 )
 
@@ -65,9 +66,10 @@ def stored_url(directory: Path, user: User, password: str = "") -> str:
 class LocalClickHouse(LocalServer):
     """A server whose data, port, passwords and configuration live in `directory`.
 
-    `memory` (whole server) and `query_memory` (one query) are bytes. `analyst_password` replaces the generated one of
-    the user `analyst`, who sees `analyst_projects` or, if empty, every project. The constructor replaces the stored port
-    if it is in use: construct it only to start the server, never while it runs.
+    `memory` (whole server) and `query_memory` (one query) are bytes. `analyst_password` replaces the
+    generated one of the user `analyst`, who sees `analyst_projects` or, if empty, every project. The
+    constructor replaces the stored port if it is in use: construct it only to start the server, never while
+    it runs.
     """
 
     def __init__(

@@ -84,7 +84,10 @@ class ContainerKafka:
         return f"127.0.0.1:{self._port}"
 
     def prepare(self) -> list[str]:
-        """Pull the image, remove a container left by a kill, and return the command that runs the broker. Raises StartError."""
+        """Pull the image, remove a container left by a kill, and return the command that runs the broker.
+
+        Raises StartError.
+        """
         image = subprocess.run([self._engine, "image", "inspect", IMAGE], capture_output=True, check=False)
         if image.returncode:
             pull = subprocess.run([self._engine, "pull", IMAGE], capture_output=True, text=True, check=False)

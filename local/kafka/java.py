@@ -14,7 +14,8 @@ from local.errors import MissingProgram
 
 MIN_VERSION = 17
 MISSING = (
-    f"Kafka needs Java {MIN_VERSION} or newer and none was found: install a JRE (Debian: apt-get install openjdk-17-jre-headless), "
+    f"Kafka needs Java {MIN_VERSION} or newer and none was found: "
+    "install a JRE (Debian: apt-get install openjdk-17-jre-headless), "
     "or the extra `java` (pip install 'svc-service[java]')"
 )
 
@@ -28,7 +29,10 @@ class Java:
 
 
 def major(version: str) -> int:
-    """The feature release in the output of `java -version`: 17 for `openjdk version "17.0.15"`, 8 for "1.8.0"; 0 if none."""
+    """The feature release in the output of `java -version`; 0 if none.
+
+    It is 17 for `openjdk version "17.0.15"`, and 8 for "1.8.0".
+    """
     match = re.search(r'version "(?:1\.)?(\d+)', version)
     return int(match[1]) if match else 0
 
