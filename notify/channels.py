@@ -93,7 +93,11 @@ class PostChannel(Channel):
 
 
 class WebhookChannel(PostChannel):
-    """Posts a message's data. `Idempotency-Key` is its id; `Svc-Signature` is `t=SECONDS,v1=HEX`, of which HEX is the HMAC-SHA-256 of `SECONDS.BODY`."""
+    """Posts a message's data.
+
+    `Idempotency-Key` is its id. `Svc-Signature` is `t=SECONDS,v1=HEX`; HEX is the HMAC-SHA-256 of
+    `SECONDS.BODY`.
+    """
 
     def __init__(self, url: str, secret: str, session: aiohttp.ClientSession) -> None:
         super().__init__(url, session)

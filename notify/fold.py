@@ -1,6 +1,7 @@
-"""What follows from the records of `notifications`, read in order: what is decided, what is still to be sent, what is next. Pure.
+"""The fold of the records of `notifications`, read in order. Pure.
 
-Live and in a preview the same records lead to the same decisions: this is the only place that decides.
+It says what is decided, what is still to be sent, and what is next. Live and in a preview the same records
+lead to the same decisions: this is the only place that decides.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,8 @@ REMEMBERED_MS: Final = 40 * DAY_MS
 """How long the id of a cause is remembered: longer than `issue-activity` is stored, so that a repeat is recognised."""
 
 REPEATED_MS: Final = DAY_MS
-"""How often rules and channels are written again: the log is stored for a month, and without rules its causes decide nothing."""
+"""How often rules and channels are written again: the log is stored for a month, and without rules its causes
+decide nothing."""
 
 
 class Outgoing(Struct, frozen=True):
@@ -134,7 +136,10 @@ class Notifications:
     def missing(
         self, rules: Mapping[str, tuple[NotificationRule, ...]], channels: tuple[str, ...], now_ms: int
     ) -> list[RulesRecord | ChannelsRecord]:
-        """The records that the log needs to have these rules by project, and these channels: of what differs, or is a day old."""
+        """The records of these rules by project, and of these channels, that the log lacks.
+
+        The log lacks a record if its own record differs or is a day old.
+        """
         old_ms = now_ms - REPEATED_MS
         found: list[RulesRecord | ChannelsRecord] = []
         if channels != self.channels or (channels and self._channels_ms <= old_ms):

@@ -1,4 +1,7 @@
-"""The work of the process that leads: causes, counts, rules and time into the log, and what follows from the log out."""
+"""The work of the process that leads.
+
+It writes causes, counts, rules and time to the log, and sends what follows from the log.
+"""
 
 import asyncio
 import logging

@@ -81,7 +81,10 @@ def written(
 
 
 def harmless(text: str, most: int = _TEXT_CHARS) -> str:
-    """Text of an event on one line, so that no chat takes it for a mention, a link or markup: anybody can send events."""
+    """Text of an event on one line, so that no chat takes it for a mention, a link or markup.
+
+    Anyone can send events.
+    """
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
     line = line.translate(_BRACKETS)
     line = _ACTIVE.sub(rf"\g<0>{_JOINER}", line)

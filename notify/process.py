@@ -4,15 +4,17 @@ For each record (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: activities from the next offset on, changed rules, the clock, outcomes of attempts.
 2. *Append* them to `notifications`, the only thing that is written.
-3. *Read* `notifications`, also what was just appended, and fold it (`Notifications.apply`): that alone decides what is sent.
+3. *Read* `notifications`, also what was just appended, and fold it (`Notifications.apply`): that alone decides
+   what is sent.
 4. *Send* what is outgoing.
 
-Nothing is kept elsewhere. A process that starts reads the log from its beginning and goes on where it ends. Of several processes the
-one that has the log's partition in the group leads, the others wait. One that was replaced and doesn't know it yet appends and sends
-the same as its successor, under the same ids: it reads the same log.
+Nothing is kept elsewhere. A process that starts reads the log from its beginning and continues where it ends.
+Of several processes, the one that has the log's partition in the group leads, and the others wait. One that
+was replaced and doesn't know it yet appends and sends the same as its successor, under the same ids: it reads
+the same log.
 
-A crash between 1 and 2 loses nothing: positions are in the log. Between 2 and 4 the message is still outgoing. After a send and before
-its record it is sent again, under the same id.
+A crash between 1 and 2 loses nothing: positions are in the log. Between 2 and 4 the message is still
+outgoing. After a send and before its record, the message is sent again, under the same id.
 """
 
 import asyncio

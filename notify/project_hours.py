@@ -1,7 +1,8 @@
-"""What projects have sent by hour, as the log has it, and what that shows: a rise, or silence. Pure.
+"""The counts of projects by hour, as the log has them, and the rises and silences that they show. Pure.
 
-An hour (Unix hours, by the time of receipt) is complete once everything that arrived in it has been counted. Silence is judged of complete
-hours alone, and only of those that were counted as they went by: after an outage, events of its hours may still come.
+An hour (Unix hours, by the time of receipt) is complete once everything that arrived in it has been counted.
+Silence is judged of complete hours alone, and only of those that were counted as they went by: after an
+outage, events of its hours may still arrive.
 """
 
 from collections.abc import Mapping
@@ -65,7 +66,10 @@ class ProjectHours:
             self._escalated[cause.project_id] = parse_iso(cause.at) // HOUR_MS
 
     def rise(self, project: str, hour: int, pending: Mapping[int, int]) -> Cause | None:
-        """The rise of a project in this hour, by what is counted and what is `pending`: as of an issue, and once a day."""
+        """The rise of a project in this hour, by the recorded counts and the `pending` ones.
+
+        It is judged like that of an issue, at most once a day.
+        """
         hours: Hours = (self._hours.get(project, {}), pending)
         since = min(self._since.get(project, hour), hour, *pending)
         is_calm = hour - self._escalated.get(project, 0) >= ESCALATING_MS // HOUR_MS
@@ -101,7 +105,10 @@ def _cause(kind: CauseKind, project: str, hour: int, at_ms: int, value: str) -> 
 
 
 def _usual(hours: Mapping[int, int], since: int, hour: int) -> int:
-    """The least count a week and two weeks before, of this hour and those beside it, as far as the project is old enough."""
+    """The least count a week and two weeks before, of this hour and its neighbours.
+
+    Hours from before the project's first are left out.
+    """
     before = [hour - back for back in (_WEEK, 2 * _WEEK) if hour - back > since]
     return min((hours.get(near, 0) for at in before for near in (at - 1, at, at + 1)), default=0)
 

@@ -1,6 +1,7 @@
-"""Counts what projects send, by the topic `outcomes`, for the log; and finds the causes that these counts are.
+"""Counts what projects send, by the topic `outcomes`, for the log, and finds the causes in these counts.
 
-Causes go into the log at once, counts after each hour: until then they are `pending`, and a successor counts them again.
+It writes causes to the log immediately, and counts after each hour. Until then the counts are `pending`, and
+a successor counts them again.
 """
 
 import asyncio

@@ -38,7 +38,10 @@ class RuleDecision(Struct, frozen=True):
 
 
 class RuleQueue:
-    """The causes of a rule that wait, and the times of its last messages. Times are given in order, and never go back."""
+    """The causes of a rule that wait, and the times of its last messages.
+
+    Times are given in order, and never go back.
+    """
 
     def __init__(self, rule: NotificationRule) -> None:
         self.rule = rule
