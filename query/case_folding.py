@@ -1,7 +1,7 @@
 """Case folding shared by the evaluator and SQL: each code point separately, without context.
 
-Databases and languages differ in Unicode's special cases (a final sigma, a dotted capital I). Here a code point folds to its lower
-case where that is one code point and does not cross between ASCII and the rest.
+Databases and languages differ in Unicode's special cases (a final sigma, a dotted capital I). Here a code
+point folds to its lower case where that is one code point and does not cross between ASCII and the rest.
 """
 
 import re

@@ -99,8 +99,8 @@ _known_chains: Final[dict[tuple[int, ...], tuple[list[FramePlaces], FramePlaces]
 
 
 def _places(stack: bytes) -> FramePlaces:
-    # An issue's events share their stack, and its frames are half of the decoding. Looked up by a checksum and then compared: a
-    # dictionary's own hash of 2 KB takes six times as long.
+    # An issue's events share their stack, and its frames are half of the decoding. The stack is looked up by
+    # a checksum and then compared: a dictionary's own hash of 2 KB takes six times as long.
     key = isal_zlib.crc32(stack)
     known = _known_stacks.get(key)
     if known is not None and known[0] == stack:
@@ -152,8 +152,8 @@ def _bounded(files: Iterable[str], functions: Iterable[str]) -> FramePlaces:
 def extract(event: bytes) -> EventFields:
     """The fields of an event's JSON. Raises Unreadable if it isn't a JSON object.
 
-    An event that was accepted but isn't of the strict form (by looser rules of some project, or of an older edge) is kept:
-    what can't be read of it is empty, and its time that of receipt.
+    An event that was accepted but isn't of the strict form (by looser rules of some project, or of an older
+    edge) is kept. Its unreadable fields are empty, and its time is that of receipt.
     """
     try:
         return _decode(event)

@@ -30,7 +30,10 @@ class IssueView(Struct, frozen=True, kw_only=True):
 
 
 class EventView(Struct, frozen=True, kw_only=True, gc=False):
-    """The values of an event. `""` is an absent field; `timestamp` is the event's time in Unix ms; `issue` is None while unknown."""
+    """The values of an event.
+
+    `""` is an absent field. `timestamp` is the event's time in Unix ms. `issue` is None while unknown.
+    """
 
     type: str = ""
     message: str = ""
@@ -62,7 +65,10 @@ class EventView(Struct, frozen=True, kw_only=True, gc=False):
 
 
 def from_json(payload: bytes, sdk: str, received_ms: int) -> EventView:
-    """The view of an event's bytes as sent, equal to its columns. Raises query.event_fields.Unreadable if it isn't a JSON object."""
+    """The view of an event's bytes as sent, equal to its columns.
+
+    Raises query.event_fields.Unreadable if it isn't a JSON object.
+    """
     found = extract(payload)
     device, error = found.device, found.error
     places = found.places()

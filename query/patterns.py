@@ -44,7 +44,10 @@ def write_pattern(pattern: Pattern) -> str:
 
 
 def fitting(pattern: Pattern) -> Callable[[str], bool]:
-    """A predicate for whole values. Linear in the value for each part, since greedy search suffices if `*` is the only wildcard."""
+    """A predicate for whole values.
+
+    It is linear in the value for each part, since greedy search suffices if `*` is the only wildcard.
+    """
     first, *rest = pattern.parts
     if not rest:
         return lambda value: value == first

@@ -1,7 +1,8 @@
 """The tree of a query. Every node is a predicate over one event and the issue that the event belongs to.
 
-Trees are in normal form: no And directly in an And, no Or in an Or, two items at least (but for `EVERYTHING`), patterns as
-`Pattern` describes. `parse` gives only such trees, and `to_text` writes each so that `parse` gives it back.
+Trees are in normal form: no And directly in an And, no Or in an Or, two items at least (but for
+`EVERYTHING`), patterns as `Pattern` describes. `parse` gives only such trees, and `to_text` writes each so
+that `parse` gives it back.
 """
 
 from collections.abc import Iterator
