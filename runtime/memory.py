@@ -42,8 +42,8 @@ def release_memory() -> None:
 def trim_in_background(*, collect: bool = False) -> None:
     """Start a thread that releases memory as long as the process runs.
 
-    With `collect` it collects garbage first while the process is idle: in a process that makes many reference cycles and
-    keeps few objects. Under load a collection would delay requests.
+    With `collect` it collects garbage first while the process is idle: in a process that makes many reference
+    cycles and keeps few objects. Under load a collection would delay requests.
     """
 
     def trim() -> None:

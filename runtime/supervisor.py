@@ -65,9 +65,10 @@ class Status:
 
 
 class Supervisor:
-    """Runs children; calls `changed` with a child's status at each change, and `died` with the process id and exit status.
+    """Runs children and reports their changes.
 
-    They stop in reverse order, each after the end of the next, or, with `together`, all in the same time.
+    It calls `changed` with a child's status at each change, and `died` with the process id and exit status.
+    Children stop in reverse order, each after the end of the next, or, with `together`, all in the same time.
     """
 
     def __init__(
