@@ -83,7 +83,12 @@ def _is_small(value: object) -> bool:
     kind = type(value)
     if kind is str:
         return len(value) <= 100  # type: ignore[arg-type]
-    return value is None or kind is bool or (kind is int and -_SAFE_INTEGER <= value < _SAFE_INTEGER)  # type: ignore[operator]
+    return (
+        value is None
+        or kind is bool
+        # mypy doesn't know that `kind` is the value's type.
+        or (kind is int and -_SAFE_INTEGER <= value < _SAFE_INTEGER)  # type: ignore[operator]
+    )
 
 
 def _number(value: int | float) -> int | float | str:

@@ -228,7 +228,10 @@ def _after_fork() -> None:
 
 @never_raises(None)
 def _before_fork() -> None:
-    """Register `_at_exit` in children of `multiprocessing`: they skip `atexit`, and clear the finalisers when they start."""
+    """Register `_at_exit` in children of `multiprocessing`.
+
+    They skip `atexit`, and clear the finalisers when they start.
+    """
     if "multiprocessing.util" in sys.modules and not _State.hooked_multiprocessing:
         from multiprocessing import util
 

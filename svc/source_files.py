@@ -24,7 +24,8 @@ _TOKEN: Final = re.compile(r"\b[sp]k_[0-9A-Za-z_-]{8,}|\bsvc_[ps]k_\w+")
 _MAIL: Final = re.compile(r"[\w.+-]+@(?:[\w-]+\.)+(?:xn--[\w-]+|[^\W\d_]{2,})\b")
 """A domain ends in letters; a release such as `shop@2.1.0+77` is no address."""
 _NAMED: Final = re.compile(
-    r"(?i)((?:token|key|password|passwd|pwd|secret|email|phone|username|(?:google|apple|meta)_?sub)[\"']?\]?\s*[:=]\s*[a-z]{0,2})"
+    r"(?i)((?:token|key|password|passwd|pwd|secret|email|phone|username|(?:google|apple|meta)_?sub)"
+    r"[\"']?\]?\s*[:=]\s*[a-z]{0,2})"
     r"([\"'])(?:\\.|(?!\2).)+\2"
 )
 _LINKED: Final = re.compile(r"(?i)link_?by")

@@ -105,7 +105,8 @@ class _Body:
 class AsgiMiddleware:
     """Wraps an ASGI application: captures and re-raises its errors; its lifespan is the session.
 
-    Of the request its method, route, URL and the result of `describe` are sent. Each request and WebSocket has its own scope.
+    It sends the method, route and URL of the request, and the result of `describe`. Each request and
+    WebSocket has its own scope.
     """
 
     def __init__(self, app: AsgiApp, describe: Describe | None = None) -> None:
