@@ -143,7 +143,10 @@ def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
 
 
 def set_notification_rules(project: Project, rules: Iterable[NotificationRule]) -> Project:
-    """The project with its notification rules replaced; the caller has checked them (`notify.matching.problems`)."""
+    """The project with its notification rules replaced.
+
+    The caller has checked them (`notify.rule_input.problems`).
+    """
     return msgspec.structs.replace(project, notification_rules=tuple(rules))
 
 
