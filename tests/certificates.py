@@ -10,7 +10,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 
 def certificate(folder: Path) -> Path:
-    """A PEM file with a new key and its self-signed certificate for 127.0.0.1: the authority that signed it is in it too."""
+    """A PEM file with a new key and its self-signed certificate for 127.0.0.1.
+
+    The file also holds the authority that signed the certificate.
+    """
     return _signed(folder / "certificate.pem", "127.0.0.1", None)
 
 

@@ -41,7 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with the name of its folder, and put the folders in order; what lies beside them needs nothing and is `unit`."""
+    """Mark each test with the name of its folder, and put the folders in order.
+
+    A test outside these folders needs no server and is marked `unit`.
+    """
     here = Path(__file__).parent
     for item in items:
         first = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""

@@ -18,7 +18,8 @@ async def eventually(condition: Callable[[], T], timeout: float = ...) -> T: ...
 async def eventually(condition: Callable[[], Any], timeout: float = 60.0) -> Any:
     """Poll until `condition` returns something true, and return that.
 
-    The pauses grow, and are longer where a look is costly: a test that waits leaves the machine to what it waits for. Raises AssertionError naming the condition and its last value after `timeout` seconds.
+    The pauses grow, and are longer where a poll is costly: a waiting test leaves the machine to the processes
+    that it waits for. Raises AssertionError with the condition and its last value after `timeout` seconds.
     """
     end, pause = time.monotonic() + timeout, FIRST_SECONDS
     while True:

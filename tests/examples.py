@@ -1,4 +1,4 @@
-"""The applications in `docs/examples`, each started by the command that its docstring names, in a process of its own."""
+"""The applications in `docs/examples`, each run in a process by the command in its docstring."""
 
 import os
 import re
@@ -32,7 +32,10 @@ WEB = {
 def started(
     name: str, folder: Path, environ: dict[str, str], *more: str, release: str = RELEASE
 ) -> Iterator[dict[str, str]]:
-    """A copy of the example, running in the folder with more arguments; gives its environment. `environ` says where it reports to."""
+    """Run a copy of the example in the folder, with more arguments, and give its environment.
+
+    `environ` says where it reports to.
+    """
     source = (EXAMPLES / f"{name}.py").read_text(encoding="utf-8")
     (folder / f"{name}.py").write_text(source.replace(RELEASE, release), encoding="utf-8")
     environment = {

@@ -1,4 +1,7 @@
-"""A disk that takes no more, as a process meets it: no file may grow beyond a size. Only for processes of a test's own."""
+"""A full disk as a process meets it: no file may grow beyond a size.
+
+Only for processes that the test itself has started.
+"""
 
 import multiprocessing
 import resource

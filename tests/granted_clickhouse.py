@@ -1,4 +1,4 @@
-"""A local ClickHouse whose users have exactly the rights that docs/operate/permissions.md tells an administrator to give."""
+"""A local ClickHouse whose users have exactly the rights of docs/operate/permissions.md."""
 
 import hashlib
 import re

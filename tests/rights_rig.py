@@ -1,5 +1,7 @@
-"""The whole service on a Kafka with TLS, SCRAM and ACLs and on a ClickHouse with the documented grants: each process has its own
-principal, and rights are taken away and given back while events flow.
+"""The whole service with separate principals, whose rights are revoked and restored while events flow.
+
+It runs on a Kafka with TLS, SCRAM and ACLs, and on a ClickHouse with the documented grants. Each process has
+its own principal.
 """
 
 import asyncio
@@ -92,7 +94,10 @@ ONE_OF_EACH: Final[Mapping[Process, str]] = {
 PAGE: Final = ROOT / "docs/operate/permissions.md"
 BEGIN: Final = "<!-- lost rights: made by `python -m tests.rights_rig` -->\n"
 END: Final = "<!-- end of lost rights -->\n"
-_HEAD: Final = "| process | without | `/readyz` | goes on | stops | works again after |\n| --- | --- | --- | --- | --- | --- |\n"
+_HEAD: Final = (
+    "| process | without | `/readyz` | goes on | stops | works again after |\n"
+    "| --- | --- | --- | --- | --- | --- |\n"
+)
 _OPERATIONS = {READ: "Read", WRITE: "Write", DESCRIBE: "Describe"}
 _KINDS = {TOPIC: "topic", GROUP: "group"}
 _SAMPLES: Final = load_samples()[:200]
@@ -105,7 +110,9 @@ _BACK_SECONDS: Final = 90.0
 _LOOK_SECONDS: Final = 1.0
 _TURN_SECONDS: Final = 60.0
 _GROWTHS: Final = 3
-"""So often has a figure grown that goes on: what was under way when the right was named makes it grow once or twice more."""
+"""The growths after which a figure counts as going on.
+
+Work that was under way when the right was named makes it grow once or twice more."""
 _STILL_LOOKS: Final = 8
 """For so many looks has a figure not grown that has stopped: the edge's counts grow every five seconds."""
 _MOST_LOOKS: Final = 60
@@ -166,8 +173,9 @@ async def _serving(app: web.Application) -> AsyncIterator[int]:
 class Way:
     """The way of one process to ClickHouse: it arrives there as `user`.
 
-    The engine reads its users only when it starts, so a right is taken away by a user who has all the other ones. Every
-    request is authenticated anew: the server refuses what this user lacks. Only a session (that of one insert) stays with its user.
+    The engine reads its users only when it starts, so a right is taken away by a user who has all the other
+    ones. Every request is authenticated anew: the server refuses what this user lacks. Only a session (that
+    of one insert) stays with its user.
     """
 
     def __init__(self, server: GrantedClickHouse, user: str) -> None:
@@ -231,7 +239,10 @@ class Ready(Struct, frozen=True):
 
 
 class Seen(Struct, frozen=True):
-    """What was seen while rights were missing; `named_after` and `back_after` in seconds, `lines` that the process logged meanwhile."""
+    """The observations of a process while rights were missing.
+
+    `named_after` and `back_after` are in seconds; `lines` are those that the process logged meanwhile.
+    """
 
     process: Process
     rights: tuple[str, ...]
@@ -249,7 +260,10 @@ class Seen(Struct, frozen=True):
 
     @property
     def loud(self) -> list[dict[str, Any]]:
-        """Lines that should not be there: errors besides the watch's, which repeats itself each minute, and one that ends the process, and tracebacks."""
+        """Log lines that should not be there: unexpected errors, and tracebacks.
+
+        The watch's errors are expected, which repeat every minute, and one that ends the process.
+        """
         # asyncio reports a connection that aiokafka left open.
         lines = [line for line in self.lines if line["logger"] not in {"asyncio", "aiokafka.conn"}]
         errors = [line for line in lines if line["level"] in {"error", "critical"}]
@@ -426,7 +440,10 @@ class Rig:
         return Ready(status, body["parts"], frozenset(metric))
 
     def log(self, process: str) -> list[dict[str, Any]]:
-        """The lines that the process has logged. Raises ValueError for a line that is no JSON, as of a bare traceback."""
+        """The lines that the process has logged.
+
+        Raises ValueError for a line that is not JSON, such as one of a bare traceback.
+        """
         file = self._stack.data_dir / "log" / f"{process}.log"
         return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
@@ -497,8 +514,9 @@ class Rig:
     async def _stopped(self, process: Process, expected: Collection[str] | None) -> tuple[str, ...]:
         """The figures of the process that no longer grow.
 
-        Each is looked at until it has stopped, or goes on, whichever is expected: on a busy machine one that goes on may be still for
-        long, and one that stops may grow by what was under way. One that never does is seen as it is after the last look.
+        Each is read until it does as expected, which is to stop or to go on. On a busy machine a figure that
+        goes on may be still for long, and one that stops may grow by the work under way. A figure that never
+        does as expected counts as it is at the last reading.
         """
         figures = {figure: Figure() for figure in FIGURES[process]}
 
@@ -518,7 +536,10 @@ class Rig:
         return tuple(figure for figure, seen in figures.items() if not seen.goes_on)
 
     async def _turned(self, works: Sequence[str]) -> None:
-        """Wait until each of these works is done once more: a figure that nothing makes grow, or nobody counts, shows nothing."""
+        """Wait until each of these works is done once more.
+
+        A figure shows nothing while no work makes it grow or no process counts it.
+        """
         before = self._done.copy()
         await asyncio.sleep(_LOOK_SECONDS)
 
@@ -636,7 +657,10 @@ async def seen(folder: Path, phases: Sequence[Phase]) -> list[Seen]:
 
 
 def table(all_seen: Sequence[Seen]) -> str:
-    """The rows of the document: rights without which the same is seen stand in one row, with a star those of `LATER`."""
+    """The rows of the document.
+
+    Rights with the same observations share a row; those of `LATER` have a star.
+    """
     rows: dict[tuple[str, str, str, str, bool], list[Seen]] = {}
     for one in sorted(all_seen, key=lambda one: (RUNNING.index(one.process), not one.stops)):
         works = [figure for figure in FIGURES[one.process] if figure not in one.stops]

@@ -162,10 +162,11 @@ def scram_of(users: Sequence[str]) -> list[str]:
 
 
 class SecuredKafka(LocalKafka):
-    """A broker with three listeners: `bootstrap` is for administrators; `secured` wants TLS and SASL, `certified` a client's certificate.
+    """A broker with three listeners, two of which obey ACLs.
 
-    The last two obey ACLs. The password of each user is its name and `-secret`; `authority` is the file of the CA. Tokens need no
-    signature (RFC 7515, appendix A.5).
+    `bootstrap` is for administrators. `secured` requires TLS and SASL, and `certified` a client's
+    certificate; these two obey ACLs. The password of each user is its name and `-secret`; `authority` is the
+    file of the CA. Tokens need no signature (RFC 7515, appendix A.5).
     """
 
     def __init__(self, directory: Path, cache: Path, users: Sequence[str]) -> None:

@@ -1,7 +1,8 @@
 """Fixtures: a real Kafka and a real ClickHouse for the session.
 
-Each is the one named by SVC_TEST_KAFKA_BOOTSTRAP or SVC_TEST_CLICKHOUSE_URL, else a container where an engine answers, else our own
-local server in a temporary directory. One that can't be started is an error of the test that asked, never a skip.
+Each is the one named by SVC_TEST_KAFKA_BOOTSTRAP or SVC_TEST_CLICKHOUSE_URL, else a container where an engine
+answers, else our own local server in a temporary directory. One that can't be started is an error of the test
+that asked, never a skip.
 """
 
 import functools

@@ -95,7 +95,9 @@ PURE = (
     ),
     *("control.project_edits", "dashboard.view", "schemas.release_order"),
 )
-"""Modules, and whole rooms, that decide without I/O: they load none of FRAMEWORKS, themselves or through what they import."""
+"""Modules, and whole rooms, that decide without I/O.
+
+They load none of FRAMEWORKS, directly or through imports."""
 FRAMEWORKS = {
     "aiohttp",
     "aiokafka",

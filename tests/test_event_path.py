@@ -1,4 +1,7 @@
-"""The way of one event, as `docs/architecture.md` lists it, is the way through the code: followed by what the files define and import."""
+"""The way of one event in `docs/architecture.md` is the way through the code.
+
+The test follows the definitions and imports of the files.
+"""
 
 import ast
 import re
@@ -60,7 +63,10 @@ def file_of(module: str) -> str:
 
 
 def imported(file: str) -> set[str]:
-    """The files of the product that a file imports from, wherever in it; a package for what it takes from its `__init__`."""
+    """The files of the product that a file imports from, anywhere in it.
+
+    For a name that it imports from a package's `__init__`, the package.
+    """
     files = set()
     for node in nodes(ROOT / file):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.partition(".")[0] in PRODUCT:

@@ -38,7 +38,10 @@ def imported() -> Iterator[str]:
 
 
 def decoders() -> Decoded:
-    """What the product makes decoders of, as its modules are imported: so only in a process that has none of them yet."""
+    """The types that the product makes decoders of while its modules are imported.
+
+    It works only in a process that has imported none of them yet.
+    """
     made: Decoded = []
     decoder: Callable[..., Any] = msgspec.json.Decoder
 

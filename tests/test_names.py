@@ -20,8 +20,10 @@ PRIVATE = {
     *("mend", "mended", "mends", "pace", "place"),
     *("quietly", "said", "sound", "told", "trouble", "turns"),
 }
-"""Words that names were once made of, where the field has its own: recreated, dead-lettered, requested, unavailable, patch, raw,
-stored, repaired, flush policy, offset or partition, consistent, valid, known, failure, scheduler."""
+"""Words that names were once made of, where the field has its own.
+
+The field's words are: recreated, dead-lettered, requested, unavailable, patch, raw, stored, repaired, flush
+policy, offset or partition, consistent, valid, known, failure, scheduler."""
 
 
 def modules(*rooms: str) -> Iterator[tuple[str, Sequence[ast.AST]]]:
@@ -32,7 +34,11 @@ def modules(*rooms: str) -> Iterator[tuple[str, Sequence[ast.AST]]]:
 
 
 def names(module: Sequence[ast.AST]) -> Iterator[tuple[str, int]]:
-    """What a file names, with its line: classes, functions, parameters, variables, attributes, and by texts such as those of metrics."""
+    """The names that a file gives, each with its line.
+
+    They are those of classes, functions, parameters, variables and attributes, and texts such as names of
+    metrics.
+    """
     for node in module:
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():

@@ -1,4 +1,7 @@
-"""A server that issues tokens for client credentials (RFC 6749, section 4.4), without a signature (RFC 7515, appendix A.5)."""
+"""A server that issues tokens for client credentials (RFC 6749, section 4.4).
+
+The tokens have no signature (RFC 7515, appendix A.5).
+"""
 
 import base64
 import json

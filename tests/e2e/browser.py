@@ -58,7 +58,10 @@ class Watched:
             self.complaints.append(f"answer {status}: {url}")
 
     def violations(self) -> list[str]:
-        """What axe finds against WCAG 2.1 A and AA, headings that leave out a level, and targets that are too small or close."""
+        """The violations that axe finds.
+
+        It checks WCAG 2.1 A and AA, headings that skip a level, and targets that are too small or too close.
+        """
         # By evaluate, not by a script element: the content policy forbids that, as it should.
         self.page.evaluate(AXE + ";0")
         found = self.page.evaluate(

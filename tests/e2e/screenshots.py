@@ -1,4 +1,7 @@
-"""`make screenshots`: a picture of every page over the sample project, in both schemes, on a wide screen and on a phone."""
+"""`make screenshots`: a picture of every page over the sample project.
+
+Each page is taken in both colour schemes, on a wide screen and on a phone.
+"""
 
 import re
 import tempfile

@@ -1,4 +1,7 @@
-"""The short form of `make chaos`: random deaths under load, every count exact. The seed is printed; `python -m bench.chaos --seed` repeats it."""
+"""The short form of `make chaos`: random deaths under load, every count exact.
+
+The test prints its seed; `python -m bench.chaos --seed` repeats the run.
+"""
 
 import random
 from pathlib import Path

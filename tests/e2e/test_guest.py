@@ -1,4 +1,7 @@
-"""docs/start/your-servers.md, taken step by step on three secured brokers and three ClickHouse servers: no right is there that nobody asked for."""
+"""The steps of docs/start/your-servers.md, on three secured brokers and three ClickHouse servers.
+
+No right is granted beyond those that the page asks for.
+"""
 
 import asyncio
 import json

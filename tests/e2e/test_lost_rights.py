@@ -1,4 +1,7 @@
-"""Every documented right is taken from its process and given back while events flow, on real servers that refuse what is not granted."""
+"""Each documented right is revoked from its process and granted again while events flow.
+
+The servers are real and refuse whatever is not granted.
+"""
 
 from pathlib import Path
 
@@ -21,7 +24,11 @@ async def test_without_a_right_a_process_names_it_and_all_is_as_before_once_it_i
 async def test_what_is_seen_without_each_right_is_documented_and_all_is_as_before_once_it_is_back(
     part: str, tmp_path: Path
 ) -> None:
-    """`seen` raises unless readiness and the metric name each right, the process works again by itself, and every event is stored once."""
+    """Revoke and restore each right of one part, and compare what is seen with the document.
+
+    `seen` raises unless readiness and the metric name each right, the process works again by itself, and
+    every event is stored once.
+    """
     found = await seen(tmp_path, plan()[part])
     assert [(one.rights, one.loud) for one in found if one.loud] == []
     processes = {one.process for one in found}

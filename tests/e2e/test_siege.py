@@ -1,4 +1,7 @@
-"""The short form of `make siege`: a hostile token gets its refusals, the project beside it none, and every honest event is stored once."""
+"""The short form of `make siege`: a hostile token is refused, and the other project is not.
+
+Every honest event is stored once.
+"""
 
 from pathlib import Path
 

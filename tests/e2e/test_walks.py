@@ -1,4 +1,7 @@
-"""The way of a user: an application crashes, a message comes, its link leads to the line that failed, the fix is deployed and fails too."""
+"""The way of a user, from the crash of an application to a fix that fails too.
+
+A message arrives, and its link leads to the line that failed. The fix is deployed and fails.
+"""
 
 import asyncio
 import re

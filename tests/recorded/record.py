@@ -1,6 +1,7 @@
 """`python -m tests.recorded.record FOLDER`: what this version leaves, for later versions to read.
 
-Some events are stored, some wait for the writer, some for the processors, and some in the edge's spool; issues were changed and merged.
+Some events are stored, some wait for the writer, some for the processors, and some in the edge's spool.
+Issues were changed and merged.
 """
 
 import asyncio

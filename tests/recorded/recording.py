@@ -45,7 +45,11 @@ class RecordedCommit(Struct, frozen=True):
 
 
 class Recording(Struct, frozen=True):
-    """`issues` are the rows of all issues once everything was processed by the version itself; `ids` those of all events."""
+    """The record of what a version has left.
+
+    `issues` are the rows of all issues after that version had processed everything; `ids` are those of all
+    events.
+    """
 
     project: str
     token: str

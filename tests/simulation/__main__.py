@@ -1,6 +1,7 @@
-"""`python -m tests.simulation`: many schedules of new seeds, on every core; exit status 1 if a promise is broken in one of them.
+"""`python -m tests.simulation`: many schedules of new seeds, on every core.
 
-Sets have no order of their own from one Python to the next, so the interpreter is started with a fixed hash seed.
+The exit status is 1 if one of them breaks a promise. The order of sets differs from one Python process to the
+next, so the interpreter is started with a fixed hash seed.
 """
 
 import gc
@@ -85,7 +86,10 @@ def find_planted(faults: Sequence[str], schedules: int, jobs: int) -> bool:
 
 
 def show(seed: int, *, keeps: bool) -> bool:
-    """Print a schedule: its plan, what happened, and its end; of a failing plan what it needs. Returns whether it holds."""
+    """Print a schedule: its plan, the events, and its end; for a failing plan, the entries it needs.
+
+    Returns whether it holds.
+    """
     without = shrunk(seed) if _fails(seed, frozenset()) else frozenset()
     shape, entries = plan_of(seed)
     click.echo(f"seed {seed}: {shape}")
@@ -129,7 +133,7 @@ def main(
     first = secrets.randbelow(_SEEDS) if first is None else first
     seeds = range(first, first + schedules)
     click.echo(f"seeds {first} to {seeds[-1]}")
-    # What is imported and cached is shared by all processes: the parser of rules alone takes as long as three schedules.
+    # All processes share the imports and caches: the parser of rules alone takes as long as three schedules.
     failures(seeds[:_FIRST])
     gc.collect()
     gc.freeze()

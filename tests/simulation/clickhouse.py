@@ -1,7 +1,9 @@
-"""A model of ClickHouse as the product uses it: blocks that arrive table by table, tokens and their window, and the statements about them.
+"""A model of ClickHouse as the product uses it.
 
-A statement takes time and is done in steps, between which the server may be killed: what it had not done is missing then, and a token
-may be remembered although its part is lost. Rollups are kept by project, day and fingerprint alone.
+It models blocks that arrive table by table, tokens and their window, and the statements about them. A
+statement takes time and is done in steps, between which the server may be killed: its remaining steps are
+then missing, and a token may be remembered although its part is lost. Rollups are kept by project, day and
+fingerprint alone.
 """
 
 import math
@@ -401,7 +403,8 @@ class Server:
                 try:
                     yield self._step(0.0005 if random.random() < 0.9 else random.uniform(0.0, 2.0))
                 except GeneratorExit:
-                    # The token is written before the part is in its place: a killed server may know it without the rows.
+                    # The token is written before the part is in its place: a killed server may know it
+                    # without the rows.
                     if random.random() < 0.5:
                         table.remember(partition, token)
                     raise

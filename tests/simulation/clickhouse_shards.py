@@ -14,7 +14,10 @@ _APART_SECONDS: Final = 0.002
 
 
 class Whole:
-    """The database over all servers, on one of them: rows of events are read from all, what each server has from its own."""
+    """The database over all servers, on one of them.
+
+    Rows of events are read from all servers, and tables that every server has from this one.
+    """
 
     def __init__(self, servers: Sequence[Server], own: int) -> None:
         self.world = servers[own].world
@@ -53,7 +56,10 @@ class Whole:
         """It has no sessions."""
 
     def query(self, sql: str, parameters: Mapping[str, Any], external: Any) -> Work:
-        """A statement on what is spread and what each has. The servers are read one after the other: nobody stops them all."""
+        """A statement on the tables that are spread and those that each server has.
+
+        The servers are read one after the other: no fault stops them all.
+        """
         shown, left = self._empty(), list(self._servers)
         self.world.random.shuffle(left)
         for server in left:

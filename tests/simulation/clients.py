@@ -93,7 +93,10 @@ class Clients:
         return sent
 
     def write_garbage(self, random: Random, broker: Broker) -> None:
-        """Somebody else writes to `events`: a record without a format, one that is no chunk, or an event without a payload."""
+        """Write a record to `events` that no edge has written.
+
+        It has no format, is no chunk, or is an event without a payload.
+        """
         mark = random.randbytes(16)
         at = int((EPOCH + self._world.now) * 1000)
         value, headers = random.choice(
@@ -139,10 +142,10 @@ def check_sent(
     has_together: Callable[[str], bool],
     retention: Mapping[int, set[tuple[int, int]]],
 ) -> None:
-    """Every stored event is one that was sent, with its bytes and columns, in its group, and for its days. Raises NotAsSent.
+    """Every stored event is one that was sent, with its bytes and columns, in its group, and for its days.
 
-    `has_together` says whether a rule of `PROJECT` has ever put a kind of events together, `retention` has the days that were ever
-    those of a project's events and payloads.
+    `has_together` says whether a rule of `PROJECT` has ever put a kind of events together. `retention` has
+    the days that a project's events and payloads have ever had. Raises NotAsSent.
     """
     for name, index in (("events", 0), ("payloads", 1)):
         for row in server.tables[name].rows:

@@ -1,4 +1,7 @@
-"""A disk that fails: full, with writes that a machine's crash tears, and bits that flip. The files are real ones in a folder of their own."""
+"""A disk that fails: it gets full, a machine's crash tears its writes, and bits flip.
+
+The files are real ones in a separate folder.
+"""
 
 import errno
 import os
@@ -33,7 +36,9 @@ class Disk:
         self.folder = folder
         self.is_full = False
         self.flipped: dict[bytes, str] = {}
-        """Ids in records that a flipped bit damaged, with their segment: they may be missing until somebody repairs it."""
+        """Ids in records that a flipped bit damaged, with their segment.
+
+        They may be missing until its repair."""
         self.is_damaged = False
         self._synced: dict[int, int] = {}
 
@@ -80,7 +85,10 @@ class Disk:
             file.write(data)
 
     def quarantined(self) -> set[bytes]:
-        """The ids that are not lost where they aren't stored: they are in quarantine, damaged or too large for Kafka."""
+        """The ids that may be missing from storage without being lost.
+
+        They are in quarantine, damaged or too large for Kafka.
+        """
         names = [path.name for path in quarantined_in(self.folder)]
         ids = {number for number, name in self.flipped.items() if any(n.startswith(name) for n in names)}
         for path in quarantined_in(self.folder):
@@ -90,7 +98,10 @@ class Disk:
         return ids
 
     def check_quarantine(self, edges: Iterable[Process]) -> None:
-        """Nothing is in quarantine that was neither damaged nor too large, nor cut off by the end of an edge. Raises NotKept."""
+        """Quarantine holds only segments that were damaged, too large or cut off by the end of an edge.
+
+        Raises NotKept.
+        """
         wrong = [
             path.name
             for path in quarantined_in(self.folder)

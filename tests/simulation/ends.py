@@ -23,7 +23,8 @@ class BadEnd(Exception):
 def bad_ends_of(process: Process, *, logs_expired: bool = False) -> Iterator[str]:
     """The errors with which a process has ended by itself, and may not.
 
-    Where logs have expired, one that got a partition back may miss what another owner has read: it starts again behind that.
+    Where logs have expired, a process that got a partition back may miss records that another owner has read:
+    it starts again behind them.
     """
     name = process.name.partition("-")[0]
     for error in _single(process.error) if process.error is not None else ():

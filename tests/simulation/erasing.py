@@ -1,6 +1,7 @@
-"""The statements of `svc erase`, on the model of ClickHouse: lists of events, deletions in the background, and the ledger.
+"""The statements of `svc erase` on the model of ClickHouse.
 
-An event's tags are taken for one of its project, as the rollup of tags is kept without them.
+They are lists of events, deletions in the background, and the ledger. An event's tags are taken for one of
+its project, as the rollup of tags is kept without them.
 """
 
 import json

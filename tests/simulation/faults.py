@@ -148,8 +148,8 @@ def _add_twin(schedule: "Schedule", random: Random) -> None:
 def _expire(schedule: "Schedule", random: Random) -> None:
     """Logs lose what their readers have committed, as after days.
 
-    What such a time excludes is left out: requests that are late, lost parts that nobody has restored from `grouped`, and
-    tables that are rebuilt from logs but not read yet.
+    It does nothing in schedules that such a time excludes: those with late requests, with lost parts not yet
+    restored from `grouped`, and with tables that are rebuilt from logs but not read yet.
     """
     if schedule.shape.late or schedule.is_rebuilt:
         return
@@ -184,7 +184,10 @@ def _lose_table(schedule: "Schedule", random: Random) -> None:
 
 
 def lose(schedule: "Schedule", topic: Topic, share: float = 1.0) -> None:
-    """`seen` or `issues` loses its first records or all, as by an operator's mistake; the logs from which they are built again are whole."""
+    """`seen` or `issues` loses its first records or all, as by an operator's mistake.
+
+    The logs from which they are rebuilt are whole.
+    """
     kinds = {entry.what for entry in schedule.entries}
     if schedule.shape.late or schedule.is_rebuilt or "retention" in kinds or "rebuild" in kinds:
         return
@@ -219,7 +222,10 @@ def _reset(schedule: "Schedule") -> None:
 
 
 def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> None:
-    """Days pass, each once everything that was accepted is stored, with an event a day; then the first event is sent again."""
+    """Days pass with an event a day; then the first event is sent again.
+
+    Each day passes once everything that was accepted is stored.
+    """
     kinds = {entry.what for entry in schedule.entries}
     if not schedule.shape.low or schedule.healed or kinds & {"refusal", "part", "bit", "rebuild"}:
         return

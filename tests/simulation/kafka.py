@@ -1,6 +1,7 @@
-"""A model of a Kafka broker: logs, groups with their commits, idempotent producers. It answers requests; it knows no network.
+"""A model of a Kafka broker: logs, groups with their commits, idempotent producers.
 
-`tests/integration/simulation` plays the same short histories to this model and to a real broker.
+It answers requests; it knows no network. `tests/integration/simulation` plays the same short histories to
+this model and to a real broker.
 """
 
 from bisect import bisect_left
@@ -80,7 +81,10 @@ class Log:
 
 
 class Member:
-    """A member of a group. `notify` is called when its next heartbeat tells that the group rebalances or has forgotten it."""
+    """A member of a group.
+
+    `notify` is called when its next heartbeat says that the group rebalances or has forgotten it.
+    """
 
     def __init__(self, name: str, process: Process, notify: Callable[[], None]) -> None:
         self.name = name

@@ -1,7 +1,7 @@
 """aiokafka's clients as the product uses them, on the model of a broker.
 
-They are as patient as aiokafka: a request is repeated until its timeout, a batch arrives once and in order, and what was sent before a
-process died may arrive after its death.
+They are as patient as aiokafka: a request is repeated until its timeout, a batch arrives once and in order,
+and a request that was sent before its process died may arrive after that.
 """
 
 import asyncio
@@ -28,7 +28,10 @@ _LEADERS: Final = 0.5
 
 
 class Network:
-    """The way between the processes and the broker: `clumsy` is the share of requests that are late or whose connection breaks."""
+    """The network between the processes and the broker.
+
+    `clumsy` is the share of requests that are late or whose connection breaks.
+    """
 
     def __init__(self, world: World, broker: Broker, clumsy: float = 0.0, late: float = 0.0) -> None:
         self.world = world
@@ -83,9 +86,10 @@ class Client:
         self.broker = self.network.broker
 
     def _send(self, serve: Callable[[], T], *, may_be_late: bool = False) -> "asyncio.Future[T]":
-        """One request; the future fails with KafkaConnectionError where the connection breaks before or after it was served.
+        """One request, as a future of its answer.
 
-        One that may be late can be served some time after that error.
+        The future fails with KafkaConnectionError where the connection breaks before or after the request was
+        served. One that may be late can be served some time after that error.
         """
         future: asyncio.Future[T] = self._loop.create_future()
         network, world = self.network, self.world

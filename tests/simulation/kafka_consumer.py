@@ -111,7 +111,8 @@ class Consumer(Client):
             if self._stopped:
                 return
             if self._member is None or self._group.members.get(self._instance) is not self._member:
-                # Whom the group has forgotten, or replaced by another of the name, gets a new id: commits under the old one are refused.
+                # A member that the group has forgotten, or replaced by another of the name, gets a new id:
+                # commits under the old one are refused.
                 self._member = Member(self._instance, self._process, self._rebalanced)
             self._group.join(self._member, self._topics, joined)
 

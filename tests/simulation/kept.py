@@ -1,4 +1,7 @@
-"""The seeds that have broken a promise, each with the plan that it had then: another generator of plans makes another one of it."""
+"""The seeds that have broken a promise, each with the plan that it had then.
+
+A later generator of plans makes another plan of the same seed.
+"""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,7 @@
-"""What operators and users do while everything runs: the product's own commands, each a process that may be killed like any other."""
+"""The actions of operators and users while everything runs.
+
+They are the product's own commands, each a process that may be killed like any other.
+"""
 
 import asyncio
 import time

@@ -1,4 +1,7 @@
-"""The status of an issue and its findings by simple rules of the test: what commands and events say of it, in the order of the log."""
+"""The status and findings of an issue, by simple rules of the test.
+
+They follow from its commands and events in the order of the log.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -83,9 +86,9 @@ def _shows_failure(release: str, fix: str | None) -> bool | None:
 
 
 def check_statuses(server: Server, broker: Broker, changes: Changes, *, is_rebuilt: bool) -> None:
-    """Each issue has the status and findings that follow from the log, but for issues that were merged. Raises WrongStatus.
+    """Each issue has the status and findings that follow from the log, but for issues that were merged.
 
-    Nothing is known of a partition whose log has expired, and after a rebuild.
+    Nothing is known of a partition whose log has expired, and after a rebuild. Raises WrongStatus.
     """
     found = changes.issues()
     published: dict[str, Counter[tuple[str, str]]] = {}

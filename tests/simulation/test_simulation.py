@@ -1,4 +1,7 @@
-"""The simulation itself: it repeats exactly, it shrinks what fails, and it finds what is planted. `make simulate` runs the schedules."""
+"""The simulation itself: it repeats exactly, it shrinks failing plans, and it finds planted bugs.
+
+`make simulate` runs the schedules.
+"""
 
 import os
 import subprocess

@@ -111,7 +111,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """As asyncio's."""
         return self.call_at(self._world.now + delay, callback, *args, context=context)
 
-    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:  # type: ignore[override]
+    def create_task(  # type: ignore[override]
+        self, coro: Any, *, name: str | None = None, context: Any = None
+    ) -> asyncio.Task[Any]:
         """As asyncio's; it is remembered for `tasks_of`."""
         task = asyncio.Task(coro, loop=self, name=name, context=context)
         self._tasks.append(task)

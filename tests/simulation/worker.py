@@ -44,7 +44,10 @@ class _Store(PartitionStore):
 
 
 class Table(BatchTable):
-    """A table whose store and changelog are the product's; what Faust does around them, a recovery among it, is repeated here."""
+    """A table whose store and changelog are the product's.
+
+    Faust's work around them, such as a recovery, is repeated here.
+    """
 
     def __init__(self, topic: str, changelog: Changelog, owner: str | None = None) -> None:
         self._topic = topic
@@ -277,9 +280,11 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 for record in records
             ]
             if events:
-                # A batch that has begun ends, also where the group rebalances meanwhile: the fence waits for it. Its failure ends
-                # the worker, also where this task was cancelled before it learned of it.
-                handling = asyncio.create_task(agent._handle(events, self._consumer._generation))  # type: ignore[arg-type]
+                # A batch that has begun ends, also where the group rebalances meanwhile: the fence waits for
+                # it. Its failure ends the worker, also where this task was cancelled before it learned of it.
+                handling = asyncio.create_task(
+                    agent._handle(events, self._consumer._generation)  # type: ignore[arg-type]
+                )
                 handling.add_done_callback(self._ended)
                 await asyncio.shield(handling)
 

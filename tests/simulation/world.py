@@ -1,10 +1,12 @@
 """A machine whose time, processes and network are simulated: one thread, one seed, one order of events.
 
-A *process* is a set of fibers (greenlets). The first runs an event loop, others run what the process gives to executors. A fiber
-runs until it waits: for the time, or for an answer. Then the world takes the next entry of its agenda, which is ordered by virtual
-time and, at equal times, by chance. So a seed determines every interleaving, and a wait costs nothing.
+A *process* is a set of fibers (greenlets). The first runs an event loop, others run what the process gives to
+executors. A fiber runs until it waits: for the time, or for an answer. Then the world takes the next entry of
+its agenda, which is ordered by virtual time and, at equal times, by chance. So a seed determines every
+interleaving, and a wait costs nothing.
 
-A process can be killed or frozen at every step of its loop and at every request. What it has sent by then arrives nevertheless.
+A process can be killed or frozen at every step of its loop and at every request. Requests that it has sent by
+then arrive nevertheless.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Anything at all is thrown at a live edge: each answer is 2xx or a declared error in its declared shape, never a 500."""
+"""A live edge answers any input with 2xx or a declared error in its declared shape, never with a 500."""
 
 import asyncio
 import gzip
@@ -50,7 +50,10 @@ def fuzzed(tmp_path: Path) -> Iterator[Fuzzed]:
 
 
 def assert_declared(answer: Answer, path: str) -> None:
-    """The answer has one of the shapes of sections 2.9, 4.3 and 7, and nothing more but the `details` of a 401 (section 9, rule 3)."""
+    """The answer has one of the shapes of sections 2.9, 4.3 and 7, and no other field.
+
+    Only a 401 may add `details` (section 9, rule 3).
+    """
     assert answer.headers["Content-Type"] == "application/json"
     assert b"Traceback" not in answer.body
     if answer.status == 202:

@@ -1,4 +1,4 @@
-"""The proof of `make chaos` on tables that are whole, and on tables that are wrong in ways that their totals don't tell."""
+"""The proof of `make chaos` on whole tables, and on wrong tables whose totals are right."""
 
 from collections.abc import Iterator
 

@@ -37,7 +37,16 @@ async def tell_outcomes_and_issues(stage: Stage) -> None:
                 accepted=len(stage.sent[project]) + 3, duplicate=2, deadLettered=1, ruleSkipped=9
             )
             records = [
-                Outcome(str(project), iso(int(now) // 60_000 * 60_000), "js", name, "", count, "grouper/0", 5)  # type: ignore[arg-type]
+                Outcome(
+                    str(project),
+                    iso(int(now) // 60_000 * 60_000),
+                    "js",
+                    name,  # type: ignore[arg-type]
+                    "",
+                    count,
+                    "grouper/0",
+                    5,
+                )
                 for name, count in outcomes.items()
             ]
             for _ in range(2):
@@ -47,7 +56,8 @@ async def tell_outcomes_and_issues(stage: Stage) -> None:
                     f"SELECT count() FROM events WHERE project_id = {project} AND fingerprint = {fingerprint}"
                 )
                 issue = IssueRecord(
-                    id=hex64(issue_id(project, fingerprint)), project_id=str(project), fingerprints=(hex64(fingerprint),),
+                    id=hex64(issue_id(project, fingerprint)), project_id=str(project),
+                    fingerprints=(hex64(fingerprint),),
                     error_type="TypeError", message="m", culprit="c", first_seen_ms=int(now), last_seen_ms=int(now),
                     events=int(str(events)), version=1,
                 )  # fmt: skip
@@ -113,7 +123,8 @@ async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
             writer.freeze()
             await stage.produce(4)
             client.command(
-                "ALTER TABLE events DELETE WHERE id IN (SELECT id FROM events ORDER BY id LIMIT 7) SETTINGS mutations_sync = 1"
+                "ALTER TABLE events DELETE WHERE id IN (SELECT id FROM events ORDER BY id LIMIT 7)"
+                " SETTINGS mutations_sync = 1"
             )
             for _ in range(2):
                 result = await reconcile(stage, tmp_path, "--repair", "--wait", "0")

@@ -1,4 +1,7 @@
-"""Events and issues in real tables, put there as the writer does; commands are applied at once by the aggregator's own functions."""
+"""Events and issues in real tables, inserted as the writer inserts them.
+
+The aggregator's functions apply each command immediately.
+"""
 
 import itertools
 import json
@@ -97,7 +100,8 @@ class Store:
         """Make the stored content of an event unreadable."""
         self._is_sample = False
         self._client.command(
-            "ALTER TABLE payloads UPDATE payload = 'no frame at all' WHERE id = {id:UInt128} SETTINGS mutations_sync = 2",
+            "ALTER TABLE payloads UPDATE payload = 'no frame at all' WHERE id = {id:UInt128}"
+            " SETTINGS mutations_sync = 2",
             parameters={"id": uuid.UUID(event).int},
         )
 
@@ -106,7 +110,10 @@ class Store:
         self._client.close()
 
     def _tables(self) -> list[str]:
-        text = "SELECT name FROM system.tables WHERE database = currentDatabase() AND total_rows > 0 AND name != 'migrations'"
+        text = (
+            "SELECT name FROM system.tables"
+            " WHERE database = currentDatabase() AND total_rows > 0 AND name != 'migrations'"
+        )
         return [name for (name,) in self._client.query(text).result_rows]
 
 

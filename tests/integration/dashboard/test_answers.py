@@ -39,8 +39,10 @@ def calls(api: Api) -> list[tuple[str, str, set[str], set[str]]]:
         (f"{project}/tags/tier/values", "values", {"values"}, {"value", "events"}),
         (f"{project}/stats", "series", {"series"}, {"time", "events", "users"}),
         (f"{issue}/stats", "series", {"series"}, {"time", "events", "users"}),
-        (f"{project}/releases", "releases", {"releases", "nextCursor"}, {"release", "firstSeen", "lastSeen", "events", "newIssues", "regressions"}),
-        (f"{project}/releases:compare", "issues", {"beforeRelease", "afterRelease", "before", "after", "issues"}, {"id", "message", "before", "after", "verdict"}),
+        (f"{project}/releases", "releases", {"releases", "nextCursor"},
+         {"release", "firstSeen", "lastSeen", "events", "newIssues", "regressions"}),
+        (f"{project}/releases:compare", "issues", {"beforeRelease", "afterRelease", "before", "after", "issues"},
+         {"id", "message", "before", "after", "verdict"}),
         (f"{project}/outcomes", "outcomes", {"outcomes"}, {"outcome", "sdk", "count"}),
     ]  # fmt: skip
 

@@ -1,4 +1,7 @@
-"""A stored event that can't be read is said to be damaged; its neighbours are reached all the same. So is what isn't HTTP."""
+"""A stored event that can't be read is shown as damaged, and its neighbours are still reached.
+
+Bytes that aren't HTTP are answered with a declared error.
+"""
 
 import asyncio
 import json

@@ -1,4 +1,7 @@
-"""`Idempotency-Key` of every change: the same request is made once, another one under the key is refused and changes nothing."""
+"""`Idempotency-Key` of every change: the same request takes effect once.
+
+Another request under the key is refused and changes nothing.
+"""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,7 @@
-"""The OpenAPI document says what the API does: answers about what exists conform to it. Generated calls are the contract tests'."""
+"""The API's answers about existing data conform to its OpenAPI document.
+
+The generated calls are in `test_openapi_calls.py`.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -20,7 +23,8 @@ from tests.e2e.page_server import FULL, serving
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN
 
-# Not that whatever fits the schema is accepted: that a query parses, or a range begins before it ends, no schema can say.
+# There is no check that all data that fits the schema is accepted: no schema can say that a query parses, or
+# that a range begins before it ends.
 CHECKS = [
     not_a_server_error,
     status_code_conformance,

@@ -1,4 +1,7 @@
-"""schemathesis reads the document from a running dashboard and tries every operation, with data that fits and data that doesn't."""
+"""schemathesis reads the document from a running dashboard and calls every operation.
+
+It sends data that fits the schema and data that doesn't.
+"""
 
 import subprocess
 import sys

@@ -68,8 +68,14 @@ async def test_a_view_keeps_its_order_and_range(site: StoredSite, kept: str) -> 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("sort", "luck"), ("range", "8d"), ("range", "/"), ("range", "yesterday/"), ("range", "2026-02-01T12:00/2026-01-31T12:00")],
-)  # fmt: skip
+    [
+        ("sort", "luck"),
+        ("range", "8d"),
+        ("range", "/"),
+        ("range", "yesterday/"),
+        ("range", "2026-02-01T12:00/2026-01-31T12:00"),
+    ],
+)
 async def test_an_order_or_range_that_is_none_is_refused(site: StoredSite, field: str, value: str) -> None:
     body = {"name": "a", "query": "x", field: value}
     status, answer = await site.api("POST", f"/projects/{site.project.id}/views", json=body)

@@ -74,7 +74,8 @@ class EdgeProcess:
 
     async def ready(self, timeout: float = 60, connected: bool = True) -> None:
         """Wait until readyz answers 200, and until Kafka has been reached unless it is away."""
-        # The workers share the port: each new connection may meet another of those that listen, and every one must be ready.
+        # The workers share the port: each new connection may reach another listening worker, and all must be
+        # ready.
         connector = aiohttp.TCPConnector(force_close=True)
         looks = 20 if self._workers > 1 else 1
         async with aiohttp.ClientSession(connector=connector) as session:

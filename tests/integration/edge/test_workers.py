@@ -82,7 +82,10 @@ async def test_refusal_says_in_the_header_and_the_body_when_to_come_back(
 async def test_metrics_are_the_sum_over_the_workers(deployment: Deployment, tmp_path: Path) -> None:
     async with running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=3)) as edge:
         await asyncio.gather(*(post_alone(edge, encoded(), headers(deployment.project)) for _ in range(60)))
-        counted = rf'svc_edge_events_total{{outcome="accepted",project="{deployment.project.id}",reason="",sdk="svc-js"}} 60.0'
+        counted = (
+            rf'svc_edge_events_total{{outcome="accepted",project="{deployment.project.id}",reason="",'
+            r'sdk="svc-js"} 60.0'
+        )
         for _ in range(6):
             async with aiohttp.ClientSession() as session, session.get(edge.url + "/metrics") as response:
                 assert counted in await response.text()

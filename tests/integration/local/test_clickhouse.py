@@ -136,7 +136,8 @@ def test_no_user_reaches_files_addresses_or_other_users(
         "WITH (path -> file(path)) AS f SELECT f('/etc/passwd')",
         "SELECT number FROM numbers(9) LIMIT length(file('/etc/passwd'))",
         "SELECT * FROM numbers(length(file('/etc/passwd')))",
-        "SELECT 1 FROM system.one SETTINGS additional_table_filters = {'system.one': 'file(\\'/etc/passwd\\') != \\'\\''}",
+        "SELECT 1 FROM system.one"
+        " SETTINGS additional_table_filters = {'system.one': 'file(\\'/etc/passwd\\') != \\'\\''}",
         "SELECT * FROM python('x')",
         "SELECT 1 SETTINGS allow_python_table_function = 1",
         "DROP FUNCTION file",
@@ -214,7 +215,8 @@ def test_our_user_may_do_what_migrations_and_retention_need(shared: LocalClickHo
         "CREATE TABLE test_rights.days (day UInt32, n UInt64) ENGINE = SummingMergeTree ORDER BY day",
         "CREATE TABLE test_rights.ingest (day UInt32, n UInt64) ENGINE = Null",
         "CREATE MATERIALIZED VIEW test_rights.to_events TO test_rights.events AS SELECT * FROM test_rights.ingest",
-        "CREATE MATERIALIZED VIEW test_rights.to_days TO test_rights.days AS SELECT day, 1 AS n FROM test_rights.ingest",
+        "CREATE MATERIALIZED VIEW test_rights.to_days TO test_rights.days AS"
+        " SELECT day, 1 AS n FROM test_rights.ingest",
         "INSERT INTO test_rights.ingest VALUES (1, 1), (2, 2)",
         "ALTER TABLE test_rights.events ADD COLUMN name String DEFAULT ''",
         "ALTER TABLE test_rights.events DROP PARTITION 1",

@@ -1,4 +1,7 @@
-"""A worker whose grouping never ends for one event, once a file `block` is in its folder; it notices sooner than others."""
+"""A worker whose grouping never ends for one event, once a file `block` is in its folder.
+
+It notices sooner than other workers.
+"""
 
 import os
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A worker that stops fetching without noticing once a file `deaf` is in its folder; it looks at itself more often than others."""
+"""A worker that stops fetching, without noticing, once a file `deaf` is in its folder.
+
+It checks itself more often than other workers.
+"""
 
 import asyncio
 import os

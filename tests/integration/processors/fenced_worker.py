@@ -1,4 +1,7 @@
-"""A worker whose first assignment the group refuses, as it refuses the slower of two workers of one name that join at once."""
+"""A worker whose first assignment the group refuses.
+
+The group does so to the slower of two workers of one name that join at the same time.
+"""
 
 from typing import Any
 

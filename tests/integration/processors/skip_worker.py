@@ -1,6 +1,7 @@
 """A bare Faust worker with one table that prints which offsets it is given; with or without the cure.
 
-Its seek at the end of a recovery is late, as a busy machine makes it: what flows before the seek shows every time and not by luck.
+Its seek at the end of a recovery is late, as on a busy machine: records that flow before the seek show every
+time and not by luck.
 
 Arguments: bootstrap, topic prefix, data folder, `cured` or `bare`.
 """

@@ -43,7 +43,10 @@ async def test_a_poisoned_record_is_dead_lettered_and_the_stream_goes_on(
 async def test_events_that_grow_when_they_are_grouped_stop_nobody(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
-    """A client may send any fingerprint: five events of a megabyte, which compress to nothing, make a record of five."""
+    """A client may send any fingerprint.
+
+    Five events of a megabyte, which compress to nothing, make a record of five megabytes.
+    """
     feed = Feed(PARTITIONS, seed=15)
     long = [
         event(str(uuid7(NOW_MS)), 1, NOW_MS)

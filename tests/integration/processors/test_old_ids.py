@@ -1,4 +1,7 @@
-"""Events that are sent again long after the dedup window: records carry old timestamps, and their ids the time of these."""
+"""Events that are sent again long after the dedup window.
+
+Their records carry old timestamps, and their ids the time of these.
+"""
 
 import asyncio
 import time

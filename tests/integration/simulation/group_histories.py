@@ -58,7 +58,10 @@ async def a_compacted_topic(cluster: Cluster) -> Any:
 
 
 async def a_producer_that_is_not_answered(cluster: Cluster) -> Any:
-    """It repeats a batch beyond its timeout, unless the partition has no leader; then its next batches are out of sequence."""
+    """It repeats a batch beyond its timeout, unless the partition has no leader.
+
+    Without a leader, its next batches are out of sequence.
+    """
     topic = name_of(cluster.settings, Topic.GROUPED)
     answers: list[Any] = []
     async with writing(cluster.settings, request_timeout_ms=1_000) as producer:
@@ -150,7 +153,10 @@ async def a_member_of_an_old_generation(cluster: Cluster) -> Any:
 
 
 async def a_second_member(cluster: Cluster) -> Any:
-    """Both share the partitions, and each can commit its own only; a restart under its name changes nothing for the other."""
+    """Both share the partitions, and each can commit only those that it has.
+
+    A restart of one under its name changes nothing for the other.
+    """
     first = await Member(cluster, "0").start()
     second = await Member(cluster, "1").start()
     mine, other = await first.assigned(2), second.assignments[-1]
@@ -170,7 +176,10 @@ async def a_second_member(cluster: Cluster) -> Any:
 
 
 async def an_emptied_table(cluster: Cluster) -> Any:
-    """As `svc rebuild` empties it, which looks for members of the group first. A static member stays one when it stops."""
+    """A table is emptied as `svc rebuild` does, which looks for members of the group first.
+
+    A static member stays in the group when it stops.
+    """
     topic = name_of(cluster.settings, Topic.SEEN)
     tp = TopicPartition(topic, 0)
     async with writing(cluster.settings) as producer, administering(cluster.settings) as admin:

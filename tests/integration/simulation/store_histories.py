@@ -38,8 +38,9 @@ _ERASING: Final = (
     *("new", "new", "lose", "complete", "complete", "known", "repair", "duplicates"),
     *("erase", "erase", "erase", "rebuild", "rebuild"),
 )
-"""With erasures, and what the processors' tables are rebuilt from. The server forgets the tokens of a part that is emptied, at some time
-later: so no block is repeated under its own."""
+"""Operations with erasures, and with rebuilds of the processors' tables from what is stored.
+
+The server forgets the tokens of an emptied part some time later, so no block is repeated under its token."""
 USER: Final = "ann"
 _OPERATIONS: Final = 10
 Operation = Callable[[Store], Any]
@@ -179,7 +180,10 @@ def _planned(store: Store, block: Block) -> Any:
 
 
 def _judged(store: Store, block: Block) -> Any:
-    """Whether nothing but blocks has been counted since the plan, and whether the block can be repeated as far as its token is relied on."""
+    """Whether only blocks were counted since the plan, and whether a repeated block changes nothing.
+
+    The block is repeated only where its token is reliable.
+    """
     mark, state, before = store.marks[block.token], server_state(store.client), store.state()
     if is_reliable(mark, state):
         insert(store, block.packed, block.token)

@@ -27,7 +27,10 @@ LATEST: Final = {
 }
 """The tables that collapse equal keys."""
 State = dict[str, Any]
-"""Of `events` and `payloads` how often each (project, id, days) is there; of each rollup the events by (project, day, retention)."""
+"""The contents of a server's tables.
+
+For `events` and `payloads`, how often each (project, id, days) is there; for each rollup, the events by
+(project, day, retention)."""
 
 
 class Store(Protocol):

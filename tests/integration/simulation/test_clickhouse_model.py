@@ -10,7 +10,9 @@ from tests.integration.simulation.stores import RealStore, on_model
 from tests.servers import new_database
 
 NARROW_WINDOW = 4
-"""Where every block is one part of each table: parts of a block reach a table in no fixed order, nor are they forgotten in one."""
+"""The window where every block is one part of each table.
+
+Parts of a block reach a table in no fixed order, and are forgotten in no fixed order."""
 WIDE_WINDOW = 1_000
 
 

@@ -18,7 +18,11 @@ SECONDS = 240.0
 
 
 class Killed(Struct):
-    """What happened: kills of writers and of ClickHouse, blocks repeated and completed after them, and the tables at the end beside what they must hold."""
+    """The result of a run with kills.
+
+    It counts the kills of writers and of ClickHouse, and the blocks repeated and completed after them. It has
+    the tables at the end, and what they must hold.
+    """
 
     writers: int
     servers: int
@@ -43,9 +47,10 @@ def shorten(stage: Stage, window: int) -> None:
 async def kill_often(
     stage: Stage, server: LocalClickHouse, *, kills: int, server_kills: int, rows: int
 ) -> Killed:
-    """Let two writers write what was produced in blocks of `rows`; kills are spread over the backlog, ClickHouse's among them.
+    """Let two writers write what was produced, in blocks of `rows`, while they and ClickHouse are killed.
 
-    The other writer goes on while one is away, so that tokens are overrun where tables remember few.
+    The kills are spread over the backlog. While one writer is down the other continues, so that tokens are
+    overrun where tables remember few.
     """
     writers = [
         stage.writer(name, SVC_WRITER_BLOCK_ROWS=str(rows), SVC_WRITER_WAIT_SECONDS="0.3") for name in "ab"

@@ -30,8 +30,10 @@ KEEPER = """<keeper_server><tcp_port>9181</tcp_port><server_id>1</server_id>
   <snapshot_storage_path>/var/lib/clickhouse/coordination/snapshots</snapshot_storage_path>
   <raft_configuration><server><id>1</id><hostname>keeper</hostname><port>9234</port></server></raft_configuration>
 </keeper_server>"""
-REPLICA = """<zookeeper><node><host>keeper</host><port>9181</port></node><session_timeout_ms>5000</session_timeout_ms></zookeeper>
-<macros><shard>1</shard><replica>ch{number}</replica></macros><interserver_http_host>ch{number}</interserver_http_host>"""
+REPLICA = """<zookeeper><node><host>keeper</host><port>9181</port></node>\
+<session_timeout_ms>5000</session_timeout_ms></zookeeper>
+<macros><shard>1</shard><replica>ch{number}</replica></macros>\
+<interserver_http_host>ch{number}</interserver_http_host>"""
 
 
 class Cluster:

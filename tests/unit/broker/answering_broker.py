@@ -18,7 +18,8 @@ NO_LINGER = struct.pack("ii", 1, 0)
 class Broker:
     """Answers what a client asks before it reads or writes, and resets its connections.
 
-    What is in `unanswered` it keeps to itself until `answer`, and sets `requested`. It hangs up when a record is asked for.
+    It leaves requests in `unanswered` without an answer until `answer`, and sets `requested`. It hangs up
+    when a record is asked for.
     """
 
     def __init__(self, tls: ssl.SSLContext | None = None, topic: str = "") -> None:

@@ -79,7 +79,8 @@ async def test_a_start_that_is_cancelled_leaves_nothing_open(
     with pytest.raises(asyncio.CancelledError) as caught:
         await using
     assert caught.traceback
-    # A connection that nobody closes is closed with a warning when it is collected, and the error that is held here holds it.
+    # A connection that is left open is closed with a warning when it is collected. The error that is held
+    # here holds it.
     await _nothing_left(broker)
 
 

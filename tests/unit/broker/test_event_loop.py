@@ -34,7 +34,8 @@ async def ask_while_reset(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Task
     reset = asyncio.Event()
 
     def lost(self: AIOKafkaProtocol, error: Exception | None, lose: Callable[..., None]) -> None:
-        # Asked for now, the task writes after the transport is closed, and before the reader's end closes the connection.
+        # Requested now, the task writes after the transport is closed, and before the reader's end closes the
+        # connection.
         client.force_metadata_update()
         lose(self, error)
         reset.set()

@@ -92,7 +92,10 @@ def test_up_to_date_is_said_only_of_what_was_compared() -> None:
 
 
 class Described:
-    """An admin client whose broker describes a topic with these error codes, of the topic and of its partition, one answer after the other."""
+    """An admin client whose broker describes a topic with these error codes, one pair per answer.
+
+    A pair is the code of the topic and that of its partition.
+    """
 
     def __init__(self, *codes: tuple[int, int]) -> None:
         self.codes = list(codes)

@@ -119,12 +119,14 @@ def showcase(at: int, number: int = 0) -> dict[str, Any]:
     }
     crumbs = [
         (41_200, "nav", {"from": "/cart", "to": "/checkout"}),
-        (38_900, "net", {"method": "GET", "url": "https://api.example.com/v2/cart/7731", "status": 200, "durationMs": 143}),
+        (38_900, "net", {"method": "GET", "url": "https://api.example.com/v2/cart/7731",
+                         "status": 200, "durationMs": 143}),
         (30_100, "user", {"action": "click", "target": "input#card-number"}),
         (21_750, "track", {"name": "checkout_step", "step": 2, "variant": "B"}),
         (12_000, "log", {"level": "warning", "message": "card brand could not be recognised"}),
         (8_420, "user", {"action": "click", "target": "button#pay"}),
-        (8_100, "net", {"method": "POST", "url": "https://pay.example.com/v2/charges", "status": 504, "durationMs": 8002}),
+        (8_100, "net", {"method": "POST", "url": "https://pay.example.com/v2/charges",
+                        "status": 504, "durationMs": 8002}),
         (40, "custom", {"message": "retry refused", "attempt": 3}),
         (12, "log", {"level": "error", "message": "payment was not taken"}),
     ]  # fmt: skip
@@ -180,7 +182,11 @@ def hostile(at: int) -> dict[str, Any]:
         "breadcrumbs": [
             {"timestamp": "never", "type": "nav", "data": {"from": NASTY, "to": HUGE}},
             {"timestamp": iso(at), "type": NASTY, "data": {"a": {"b": [NASTY]}}},
-            {"timestamp": iso(at), "type": "net", "data": {"method": NASTY, "url": "javascript:alert(3)", "status": "x"}},
+            {
+                "timestamp": iso(at),
+                "type": "net",
+                "data": {"method": NASTY, "url": "javascript:alert(3)", "status": "x"},
+            },
         ],
         "error": {
             "type": NASTY,
@@ -208,8 +214,14 @@ def activities(now_ms: int) -> list[Activity]:
 
 
 EXAMPLES = {
-    "tag keys per event": "tags: at most 50 tag keys per event (release storefront-web@4.2.0+1187, event 01998c1e-7d2f-7c3a-9b1e-3f0a5d6c7e80)",
-    "schema: error.cause.stack.line": "error.cause.cause.stack[12].line: expected an integer from 1 to 9007199254740991 (release storefront-web@4.2.0+1187)",
+    "tag keys per event": (
+        "tags: at most 50 tag keys per event"
+        " (release storefront-web@4.2.0+1187, event 01998c1e-7d2f-7c3a-9b1e-3f0a5d6c7e80)"
+    ),
+    "schema: error.cause.stack.line": (
+        "error.cause.cause.stack[12].line: expected an integer from 1 to 9007199254740991"
+        " (release storefront-web@4.2.0+1187)"
+    ),
     "body": "body: malformed JSON: Input data was truncated",
 }
 """What senders were answered, by reason."""

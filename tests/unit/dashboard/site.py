@@ -67,7 +67,10 @@ async def running_site(
     now_ms: int = NOW,
     has_log: bool = True,
 ) -> AsyncIterator[Site]:
-    """A dashboard with one project; without a reader, one whose database is nowhere. Without a log, Kafka doesn't answer for it."""
+    """A dashboard with one project.
+
+    Without a reader, its database does not exist. Without a log, Kafka doesn't answer it.
+    """
     project = msgspec.structs.replace(create("shop", now_ms=now_ms), id=str(number))
     projects, reader, lag = MemoryProjects(project), reader or Reader.open([NOWHERE]), FixedLag()
     log: list[NotificationRecord] = []

@@ -1,4 +1,7 @@
-"""The trial of a rule before it is offered after a merge: what catches another issue, or can't be tried whole, is not offered."""
+"""The trial of a rule before it is offered after a merge.
+
+A rule that catches another issue, or that can't be tried whole, is not offered.
+"""
 
 import json
 from collections.abc import Iterator

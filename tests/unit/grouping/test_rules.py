@@ -26,14 +26,21 @@ def grouped(sent: dict[str, Any], *rules: GroupingRule) -> tuple[str, tuple[str,
 
 RULES: dict[str, tuple[list[GroupingRule], RuleOutcome]] = {
     "the first that sets a fingerprint decides it": (
-        [rule("other", "type:RangeError", fingerprint=("a",)), rule("one", fingerprint=("b",)), rule("two", fingerprint=("c",))],
+        [
+            rule("other", "type:RangeError", fingerprint=("a",)),
+            rule("one", fingerprint=("b",)),
+            rule("two", fingerprint=("c",)),
+        ],
         RuleOutcome("one", ("b",)),
     ),
     "none matches": ([rule("r", "type:RangeError", fingerprint=("x",))], UNTOUCHED),
     "a disabled one is not asked": ([rule("r", fingerprint=("x",), enabled=False)], UNTOUCHED),
     "a fingerprint of blanks is none": ([rule("r", fingerprint=("", " "))], UNTOUCHED),
-    "a discard ends them": ([rule("drop", discard=True), rule("later", fingerprint=("x",))], RuleOutcome("drop", discard=True)),
-}  # fmt: skip
+    "a discard ends them": (
+        [rule("drop", discard=True), rule("later", fingerprint=("x",))],
+        RuleOutcome("drop", discard=True),
+    ),
+}
 
 
 @pytest.mark.parametrize(("rules", "outcome"), RULES.values(), ids=RULES)

@@ -30,7 +30,8 @@ while True:
 HAS_A_CHILD = """
 import pathlib, signal, subprocess, sys
 folder = pathlib.Path(sys.argv[2])
-child = subprocess.Popen([sys.executable, "-c", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"])
+child = subprocess.Popen([sys.executable, "-c", \
+"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"])
 (folder / "grandchild").write_text(str(child.pid))
 (folder / f"{sys.argv[1]}.ready").touch()
 signal.pause()

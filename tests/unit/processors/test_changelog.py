@@ -17,7 +17,12 @@ class Log(BatchProducer):
     def __init__(self) -> None:
         self.messages: list[Message] = []
 
-    async def write(self, topic: str, partition: int, messages: Sequence[Message]) -> list[WrittenBatch]:  # noqa: ARG002
+    async def write(
+        self,
+        topic: str,  # noqa: ARG002
+        partition: int,  # noqa: ARG002
+        messages: Sequence[Message],
+    ) -> list[WrittenBatch]:
         first = len(self.messages)
         self.messages += messages
         return [WrittenBatch(first, len(self.messages) - 1)]

@@ -60,8 +60,11 @@ def test_the_newest_of_each_app_is_found_whatever_their_order() -> None:
 
 
 names = st.builds(
-    "{}@{}+{}".format, st.sampled_from(["a", "b"]), st.from_regex(r"\A[0-3](\.[0-3]){0,2}(-[a-b0-2])?\Z"), st.sampled_from(["1", "2", "10", "x", ""])
-)  # fmt: skip
+    "{}@{}+{}".format,
+    st.sampled_from(["a", "b"]),
+    st.from_regex(r"\A[0-3](\.[0-3]){0,2}(-[a-b0-2])?\Z"),
+    st.sampled_from(["1", "2", "10", "x", ""]),
+)
 
 
 @given(names, names, names)

@@ -9,7 +9,11 @@ from hypothesis import strategies as st
 from schemas import times
 
 DAY = 86_400_000
-moments = st.datetimes(min_value=datetime(1970, 1, 1), max_value=datetime(2200, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001
+moments = st.datetimes(
+    min_value=datetime(1970, 1, 1),  # noqa: DTZ001
+    max_value=datetime(2200, 1, 1),  # noqa: DTZ001
+    timezones=st.just(UTC),
+)
 
 
 @given(moments)

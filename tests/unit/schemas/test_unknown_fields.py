@@ -21,7 +21,8 @@ def found(value: Any) -> list[UnknownField]:
     ("prefix", "typed", "meant"),
     [
         ("", "tag", "tags"), ("", "enviroment", "environment"), ("", "traceid", "traceId"), ("", "x", ""),
-        ("", "user.", "user"), ("user.", "isAnonymous", "anonymous"), ("", "secret", ""), ("user.", "email", ""), ("device.", "os_version", "osVersion"),
+        ("", "user.", "user"), ("user.", "isAnonymous", "anonymous"), ("", "secret", ""), ("user.", "email", ""),
+        ("device.", "os_version", "osVersion"),
         ("app.", "frame_work", "framework"), ("error.", "causes", "cause"),
     ],
 )  # fmt: skip

@@ -17,7 +17,10 @@ PATH = "/clickhouse/tables/1/svc/events/quorum/parallel"
 
 
 class Shard(Struct):
-    """What all replicas see: the recorded one, those with a session, the blocks without a majority; and what was run on each."""
+    """The state that all replicas see, and the statements that were run on each.
+
+    The state is the recorded replica, those with a session, and the blocks without a majority.
+    """
 
     written: str = "first/a"
     active: set[str] = field(default_factory=lambda: {"a", "b", "c"})

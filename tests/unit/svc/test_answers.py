@@ -98,7 +98,9 @@ def test_client_retries_what_the_servers_table_calls_retryable(error: WireError)
     st.integers(),
     st.one_of(st.binary(), st.recursive(
         st.one_of(st.none(), st.integers(), st.floats(), st.text()),
-        lambda inner: st.dictionaries(st.sampled_from(["errors", "index", "retryAfterMs", "accepted"]), inner) | st.lists(inner),
+        lambda inner: (
+            st.dictionaries(st.sampled_from(["errors", "index", "retryAfterMs", "accepted"]), inner) | st.lists(inner)
+        ),
     ).map(lambda value: json.dumps(value).encode())),
     st.text(),
 )  # fmt: skip

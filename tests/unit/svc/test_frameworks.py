@@ -72,7 +72,10 @@ def get(app: Callable[..., Iterable[bytes]], path: str, **headers: str) -> str:
 
 
 async def aget(app: Any, path: str, **headers: str) -> int | None:
-    """The status of an ASGI application's answer; an exception that the application passes on is the server's to log."""
+    """The status of an ASGI application's answer.
+
+    An exception that the application passes on is the server's to log.
+    """
     statuses: list[int] = []
     ended = asyncio.Event()
     requests = iter([{"type": "http.request", "body": b"", "more_body": False}])

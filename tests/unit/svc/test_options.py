@@ -139,7 +139,8 @@ def test_any_release_becomes_one_that_the_server_takes(release: object) -> None:
 
 
 @given(st.dictionaries(st.one_of(st.text(), st.sampled_from(sorted(Options.__dataclass_fields__))), st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()), st.dictionaries(st.text(), st.text())
+    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()),
+    st.dictionaries(st.text(), st.text()),
 )))  # fmt: skip
 def test_no_option_whatever_its_value_raises(options: dict[str, Any]) -> None:
     resolved, _ = resolve(options, {})

@@ -1,4 +1,7 @@
-"""Tables are compared and completed under load: writers wait for who compares, and nothing waits for a silent database."""
+"""Tables are compared and completed under load.
+
+Writers wait for the process that compares, and nothing waits for a silent database.
+"""
 
 import threading
 from collections.abc import Callable, Iterator

@@ -71,7 +71,8 @@ def test_the_same_token_twice_counts_once_over_several_time_partitions(client: C
     assert (
         scalar(
             client,
-            "SELECT uniqExact(partition) FROM system.parts WHERE active AND table = 'events' AND database = currentDatabase()",
+            "SELECT uniqExact(partition) FROM system.parts"
+            " WHERE active AND table = 'events' AND database = currentDatabase()",
         )
         > 4
     )

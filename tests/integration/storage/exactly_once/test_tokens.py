@@ -1,4 +1,7 @@
-"""A token holds for the last blocks of a table only; what is repeated after that is completed by looking, not inserted."""
+"""A token holds for the last blocks of a table only.
+
+A block that is repeated later is not inserted: its missing rows are looked up and completed.
+"""
 
 from collections.abc import Awaitable, Callable
 

@@ -120,7 +120,8 @@ def sink(database: Client, world: World, issues: list[int]) -> None:
     insert_events(database, world.project, late * 100)
     database.command(
         "INSERT INTO issues SELECT * REPLACE (first_seen - INTERVAL 30 DAY AS first_seen,"
-        " greatest(last_seen - INTERVAL 30 DAY, fromUnixTimestamp64Milli({least:Int64}, 'UTC')) AS last_seen, version + 1 AS version)"
+        " greatest(last_seen - INTERVAL 30 DAY, fromUnixTimestamp64Milli({least:Int64}, 'UTC')) AS last_seen,"
+        " version + 1 AS version)"
         " FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)}",
         parameters={"issues": issues, "least": NOW_MS - 13 * DAY_MS},
     )

@@ -44,7 +44,11 @@ def new_databases(servers: Sequence[ShardServer]) -> list[str]:
 
 
 class SpreadClient:
-    """Writes as writers do: what belongs to an event to the server of its partition, here by its id, all else to each; reads all."""
+    """Writes as writers do, and reads all servers.
+
+    Rows of an event are written to the server of its partition, here chosen by its id; all other rows to each
+    server.
+    """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._own = [open_client(url) for url in urls]

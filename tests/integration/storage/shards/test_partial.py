@@ -1,4 +1,7 @@
-"""While a server is down, questions are answered without its rows, and say so, where the settings allow it; else with 503."""
+"""While a server is down, answers leave out its rows and say so, where the settings allow it.
+
+Elsewhere the answer is 503.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager

@@ -84,7 +84,10 @@ def test_a_block_is_stored_in_packs_of_one_project_and_week(client: Client) -> N
     block = Block()
     insert(client, block.columns.packed(), "t")
     assert stored(client) == block.sent
-    mixed = "SELECT count() FROM (SELECT pack FROM payloads WHERE pack != 0 GROUP BY pack HAVING uniqExact(project_id, toMonday(ts)) > 1)"
+    mixed = (
+        "SELECT count() FROM"
+        " (SELECT pack FROM payloads WHERE pack != 0 GROUP BY pack HAVING uniqExact(project_id, toMonday(ts)) > 1)"
+    )
     assert client.command(mixed) == 0
     assert sum(in_packs(client).values()) > ROWS / 2
     apart = "SELECT count() FROM (SELECT pack FROM payloads WHERE pack != 0 GROUP BY pack HAVING uniqExact(_part) > 1)"
@@ -180,7 +183,10 @@ def test_a_pack_that_cannot_be_read_is_named_and_goes(
     block = Block()
     insert(client, block.columns.packed(), "t")
     [(pack, size)] = in_packs(client).most_common(1)
-    damage = f"ALTER TABLE payloads UPDATE payload = substring(payload, 1, 50) WHERE id = toUInt128('{pack}') AND pack = id"
+    damage = (
+        "ALTER TABLE payloads UPDATE payload = substring(payload, 1, 50)"
+        f" WHERE id = toUInt128('{pack}') AND pack = id"
+    )
     client.command(f"{damage} SETTINGS mutations_sync = 1")
     with caplog.at_level(logging.WARNING):
         unpack(client, f"id = toUInt128('{pack}')", delete(client))

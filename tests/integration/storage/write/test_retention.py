@@ -84,7 +84,10 @@ async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_show
 
 def payload_bytes(client: Client) -> int:
     """Bytes on disk, those of parts included that wait for their removal."""
-    sql = "SELECT sum(if(rows = 0, 0, bytes_on_disk)) FROM system.parts WHERE table = 'payloads' AND database = currentDatabase()"
+    sql = (
+        "SELECT sum(if(rows = 0, 0, bytes_on_disk)) FROM system.parts"
+        " WHERE table = 'payloads' AND database = currentDatabase()"
+    )
     return int(scalar(client, sql))
 
 

@@ -1,4 +1,7 @@
-"""The writer's audit finds a lost and a doubled event by itself, and stays quiet while the pipeline is behind, replays or erases."""
+"""The writer's audit finds a lost and a doubled event by itself.
+
+It reports nothing while the pipeline is behind, replays or erases.
+"""
 
 import re
 import time
@@ -127,7 +130,8 @@ async def test_a_pipeline_that_is_behind_replays_or_erases_is_no_difference(stag
         # A dead letter that is put back: accepted, dead-lettered, accepted once more.
         client.command(
             "INSERT INTO outcomes (project_id, minute, outcome, source, count)"
-            f" SELECT 7, {received // 1000}, o, 'writer/0', 1 FROM (SELECT arrayJoin(['accepted', 'deadLettered']) AS o)"
+            f" SELECT 7, {received // 1000}, o, 'writer/0', 1"
+            " FROM (SELECT arrayJoin(['accepted', 'deadLettered']) AS o)"
         )
         assert await audits(writer, ("equal",)) == {}
         user = str(client.command("SELECT any(user_id) FROM events WHERE project_id = 7"))

@@ -182,7 +182,10 @@ def lag(writer: Writer, topic: str) -> float:
 
 
 async def plan_again(stage: Stage) -> None:
-    """Commit everything that is in the topic as one block under way, as a writer does that is killed before it commits the end."""
+    """Commit everything in the topic as one unfinished block.
+
+    A writer leaves this when it is killed before it commits the end.
+    """
     client = stage.client()
     mark = server_state(client).mark
     client.close()

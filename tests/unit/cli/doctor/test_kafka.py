@@ -96,7 +96,8 @@ def test_settings_that_cost_time_have_their_command_too() -> None:
     finding = settings_finding(SPECS, view(), configs(seen={"segment.ms": "1", "retention.ms": "-1"}), "b:1")
     assert finding.ok
     assert finding.fix == (
-        "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name svc.seen --add-config segment.ms=300000"
+        "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name svc.seen"
+        " --add-config segment.ms=300000"
     )
 
 

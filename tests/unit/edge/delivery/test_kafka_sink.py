@@ -1,4 +1,7 @@
-"""The sink before a producer that fails in every way that aiokafka knows: nothing of it reaches a client, and it ends."""
+"""The sink with a producer that fails in every way that aiokafka knows.
+
+No such failure reaches a client, and each ends.
+"""
 
 import asyncio
 import inspect

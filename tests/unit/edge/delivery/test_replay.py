@@ -1,4 +1,7 @@
-"""Replaying what was quarantined: every event that can be read goes to its partition, and nothing is replayed for ever."""
+"""Replay of quarantined segments.
+
+Every readable event is sent to its partition, and nothing is replayed for ever.
+"""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""A segment with a fault: whatever one fault there is costs at most the record that it hits, and its bytes are accounted for."""
+"""A segment with one fault of any kind: it costs at most the record that it hits.
+
+The bytes of that record are accounted for.
+"""
 
 import random
 import time

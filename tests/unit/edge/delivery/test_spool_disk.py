@@ -1,4 +1,7 @@
-"""The spool on a disk that refuses: nothing promised is lost, nothing is promised, and everyone is told until there is room."""
+"""The spool on a disk that refuses writes.
+
+Nothing that was promised is lost. Until there is room, nothing is promised, and every client is told.
+"""
 
 import asyncio
 import random

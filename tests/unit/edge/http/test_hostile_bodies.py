@@ -1,4 +1,7 @@
-"""What a megabyte costs does not depend much on what stands in it: compared with reading one, in processor time of the same run."""
+"""The cost of a megabyte depends little on its content.
+
+It is compared with the cost of reading a megabyte, in processor time of the same run.
+"""
 
 import json
 import time
@@ -13,7 +16,9 @@ from tests.edge_events import event
 
 MEGABYTE = 1_048_576
 READINGS = 5
-"""So many readings of a megabyte of numbers a body may cost. The dearest take two; repairs one by one took seven to twenty."""
+"""The most that a body may cost, in readings of a megabyte of numbers.
+
+The dearest bodies take two; repairs one by one took seven to twenty."""
 UPPER = "0199EE65-F275-750F-87FC-3665CC81DDA7"
 
 

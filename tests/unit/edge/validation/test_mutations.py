@@ -56,9 +56,9 @@ def _wrong_types() -> list[Mutation]:
         "device.model", "device.locale", "app.version", "app.build", "app.framework.name",
         "app.framework.version", "user.id", "user.name", "error.type", "error.message",
         "error.stack[0].function", "error.stack[0].file", "error.stack[0].absolutePath",
-        "error.stack[0].preContext[0]", "error.stack[0].contextLine", "error.stack[0].postContext[0]", "error.cause.type",
-        "error.cause.message", "breadcrumbs[0].timestamp", "breadcrumbs[0].type", "breadcrumbs[0].data.from",
-        "breadcrumbs[0].data.to", "breadcrumbs[1].data.method", "breadcrumbs[1].data.url",
+        "error.stack[0].preContext[0]", "error.stack[0].contextLine", "error.stack[0].postContext[0]",
+        "error.cause.type", "error.cause.message", "breadcrumbs[0].timestamp", "breadcrumbs[0].type",
+        "breadcrumbs[0].data.from", "breadcrumbs[0].data.to", "breadcrumbs[1].data.method", "breadcrumbs[1].data.url",
         "breadcrumbs[2].data.level", "breadcrumbs[2].data.message", "breadcrumbs[3].data.action",
         "breadcrumbs[3].data.target", "traceId", "spanId", "tags.feature",
     ]  # fmt: skip

@@ -201,7 +201,8 @@ def test_nothing_that_decodes_breaks_it(event: GroupingEvent) -> None:
     [
         b'{"error":{"type":"A","message":"b","stack":[]}}',
         b'{"error":{"type":"A","message":"b","stack":null,"cause":null},"fingerprint":null,"app":null}',
-        b'{"error":{"type":"A","message":"b","stack":[{"file":"f","line":0,"inApp":true,"column":0}]},"fingerprint":[1,null,{}]}',
+        b'{"error":{"type":"A","message":"b","stack":[{"file":"f","line":0,"inApp":true,"column":0}]},'
+        b'"fingerprint":[1,null,{}]}',
         b'{"error":{"type":"A","message":"b","stack":[{}]},"app":{"framework":null},"platform":"later"}',
     ],
 )

@@ -37,8 +37,14 @@ class Event:
     def __init__(self, partition: int, offset: int, generation: int = GENERATION) -> None:
         self.acknowledged = False
         self.message = SimpleNamespace(
-            partition=partition, offset=offset, generation_id=generation, timestamp=1.5, key=None, value=None, headers=None
-        )  # fmt: skip
+            partition=partition,
+            offset=offset,
+            generation_id=generation,
+            timestamp=1.5,
+            key=None,
+            value=None,
+            headers=None,
+        )
 
     def ack(self) -> None:
         self.acknowledged = True

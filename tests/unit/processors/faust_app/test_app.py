@@ -53,7 +53,8 @@ async def test_heartbeats_and_the_lease_are_shares_of_the_session(session: str) 
     conf, seconds = processors.app.conf, float(session)
     assert conf.broker_session_timeout == seconds
     assert conf.broker_heartbeat_interval * 5 == pytest.approx(seconds)
-    # Some heartbeats may get lost before a worker stops writing, and it stops before the group gives its partitions away.
+    # Some heartbeats may get lost before a worker stops writing. It stops before the group gives its
+    # partitions away.
     assert conf.broker_heartbeat_interval * 2 < processors.lease.seconds < seconds
 
 

@@ -258,7 +258,7 @@ def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
 def test_a_replay_from_any_earlier_position_gives_the_same_output(
     log: list[list[tuple[int, int]]], sizes: list[int], data: st.DataObject, recorded: bool
 ) -> None:
-    """Whether the decisions from there on are still recorded, or have to be made again from what was recorded before."""
+    """The decisions after that position are still recorded, or are made again from earlier records."""
     sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
     state, entries = fresh(), list[DedupEntry]()
     for size in [*sizes, len(sources)]:

@@ -21,7 +21,10 @@ DAYS = 7
 
 
 def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], LogCompaction]:
-    """A table of entries of one event each, as a quiet service writes them; days of the log are those of the timestamps."""
+    """A table of entries of one event each, as a quiet service writes them.
+
+    Days of the log are those of the timestamps.
+    """
     dedupe, part, entries = Dedupe(DAYS), dict[bytes, bytes](), LogCompaction(0, {})
     for offset in range(count):
         ids = [event_id(offset)]

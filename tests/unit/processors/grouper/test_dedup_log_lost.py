@@ -1,4 +1,7 @@
-"""The table of ids is lost, or a part of it, while rules change: every event stays counted once, in the issue that it was counted in."""
+"""The table of ids is lost, wholly or in part, while rules change.
+
+Every event stays counted once, in the issue that it was counted in.
+"""
 
 import random
 from typing import Any

@@ -1,4 +1,7 @@
-"""The end of `grouped` is read once what a killed owner has sent must have arrived, where nothing else tells what it decided."""
+"""The end of `grouped` is read where nothing else tells the decisions of a killed owner.
+
+It is read once everything that the owner has sent must have arrived.
+"""
 
 import time
 from collections.abc import AsyncIterator, Iterable

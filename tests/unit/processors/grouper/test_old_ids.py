@@ -1,4 +1,7 @@
-"""An id is a duplicate for as long as its event is stored: from memory within the window, after it because it is looked up."""
+"""An id is a duplicate for as long as its event is stored.
+
+Within the window the grouper knows it from memory; after it the grouper looks it up.
+"""
 
 from itertools import chain
 

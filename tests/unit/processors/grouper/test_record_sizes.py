@@ -1,4 +1,7 @@
-"""Whatever clients and rules write, each record that the grouper publishes is one that Kafka takes: else nobody's events go on."""
+"""Kafka takes each record that the grouper publishes, whatever clients and rules write.
+
+A record that Kafka refuses would stop all events.
+"""
 
 from typing import Any
 

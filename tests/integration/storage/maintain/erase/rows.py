@@ -49,7 +49,10 @@ def recounted(client: Client) -> dict[str, tuple[object, object]]:
     for rollup in ROLLUPS:
         keys = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys)
         users = "users" in rollup.states
-        there = f"SELECT {rollup.names}, sum(n){', uniqCombinedMerge(12)(users)' * users} FROM {rollup.table} GROUP BY {rollup.names}"
+        there = (
+            f"SELECT {rollup.names}, sum(n){', uniqCombinedMerge(12)(users)' * users} FROM {rollup.table}"
+            f" GROUP BY {rollup.names}"
+        )
         tags = " ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v" if rollup.tags else ""
         count = ", uniqCombinedIf(12)(user_hash, user_hash != 0)" * users
         here = f"SELECT {keys}, count(){count} FROM (SELECT * FROM events){tags} GROUP BY {rollup.names}"

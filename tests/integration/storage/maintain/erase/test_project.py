@@ -21,9 +21,10 @@ def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) 
         str(row[0])
         for row in client.query(
             "SELECT DISTINCT table FROM system.columns WHERE database = currentDatabase() AND name = 'project_id'"
-            " AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
+            " AND table IN"
+            " (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')"
         ).result_rows
-    ]  # fmt: skip
+    ]
     kept = {table: scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") for table in tables}
     finished: list[bool] = []
     report = whole.erase_project(

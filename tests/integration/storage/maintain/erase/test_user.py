@@ -77,7 +77,10 @@ def test_the_bytes_are_gone_from_the_disk(client: Client) -> None:
     report = erase(client)
     sizes = {one.table: (one.bytes_before, one.bytes_after) for one in report.tables}
     assert sizes["payloads"][0] - sizes["payloads"][1] > 40_000
-    masked = "SELECT count() FROM system.parts_columns WHERE active AND database = currentDatabase() AND column = '_row_exists'"
+    masked = (
+        "SELECT count() FROM system.parts_columns"
+        " WHERE active AND database = currentDatabase() AND column = '_row_exists'"
+    )
     assert scalar(client, masked) == 0
 
     def freed() -> bool:
@@ -119,11 +122,17 @@ def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(cli
     erase(client, user=secret)
     client.command("SYSTEM FLUSH LOGS")
     database = scalar(client, "SELECT currentDatabase()")
-    logged = "SELECT count() FROM system.query_log WHERE current_database = {d:String} AND position(query, {s:String}) > 0"
+    logged = (
+        "SELECT count() FROM system.query_log"
+        " WHERE current_database = {d:String} AND position(query, {s:String}) > 0"
+    )
     for word in (secret, str(user_hash(7, secret)), str(user_hash(PROJECT, secret))):
         # This very question is not yet in the log.
         assert scalar(client, logged, {"d": database, "s": word}) == 0
-        mutations = "SELECT count() FROM system.mutations WHERE database = currentDatabase() AND position(command, {s:String}) > 0"
+        mutations = (
+            "SELECT count() FROM system.mutations"
+            " WHERE database = currentDatabase() AND position(command, {s:String}) > 0"
+        )
         assert scalar(client, mutations, {"s": word}) == 0
     for row in ledger.read(client, PROJECT):
         assert secret not in str(row)
@@ -382,7 +391,10 @@ def test_lists_that_were_given_up_are_thrown_away(client: Client) -> None:
 
 def test_counts_by_day_of_receipt_are_kept_and_no_day_of_a_user(client: Client) -> None:
     insert(client, block(), "t")
-    by_day = f"SELECT toDate(received), fingerprint, count() FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}' GROUP BY 1, 2 ORDER BY 1, 2"
+    by_day = (
+        f"SELECT toDate(received), fingerprint, count() FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}'"
+        " GROUP BY 1, 2 ORDER BY 1, 2"
+    )
     expected = client.query(by_day).result_rows
     erase(client)
     found = client.query(

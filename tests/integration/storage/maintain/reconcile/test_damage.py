@@ -1,4 +1,7 @@
-"""A part whose files are empty, as a full disk leaves them, is noticed when the server starts, and its rows come back."""
+"""A part whose files are empty, as a full disk leaves them, is noticed when the server starts.
+
+Its rows are restored.
+"""
 
 import asyncio
 from pathlib import Path

@@ -39,7 +39,8 @@ def raised(client: Client, request: pytest.FixtureRequest) -> Client:
     keep(client, RAISED, LONG, LONG)
     client.command(
         "INSERT INTO ingest (project_id, fingerprint, ts, received, id, retention_days, payload_days, payload)"
-        " SELECT {project:UInt32}, 1, {noon:DateTime64(3, 'UTC')} - toIntervalDay(intDiv(number, {many:UInt32})) AS at, at, number,"
+        " SELECT {project:UInt32}, 1,"
+        " {noon:DateTime64(3, 'UTC')} - toIntervalDay(intDiv(number, {many:UInt32})) AS at, at, number,"
         " if(toDate(at) < {raised:Date}, {events:UInt16}, 90), if(toDate(at) < {raised:Date}, 7, 90), 'x'"
         " FROM numbers(80 * {many:UInt32})",
         parameters={

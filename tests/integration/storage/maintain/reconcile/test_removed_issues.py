@@ -50,7 +50,8 @@ async def test_a_removed_record_that_the_topic_still_has_is_put_back_and_shown(s
         for value in (encode_json(erased), None):
             await producer.send_and_wait(topic, value, key=erased.id.encode())
     client.command(
-        "INSERT INTO erasures (project_id, id, kind, stage, version) VALUES (99, generateUUIDv4(), 'project', 'done', 1)"
+        "INSERT INTO erasures (project_id, id, kind, stage, version)"
+        " VALUES (99, generateUUIDv4(), 'project', 'done', 1)"
     )
     client.insert_arrow("issues", rows_of(newest, 9, 9))
     for _ in range(2):

@@ -24,7 +24,8 @@ NOW = 1_790_000_000_000
 def insert(client: Client, project: int, *ids: bytes, day: int = 0) -> None:
     """Rows of `events` whose time has nothing to do with their ids."""
     rows = ", ".join(
-        f"({project}, 5, fromUnixTimestamp64Milli({NOW - day * DAY}), toUInt128('{int.from_bytes(i, 'big')}'), now64(3), 90)"
+        f"({project}, 5, fromUnixTimestamp64Milli({NOW - day * DAY}),"
+        f" toUInt128('{int.from_bytes(i, 'big')}'), now64(3), 90)"
         for i in ids
     )
     client.command(

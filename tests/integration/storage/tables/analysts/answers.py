@@ -1,4 +1,7 @@
-"""The fifteen questions of docs/analyze/questions.md, answered by counting in lists. Times are texts as ClickHouse's JSON has them."""
+"""The fifteen questions of docs/analyze/questions.md, answered by counting in lists.
+
+Times are texts as in ClickHouse's JSON.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable

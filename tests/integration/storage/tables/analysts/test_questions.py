@@ -1,4 +1,7 @@
-"""Analysts: what the views say is what a count by hand says, the document's queries run as Grafana would run them, nothing else does."""
+"""Analysts: the views give the same figures as a count by hand.
+
+The document's queries run as Grafana would run them, and no other statements run.
+"""
 
 import json
 import re
@@ -66,7 +69,9 @@ def test_views_count_like_the_lists(analyst: Session, world: World) -> None:
     for project in (SHOP, OTHER):
         many = len(world.of(project))
         tags = sum(len(event.tags) for event in world.of(project))
-        assert analyst.rows(f"SELECT count(), uniqExact(event_id) FROM analyst_events WHERE project_id = {project}") == [[many, many]]  # fmt: skip
+        assert analyst.rows(
+            f"SELECT count(), uniqExact(event_id) FROM analyst_events WHERE project_id = {project}"
+        ) == [[many, many]]
         for view in ("issue_day", "issue_release_day", "release_day", "issue_hour", "project_hour"):
             sums = analyst.rows(f"SELECT sum(events) FROM analyst_{view} WHERE project_id = {project}")
             assert sums == [[many]], view
@@ -86,7 +91,8 @@ def test_views_count_like_the_lists(analyst: Session, world: World) -> None:
 def test_an_events_columns_are_what_was_sent(analyst: Session, world: World) -> None:
     by_id = {event.id: event for event in world.events}
     rows = analyst.rows(
-        "SELECT event_id, project_id, issue_id, fingerprint, toUnixTimestamp64Milli(ts), toUnixTimestamp64Milli(received),"
+        "SELECT event_id, project_id, issue_id, fingerprint,"
+        " toUnixTimestamp64Milli(ts), toUnixTimestamp64Milli(received),"
         " release, kind, sdk, user_id, error_type, message, tags FROM analyst_events"
     )
     assert len(rows) == len(by_id)
@@ -117,11 +123,15 @@ def test_a_session_with_other_rules_for_joins_gets_the_same_rows(analyst: Sessio
 
 def test_every_column_says_what_it_means(database: Client) -> None:
     silent = database.query(
-        "SELECT table, name FROM system.columns WHERE database = 'svc' AND comment = '' AND table IN {tables:Array(String)}",
+        "SELECT table, name FROM system.columns"
+        " WHERE database = 'svc' AND comment = '' AND table IN {tables:Array(String)}",
         parameters={"tables": [*VIEWS, *TABLES, "payloads"]},
     )
     assert list(silent.result_rows) == []
-    views = "SELECT count() FROM system.tables WHERE database = 'svc' AND startsWith(name, 'analyst_') AND comment != ''"
+    views = (
+        "SELECT count() FROM system.tables"
+        " WHERE database = 'svc' AND startsWith(name, 'analyst_') AND comment != ''"
+    )
     assert scalar(database, views) == len(VIEWS)
 
 
@@ -132,7 +142,8 @@ def test_an_analyst_finds_the_views_and_nothing_else(analyst: Session, server: L
 
 def test_the_document_lists_every_column_as_the_database_does(database: Client) -> None:
     columns = database.query(
-        "SELECT table, name, type, comment FROM system.columns WHERE database = 'svc' AND table IN {views:Array(String)}"
+        "SELECT table, name, type, comment FROM system.columns"
+        " WHERE database = 'svc' AND table IN {views:Array(String)}"
         " ORDER BY table, position",
         parameters={"views": list(VIEWS)},
     ).result_rows
@@ -184,7 +195,8 @@ def test_a_query_runs_with_other_clients_too(
         "SELECT displayName(), version(), revision(), timezone()",
         "SELECT version()",
         "SELECT database, name FROM system.tables ORDER BY database, name",
-        "SELECT database, table, name, type, comment FROM system.columns WHERE (database, table) IN (('svc', 'analyst_events'))",
+        "SELECT database, table, name, type, comment FROM system.columns"
+        " WHERE (database, table) IN (('svc', 'analyst_events'))",
         "SELECT name, type, table FROM system.columns WHERE database IN ('svc')",
         'DESC TABLE "svc"."analyst_events"',
         'DESCRIBE TABLE "svc"."analyst_issues"',
@@ -192,7 +204,8 @@ def test_a_query_runs_with_other_clients_too(
         "SELECT name, is_aggregate, case_insensitive, alias_to, origin FROM system.functions LIMIT 10000",
         'SELECT DISTINCT arrayJoin(tags.keys) AS keys FROM "svc"."analyst_events" LIMIT 1000',
         "SELECT DISTINCT environment FROM svc.analyst_events SETTINGS max_execution_time=10",
-        "SELECT count() FROM analyst_events SETTINGS additional_table_filters = {'analyst_events': 'environment = \\'prod\\''}",
+        "SELECT count() FROM analyst_events"
+        " SETTINGS additional_table_filters = {'analyst_events': 'environment = \\'prod\\''}",
     ],
 )
 def test_what_grafanas_plugin_asks_by_itself_is_answered(analyst: Session, sql: str) -> None:
@@ -268,11 +281,15 @@ def test_system_tables_tell_nothing_of_others(
             readable.add(name)
     assert readable <= OPEN_TO_ALL
     for table in ("tables", "columns"):
-        named = analyst.rows(f"SELECT DISTINCT {'name' if table == 'tables' else 'table'} FROM system.{table} WHERE database = 'svc'")  # fmt: skip
+        named = analyst.rows(
+            f"SELECT DISTINCT {'name' if table == 'tables' else 'table'} FROM system.{table} WHERE database = 'svc'"
+        )
         assert {name for (name,) in named} == set(VIEWS)
     words = "SELECT word FROM system.completions WHERE word IN ('payloads', 'user_hash', 'issue_day_er', 'migrations')"
     assert analyst.rows(words) == []
-    assert analyst.rows("SELECT count() FROM system.user_query_log WHERE query LIKE '%somebody else%' AND user != 'analyst'") == [[0]]  # fmt: skip
+    assert analyst.rows(
+        "SELECT count() FROM system.user_query_log WHERE query LIKE '%somebody else%' AND user != 'analyst'"
+    ) == [[0]]
 
 
 @pytest.mark.parametrize(

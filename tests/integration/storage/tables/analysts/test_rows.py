@@ -41,15 +41,18 @@ def test_our_own_processes_see_every_project(database: Client, world: World) -> 
 @pytest.mark.parametrize(
     "sql",
     [
-        f"SELECT count() FROM analyst_events AS a JOIN analyst_events AS b ON a.event_id = b.event_id WHERE b.project_id = {SHOP}",
+        "SELECT count() FROM analyst_events AS a JOIN analyst_events AS b ON a.event_id = b.event_id"
+        f" WHERE b.project_id = {SHOP}",
         f"SELECT count() FROM (SELECT * FROM analyst_events) WHERE project_id = {SHOP}",
         f"SELECT count() FROM view(SELECT * FROM analyst_events WHERE project_id = {SHOP})",
         f"SELECT countIf(project_id = {SHOP}) FROM merge('svc', '^analyst_(events|tag_day)$')",
-        f"SELECT countIf(project_id = {SHOP}) FROM analyst_events SETTINGS additional_table_filters = {{'analyst_events': '1'}}",
+        f"SELECT countIf(project_id = {SHOP}) FROM analyst_events"
+        " SETTINGS additional_table_filters = {'analyst_events': '1'}",
         f"SELECT count() FROM analyst_issues WHERE {SHOP} IN (SELECT project_id FROM analyst_events)",
         # Conditions that would fail on a hidden row must never see one.
         f"SELECT 0 * count() FROM analyst_events WHERE NOT throwIf(project_id = {SHOP} AND message != '')",
-        f"SELECT 0 * count() FROM analyst_events WHERE NOT throwIf(project_id = {SHOP} AND has(tag_pairs, 'crash=true'))",
+        "SELECT 0 * count() FROM analyst_events"
+        f" WHERE NOT throwIf(project_id = {SHOP} AND has(tag_pairs, 'crash=true'))",
         f"SELECT 0 * count() FROM analyst_issues WHERE NOT throwIf(project_id = {SHOP} AND events > 0)",
         f"SELECT 0 * count() FROM analyst_issue_release_day WHERE NOT throwIf(project_id = {SHOP} AND events > 0)",
         f"SELECT 0 * count() FROM analyst_tag_day WHERE NOT throwIf(project_id = {SHOP} AND value != '')",

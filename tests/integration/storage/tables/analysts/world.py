@@ -1,4 +1,7 @@
-"""Two projects with four weeks of real sample events, written as the writer writes them, and the same as plain lists."""
+"""Two projects with four weeks of real sample events, in tables and in plain lists.
+
+The tables are written as the writer writes them.
+"""
 
 import json
 import random

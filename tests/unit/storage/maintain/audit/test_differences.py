@@ -50,7 +50,8 @@ def test_events_on_their_way_make_no_difference(
     def some(of: list[Event]) -> list[Event]:
         return data.draw(st.permutations(of))[: data.draw(st.integers(0, len(of)))]
 
-    # At first each table has its own part of what came so far; when the ends are passed, all of it, and some of what came since.
+    # At first each table has its own part of the events so far. When the ends are passed, it has all of them,
+    # and some of the later ones.
     first = reading(*(some(before) for _ in range(3)))
     second = reading(*(before + between + some(after) for _ in range(3)))
     known = before + between
