@@ -1,8 +1,6 @@
-"""Clients that are many, idle, rude or gone: the edge answers the others."""
+"""Clients that are many, rude or gone: the edge answers the others."""
 
-import asyncio
 import gc
-import resource
 from contextlib import suppress
 
 import pytest
@@ -42,19 +40,6 @@ async def test_client_that_goes_away_before_its_answer_takes_no_other_with_it(ed
     assert (await edge.post(encoded())).status == 202
     await eventually(lambda: len(edge.stored()) >= 6)
     await hang_up(*writers[1::2])
-
-
-async def test_thousands_of_idle_connections_leave_the_edge_serving(edge: LiveEdge) -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    count = min(5000, hard // 2 - 200)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    writers = []
-    for _ in range(count // 100):
-        pairs = await asyncio.gather(*(edge.connect() for _ in range(100)))
-        writers += [writer for _, writer in pairs]
-    assert count >= 1000
-    assert (await edge.post(encoded())).status == 202
-    await hang_up(*writers)
 
 
 async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> None:

@@ -22,21 +22,17 @@ from control.issue_commands import Commands
 from grouping.fingerprint import GroupingEvent, fingerprint
 from schemas.changes import IgnoreUntil, Update
 from schemas.chunks import ChunkEvent, encode_chunk
-from schemas.errors import BadChange, ChangesUnavailable, KeyReused
+from schemas.errors import BadChange, ChangesUnavailable
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import FINDINGS, Activity, IssueRecord
-from storage.errors import NotFound
 from storage.read.issues.issue_calls import GetIssue, GetIssueVersions
 from storage.read.issues.issue_list import ListIssues
-from storage.read.issues.similar import ListSimilarIssues
 from storage.read.reader import Reader
-from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.processors import readback
 from tests.integration.processors.feed import NOW_MS, event, produce
 from tests.integration.processors.process import WorkerProcess
 from tests.integration.storage.grouped import Stage, ended
-from tests.servers import new_database
 
 PROJECT = 7
 
@@ -116,14 +112,6 @@ def fingerprint_of(kind: int) -> int:
 
 def issue_of(kind: int) -> str:
     return hex64(issue_id(PROJECT, fingerprint_of(kind)))
-
-
-@pytest.fixture
-def empty_database(clickhouse_url: str) -> Iterator[str]:
-    """The URL of a database that has the tables, and nothing in them."""
-    with new_database(clickhouse_url) as url:
-        migrate(url)
-        yield url
 
 
 @contextmanager
@@ -226,38 +214,6 @@ async def _is(living: Living, issue: str, events: int) -> bool:
     return await living.stored(issue) == events
 
 
-async def test_the_same_key_changes_nothing_twice(living: Living) -> None:
-    await living.send(1, "shop@1.0.0+1")
-    await living.counted(1, 1)
-    until = Update(ignore_until=IgnoreUntil(events=3))
-    first = await living.changes.update(issue_of(1), until, by="ann", key="k")
-    await living.changes.update(issue_of(1), Update(status="open"), by="ann")
-    again = await living.changes.update(issue_of(1), until, by="ann", key="k")
-    assert (first.status, again.status) == ("ignored", "open")
-    with pytest.raises(KeyReused):
-        await living.changes.comment(issue_of(1), "another thing", by="ann", key="k")
-    assert [one.kind for one in await _activities(living)].count("commented") == 0
-
-
-async def test_merging_and_taking_apart_are_made_once_under_their_keys(living: Living) -> None:
-    for kind in (1, 2):
-        await living.send(kind, "shop@1.0.0+1")
-        await living.counted(kind, 1)
-    other, fingerprint = issue_of(2), hex64(fingerprint_of(2))
-    for _ in range(2):
-        whole = await living.changes.merge(issue_of(1), [other], by="ann", key="m")
-        assert (whole.total_events, len(whole.fingerprints)) == (2, 2)
-    for _ in range(2):
-        alone = await living.changes.unmerge(issue_of(1), [fingerprint], by="ann", key="u")
-        assert (alone.total_events, len(alone.fingerprints)) == (1, 1)
-    with pytest.raises(KeyReused):
-        await living.changes.merge(issue_of(1), [other], by="ann", key="u")
-    assert (
-        sorted(one.kind for one in await _activities(living))
-        == ["created"] * 2 + ["merged"] * 2 + ["unmerged"] * 2
-    )
-
-
 async def test_a_change_while_processors_are_down_is_made_once_they_are_back(living: Living) -> None:
     await living.send(1, "shop@1.0.0+1")
     await living.counted(1, 1)
@@ -311,30 +267,6 @@ async def test_every_change_is_made_while_clickhouse_is_frozen(living: Living) -
         status, out = await run_svc(living, "reopen", one, "--json", SVC_CLICKHOUSE_URL=url)
         assert (status, json.loads(out)[0]["id"]) == (0, three)
         await reader.close()
-
-
-async def test_an_issue_whose_row_is_late_can_be_changed(living: Living, empty_database: str) -> None:
-    await living.send(1, "shop@1.0.0+1")
-    await living.counted(1, 1)
-    reader = Reader.open([empty_database])
-    late = IssueChanges(reader, Commands(living.stage.settings, 30), answer_seconds=0.1)
-    assert (await late.update(issue_of(1), Update(assignee="bob"), by="ann")).assignee == "bob"
-    with pytest.raises(NotFound):
-        await late.update(issue_of(2), Update(assignee="bob"), by="ann")
-    await reader.close()
-
-
-async def test_similar_issues_share_parts_and_say_which(living: Living) -> None:
-    for kind in (1, 2):
-        await living.send(kind, "shop@1.0.0+1")
-        await living.counted(kind, 1)
-    record = await living.record(1)
-    other = await living.record(2)
-    assert record is not None
-    assert other is not None
-    shared = set(record.grouping_parts) & set(other.grouping_parts)
-    found = (await living.reader.read(ListSimilarIssues(issue_of(1)))).similar
-    assert [set(one.shared) for one in found] == ([shared] if shared else [])
 
 
 async def run_svc(living: Living, *arguments: str, **environ: str) -> tuple[int, str]:

@@ -138,15 +138,3 @@ async def test_the_list_says_what_was_done_in_its_own_words(
     await site.sign_in()
     html = await (await site.client.get(f"/projects/{site.project.id}/issues{address}")).text()
     assert (words in html) if words else ('role="status"' not in html)
-
-
-async def test_discarding_by_the_page_is_said_there_and_undone(site: StoredSite) -> None:
-    await site.sign_in()
-    issue = f"/issues/{issue_of(SHOWCASE)}"
-    for wanted, words in (("yes", "New events of this issue are dropped."), ("no", "Discard new events…")):
-        csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(issue)).text())
-        assert csrf is not None
-        answer = await site.client.post(
-            f"{issue}/change", data={"csrf": csrf[1], "change": "discard", "discard": wanted}
-        )
-        assert words in await answer.text()

@@ -1,8 +1,6 @@
 """Every event counted once and forwarded once, whatever happens to the workers and their tables."""
 
 import asyncio
-import random
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,25 +57,6 @@ async def until_counted(bootstrap: str, prefix: str, feed: Feed, *workers: Worke
             return sum(issue.events for issue in issues.values()) >= len(feed.ids)
 
         await eventually(done, timeout=120)
-
-
-async def test_events_are_counted_once_when_the_worker_is_killed_with_a_backlog(
-    kafka_bootstrap: str, prefix: str, start: Start
-) -> None:
-    feed, luck = Feed(PARTITIONS, seed=1), random.Random(1)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 900, 10))
-    worker = start(**SMALL_TAKES)
-    for _ in range(6):
-        some = luck.randrange(1, 120)
-        await eventually(partial(processed, worker, some), timeout=60)
-        worker.kill()
-        worker.start()
-    await until_counted(kafka_bootstrap, prefix, feed, worker)
-    await assert_exact(kafka_bootstrap, prefix, feed)
-    # All may have been counted before the last start.
-    await eventually(worker.ready, timeout=60)
-    assert worker.metric("svc_processors_gaps_total") == 0
-    assert worker.stop() == 0
 
 
 async def test_events_are_counted_once_while_workers_come_and_go(
