@@ -109,7 +109,7 @@ def needs(
             reads=tuple(Topic),
             writes=(
                 *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN),
-                *(Topic.PROJECTS, Topic.DEAD_LETTERS),
+                *(Topic.PROJECTS, Topic.DEAD_LETTERS, Topic.ISSUE_ACTIVITY),
             ),
             groups=(f"{prefix}{DEAD_LETTERS_GROUP}",),
             describes_groups=(processors_app, writer_group, *record_groups(writer_group, shards)),

@@ -5,7 +5,8 @@ logs up to known positions, and counting can resume from there.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -18,7 +19,6 @@ from broker.types import Consumer, TopicPartition
 from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import (
     DeltasPosition,
-    command_name,
     decode_position,
     deltas_key,
     encode_position,
@@ -26,13 +26,13 @@ from processors.aggregator.position import (
 from processors.grouper.event_outline import decode_event, grouping_event
 from rebuild.dedup_log import IdKeys, entries
 from rebuild.issues import Covered, Sources, rebuilt
-from rebuild.merges import news
+from rebuild.merges import Pair
 from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
 from schemas.settings import ProcessorsSettings, WriterSettings
-from schemas.times import DAY_MS
+from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
 from storage.client import Client
 from storage.exactly_once.plan import NoBlock, decode_plan
@@ -56,19 +56,21 @@ class Need(Struct, frozen=True):
 
 
 class Issues(NamedTuple):
-    """Records of the topic `issues`, the matching positions in `issue-deltas` for the topic `seen`, and signals for `issue-deltas`."""
+    """Records of the topic `issues`, and the matching positions in `issue-deltas` for the topic `seen`.
+
+    `undone` are merges and unmerges that had not ended, and `activities` what is told of them.
+    """
 
     records: list[Message]
     positions: list[Message]
-    signals: list[Message]
+    undone: Sequence[Pair] = ()
+    activities: Sequence[Message] = ()
 
 
 async def issues(need: Need) -> Issues:
     """The issues. Raises RebuildRefused if ClickHouse is incomplete, KafkaError and ClickHouseError."""
     covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
-    covered = covered._replace(
-        unread=await _unread(need.processors, covered.deltas), positions=await folded(need.processors)
-    )
+    covered = covered._replace(unread=await _unread(need.processors, covered.deltas))
     with open_servers(need.writer) as servers:
         client = servers[0].whole
         sources = Sources(
@@ -76,28 +78,30 @@ async def issues(need: Need) -> Issues:
             lambda project, at_ms: rebuild_queries.releases_until(client, project, at_ms),
             _described(client),
         )
-        rebuilt_issues = rebuilt(
+        new = rebuilt(
             rebuild_queries.counted(client),
             rebuild_queries.shown(client),
             rebuild_queries.changes(client),
             covered,
             sources,
+            iso(time.time_ns() // 1_000_000),
         )
-    partitions = len(covered.events)
-    records: list[Message] = [
-        (int(issue.id, 16) % partitions, issue.id.encode(), encode_json(issue)) for issue in rebuilt_issues
-    ]
-    signals: list[Message] = [
-        (int(signal.issue, 16) % partitions, None, encode_json(DeltaRecord(signal=signal)))
-        for signal in news(rebuilt_issues)
-    ]
-    return Issues(records, delta_positions(covered, rebuilt_issues), signals)
+
+    def message(issue: str, value: bytes) -> Message:
+        return int(issue, 16) % len(covered.events), issue.encode(), value
+
+    return Issues(
+        [message(one.id, encode_json(one)) for one in new.records],
+        delta_positions(covered.deltas, new.records),
+        new.undone,
+        [message(one.issue, encode_json(one)) for one in new.activities],
+    )
 
 
 async def no_issues(settings: ProcessorsSettings) -> Issues:
     """No issues, and positions from which the remaining `issue-deltas` are folded completely. Raises KafkaError."""
     tps = await _partitions(settings, name_of(settings, Topic.ISSUE_DELTAS))
-    return Issues([], delta_positions(Covered({}, {tp.partition: -1 for tp in tps}), []), [])
+    return Issues([], delta_positions({tp.partition: -1 for tp in tps}, []))
 
 
 async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
@@ -121,27 +125,14 @@ def position_records(positions: Mapping[int, DeltasPosition]) -> list[Message]:
     return [(p, deltas_key(p), encode_position(position)) for p, position in positions.items()]
 
 
-def delta_positions(covered: Covered, records: Iterable[IssueRecord]) -> list[Message]:
-    """Positions with the checksums of these issues; the old sums would not match the new table.
-
-    They name the commands that the old ones do, and those behind them that the records have applied.
-    """
-    deltas = covered.deltas
+def delta_positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -> list[Message]:
+    """Positions at these offsets, with the checksums of these issues; the old sums would not match the new table."""
     sums = dict.fromkeys(deltas, (0, 0))
-    applied: dict[str, tuple[str, ...]] = {}
     for record in records:
         partition = int(record.id, 16) % len(deltas)
         issues, versions = sums[partition]
         sums[partition] = (issues + 1, versions + record.version)
-        applied[record.id] = record.life.commands
-    commands = {p: list(position.commands) for p, position in covered.positions.items()}
-    for delta in covered.unread:
-        command = delta.command
-        if command is not None and command.id in applied.get(command.issue, ()):
-            commands.setdefault(int(command.issue, 16) % len(deltas), []).append(command_name(command))
-    return position_records(
-        {p: DeltasPosition(deltas[p], *sums[p], tuple(commands.get(p, ()))) for p in deltas}
-    )
+    return position_records({p: DeltasPosition(deltas[p], *sums[p]) for p in deltas})
 
 
 async def seen(need: Need) -> list[Message]:

@@ -4,8 +4,8 @@ Counts are those of the stored events; if older events have expired, the last st
 records include the logs up to the given positions, so that repeated records are dropped.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -13,12 +13,13 @@ from msgspec.structs import replace
 
 from processors.aggregator.findings import milestone
 from processors.aggregator.lifecycle import fix_in
-from processors.aggregator.position import DeltasPosition, command_name
-from processors.aggregator.totals import Users, recent, whole
-from rebuild.merges import Merges
-from schemas.ids import hex64, id_text, issue_id, parse_hex64, user_hash
-from schemas.issues import DeltaRecord, IssueRecord, Status
+from processors.aggregator.merges import without_events
+from processors.aggregator.totals import Users, recent
+from rebuild.merges import Merges, Pair
+from schemas.ids import hex64, id_text, issue_id, user_hash
+from schemas.issues import Activity, DeltaRecord, IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life
+from schemas.merges import Signal
 from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 
 _POSITION: Final = 24
@@ -41,24 +42,12 @@ class Sources(NamedTuple):
 class Covered(NamedTuple):
     """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`.
 
-    `unread` are the commands and signals behind it. Where `positions` are known, they sum up the issues' versions there and name commands.
+    `unread` are the commands and signals behind it.
     """
 
     events: Mapping[int, int]
     deltas: Mapping[int, int]
     unread: Sequence[DeltaRecord] = ()
-    positions: Mapping[int, DeltasPosition] = {}
-
-    def without_repeats(self) -> "Covered":
-        """Without unread commands that were sent again after they had been read: what they did is recorded."""
-        read = {name for position in self.positions.values() for name in position.commands}
-        return self._replace(
-            unread=[
-                delta
-                for delta in self.unread
-                if delta.command is None or command_name(delta.command) not in read
-            ]
-        )
 
 
 class _IssueState(NamedTuple):
@@ -90,94 +79,101 @@ class _Compared(NamedTuple):
         return _Compared(row.first_ms < stored.first_ms, newest > (row.last_ms, id_text(row.last_event)))
 
 
+class Rebuilt(NamedTuple):
+    """The record of every fingerprint, including merged issues; the merges that had not ended, and what is told of them."""
+
+    records: list[IssueRecord]
+    undone: list[Pair]
+    activities: list[Activity]
+
+
 def rebuilt(
     counts: Iterable[StoredCounts],
     rows: Iterable[StoredIssue],
     changes: Mapping[int, list[StoredChange]],
     covered: Covered,
     sources: Sources,
-) -> list[IssueRecord]:
-    """The record of every fingerprint, including merged issues."""
-    covered = covered.without_repeats()
+    at: str,
+) -> Rebuilt:
+    """The issues of these counts, rows and changes; `at` is the time of the rebuild."""
     stored_rows = {row.issue: row for row in rows}
     stored: dict[int, StoredCounts] = {}
     for count in counts:
         stored[issue_id(count.project, count.fingerprint)] = count
-    unread = _unrecorded(stored_rows, covered)
-    records = {
-        issue: _record(
+    signals = [delta.signal for delta in covered.unread if delta.signal is not None]
+    commands = [delta.command for delta in covered.unread if delta.command is not None]
+    reported = {change.id: change for of_issue in changes.values() for change in of_issue}
+    merges = Merges(stored_rows.values(), reported, signals, commands)
+    unread = {(command.issue, command.id) for command in commands}
+    records = [
+        _record(
             issue,
             stored.get(issue),
             stored_rows.get(issue),
-            stored_rows,
+            _own_events(stored_rows.get(issue), stored_rows, stored),
             changes.get(issue, []),
+            unread,
             covered,
-            unread.get(issue, set()),
             sources,
         )
         for issue in {**stored, **stored_rows}
-    }
-    merges = Merges(records.values(), changes, covered.unread)
-    for issue, row in stored_rows.items():
-        if not row.merged_into:
-            merges.link(hex64(issue), row.fingerprints[1:], changes.get(issue, []))
-    merges.take_up()
-    return [whole(record) if record.life.members else record for record in merges.records.values()]
+    ]
+    new = merges.linked([*records, *_named(signals, {record.id for record in records})], join=at)
+    return Rebuilt(new, merges.undone(), list(merges.activities({record.id: record for record in new}, at)))
 
 
 def _record(
     issue: int,
     stored: StoredCounts | None,
     row: StoredIssue | None,
-    stored_rows: Mapping[int, StoredIssue],
+    known: int,
     changes: list[StoredChange],
+    unread: Set[tuple[str, str]],
     covered: Covered,
-    unrecorded: Set[str],
     sources: Sources,
 ) -> IssueRecord:
-    """The record of one fingerprint, without members. `unrecorded` are commands whose effects the row can't show."""
-    known = 0 if row is None else row.events - _of_members(row, stored_rows)
+    """The record of one fingerprint, without members.
+
+    `known` are its own events in the row, `unread` commands by their issue and id.
+    """
     record = _shown_alone(row, known) if row is not None else None
     newer = max(0, stored.events - known) if stored is not None else 0
     if stored is not None:
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
-    state = _of_row(row) if row is not None and not newer else _state(changes, row)
+    # A command that was told and is unread may not have been recorded.
+    is_behind = newer or any((record.id, name) in unread for name in _commands(record.id, changes))
+    state = _of_row(row) if row is not None and not is_behind else _state(changes, row)
     record = replace(record, **state._asdict())
-    life = _life(record, changes, sources, stored)
-    if not newer:
-        # Told before the processors were killed, they are read again.
-        life = replace(life, commands=tuple(name for name in life.commands if name not in unrecorded))
     deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
     return replace(
         record,
-        # Greater than that of any news which were sent and not recorded.
-        version=(1 if row is None else row.version + 1) + newer + len(covered.unread),
+        version=(1 if row is None else row.version + 1) + newer,
         positions={p: offset for p, offset in covered.events.items() if offset >= 0},
-        life=replace(life, applied=deltas),
+        life=replace(_life(record, changes, sources, stored), applied=deltas),
     )
 
 
-def _unrecorded(rows: Mapping[int, StoredIssue], covered: Covered) -> dict[int, set[str]]:
-    """Unread commands by issue, where no row of its partition is newer than the position; `Merges` knows it of what is merged."""
-    sums = Counter[int]()
-    for row in rows.values():
-        sums[row.issue % len(covered.deltas)] += row.version
-    commands: dict[int, set[str]] = {}
-    for delta in covered.unread:
-        issue = None if delta.command is None else parse_hex64(delta.command.issue)
-        if delta.command is not None and issue is not None and delta.command.kind != "unmerge":
-            partition = issue % len(covered.deltas)
-            position = covered.positions.get(partition)
-            if position is not None and sums[partition] <= position.versions:
-                commands.setdefault(issue, set()).add(delta.command.id)
-    return commands
+def _named(signals: Iterable[Signal], known: Set[str]) -> Iterator[IssueRecord]:
+    """The issues of fingerprints that an unread request names before their first event; read, it would open them as parts."""
+    for signal in signals:
+        if signal.kind == "join" and signal.issue not in known:
+            with suppress(ValueError):
+                if (record := without_events(signal)) is not None:
+                    yield replace(record, version=1)
 
 
-def _of_members(row: StoredIssue, stored_rows: Mapping[int, StoredIssue]) -> int:
-    """The events of a record that merged issues have counted."""
-    members = [stored_rows.get(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:]]
-    return sum(member.events for member in members if member is not None)
+def _own_events(
+    row: StoredIssue | None, rows: Mapping[int, StoredIssue], stored: Mapping[int, StoredCounts]
+) -> int:
+    """The events of a row without those of merged issues, which may have counted more than their own rows show."""
+    if row is None:
+        return 0
+    members = [issue_id(row.project, fingerprint) for fingerprint in row.fingerprints[1:]]
+    counts = [
+        max(found[member].events if member in found else 0 for found in (rows, stored)) for member in members
+    ]
+    return max(0, row.events - sum(counts))
 
 
 def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
@@ -204,7 +200,6 @@ def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:
         grouping_version=row.grouping_version,
         grouping_rule=row.grouping_rule,
         grouping_parts=tuple(row.grouping_parts),
-        # Into what it is merged is up to the other issue, which counts it: of a merge under way, only one may know yet.
     )
 
 

@@ -91,7 +91,8 @@ async def run_rebuild(
 ) -> None:
     """Rebuild these tables from the source; None is Kafka while it has everything, else ClickHouse.
 
-    `say` gets a line for each table. Raises RebuildRefused, KafkaError and ClickHouseError.
+    `say` gets a line for each table, and for each merge or unmerge that had not ended. Raises RebuildRefused, KafkaError and
+    ClickHouseError.
     """
     stored = source == "clickhouse"
     if source is None:
@@ -105,19 +106,25 @@ async def run_rebuild(
         await none_interrupted(need)
     for table in tables:
         await none_working(need.processors)
-        deleted, written = await (_issues if table == "issues" else _seen)(need, stored=stored)
+        if table == "issues":
+            deleted, written = await _issues(need, say, stored=stored)
+        else:
+            deleted, written = await _seen(need, stored=stored)
         result = (
             f", {written} written from ClickHouse" if stored else "; the processors rebuild it at their start"
         )
         say(f"{table}: {deleted} records removed{result}")
 
 
-async def _issues(need: Need, *, stored: bool) -> tuple[int, int]:
+async def _issues(need: Need, say: Callable[[str], None], *, stored: bool) -> tuple[int, int]:
     """Records removed and written. Positions are written last: before, the processors detect the incomplete table."""
     new = await (issues(need) if stored else no_issues(need.processors))
+    for whole, part in new.undone:
+        say(f"issues: {part} is no part of {whole}: a merge or unmerge of them had not ended")
     deleted = await empty(need.processors, Topic.ISSUES)
+    # Rebuilt rows say nothing of what had not ended.
+    await write(need.processors, Topic.ISSUE_ACTIVITY, new.activities)
     written = await write(need.processors, Topic.ISSUES, new.records)
-    await write(need.processors, Topic.ISSUE_DELTAS, new.signals)
     await write(need.processors, Topic.SEEN, new.positions)
     return deleted, written
 

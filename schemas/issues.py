@@ -21,6 +21,8 @@ NEW_MS: Final = 24 * HOUR_MS
 """How long an issue counts as new after its first event."""
 SYSTEM: Final = "system"
 """Who makes the changes that events cause."""
+REBUILD: Final = "rebuild"
+"""Who ends merges and unmerges that a rebuild found under way."""
 ESCALATING_MS: Final = 24 * HOUR_MS
 """How long an issue counts as escalating after its rate rose; until then it doesn't escalate again."""
 
@@ -47,14 +49,8 @@ class DeltaRecord(Struct, frozen=True, omit_defaults=True):
     signal: Signal | None = None
 
 
-class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
-    """One value of the compacted topic `issues`: aggregate and state. Keyed by the issue's id in hexadecimal.
-
-    `events` and `users` are lifetime counts; `users` is estimated from `users_sketch`. `positions` has, for each source partition,
-    the offset up to which increments are applied (repeats are dropped by it). `version` increases by one with each change, so the
-    highest is the newest. `escalated_ms` is when its rate last rose far above its own past, 0 for never. `fingerprints` are its own and those of issues merged into it, whose counts it includes; a record with
-    `merged_into` is merged. `life` is for the processors.
-    """
+class IssueFields(Struct, rename="camel", kw_only=True):
+    """The fields of an `IssueRecord`."""
 
     id: str
     project_id: str
@@ -88,6 +84,16 @@ class IssueRecord(Struct, frozen=True, rename="camel", kw_only=True):
     merged_into: str | None = None
     escalated_ms: int = 0
     life: Life = Life()
+
+
+class IssueRecord(IssueFields, frozen=True, kw_only=True, rename="camel"):  # type: ignore[misc]  # allowed
+    """One value of the compacted topic `issues`: aggregate and state. Keyed by the issue's id in hexadecimal.
+
+    `events` and `users` are lifetime counts; `users` is estimated from `users_sketch`. `positions` has, for each source partition,
+    the offset up to which increments are applied (repeats are dropped by it). `version` increases by one with each change, so the
+    highest is the newest. `escalated_ms` is when its rate last rose far above its own past, 0 for never. `fingerprints` are its own and those of issues merged into it, whose counts it includes; a record with
+    `merged_into` is merged. `life` is for the processors.
+    """
 
 
 class Subject(Struct, frozen=True, rename="camel", omit_defaults=True):

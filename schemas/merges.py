@@ -27,7 +27,7 @@ class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
     culprit: str = ""
 
 
-class News(Struct, frozen=True, array_like=True):
+class News(Struct, frozen=True, kw_only=True, array_like=True):
     """The parts of an increment that can change an issue's state.
 
     `version` is the version of the fingerprint's record after it; `partition` and `offset` are those of its source record.
@@ -52,7 +52,7 @@ class Member(Struct, frozen=True, rename="camel"):
     figures: Figures
 
 
-class Pending(Struct, frozen=True, rename="camel"):
+class Pending(Struct, frozen=True, kw_only=True, rename="camel"):
     """A merge or unmerge requested from another issue and not yet answered."""
 
     kind: Literal["join", "leave"]
@@ -61,7 +61,7 @@ class Pending(Struct, frozen=True, rename="camel"):
     at: str
 
 
-class Signal(Struct, frozen=True, rename="camel", omit_defaults=True):
+class Signal(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One message between the records of two issues, on `issue-deltas` in the partition of `issue`.
 
     `join` asks an issue to become part of the sender; the issue answers `joined` (with its figures and those of its members) or
@@ -84,3 +84,8 @@ class Signal(Struct, frozen=True, rename="camel", omit_defaults=True):
     members: dict[str, Member] = {}
     reason: str = ""
     room: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name under which a record remembers that it has handled the signal."""
+        return f"{self.kind}-{self.sender}-{self.join}"

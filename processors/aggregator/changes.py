@@ -60,14 +60,14 @@ class BatchChanges:
         """Judge an increment just folded in: it may create the issue, show something, reopen it, or be news for the one it is merged into."""
         state = fold.counted_state()
         news = News(
-            fold.version,
-            partition,
-            offset,
-            increment.events,
-            increment.releases,
-            increment.users,
-            increment.received_ms,
-            increment.environments,
+            version=fold.version,
+            partition=partition,
+            offset=offset,
+            events=increment.events,
+            releases=increment.releases,
+            users=increment.users,
+            received_ms=increment.received_ms,
+            environments=increment.environments,
         )
         if state.merged_into is not None:
             self._news.setdefault(fold.id, []).append(news)
@@ -146,10 +146,9 @@ class BatchChanges:
                 self._change(fold, offset, changed)
             return
         # A repeat after a crash must not be answered differently.
-        name = f"{signal.kind}-{signal.sender}-{signal.join}"
-        if name not in life.signals:
+        if signal.name not in life.signals:
             changed = receive(fold.record(), signal)
-            self._change(fold, offset, changed, signals=(*life.signals, name)[-MAX_SIGNALS:])
+            self._change(fold, offset, changed, signals=(*life.signals, signal.name)[-MAX_SIGNALS:])
 
     def finish(self) -> None:
         """End the batch: send news of merged issues to the issues that they are merged into."""
@@ -159,11 +158,11 @@ class BatchChanges:
             if state.merged_into is not None:
                 self._send(
                     Signal(
-                        "news",
-                        state.merged_into,
-                        issue,
-                        state.project_id,
-                        state.life.join,
+                        kind="news",
+                        issue=state.merged_into,
+                        sender=issue,
+                        project_id=state.project_id,
+                        join=state.life.join,
                         version=fold.version,
                         figures=fold.figures(),
                         news=news,

@@ -1,7 +1,7 @@
 """Folding increments into an issue: each counts once, however often it is delivered. Pure."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from msgspec.json import Decoder
 from msgspec.structs import replace
@@ -12,13 +12,13 @@ from processors.aggregator.totals import HOURS, Users, figures, own, recent, uni
 from schemas.changes import RedactData
 from schemas.ids import hex64, id_text
 from schemas.increments import Increment, decode_description
-from schemas.issues import IssueRecord, decode_issue, encode_json
+from schemas.issues import IssueFields, IssueRecord, decode_issue, encode_json
 from schemas.life import Life
 from schemas.merges import Figures
 from schemas.times import HOUR_MS
 
 
-class FoldedRecord(IssueRecord, frozen=False, kw_only=True, rename="camel"):  # type: ignore[misc]  # msgspec allows it
+class FoldedRecord(IssueFields):
     """A record that is changed in place; encoded like any other."""
 
 
@@ -44,9 +44,8 @@ class Fold:
         "stands_out",
     )
 
-    def __init__(self, record: IssueRecord) -> None:
-        # Any: to mypy, a class derived from a frozen struct is frozen.
-        self._record: Any = record
+    def __init__(self, record: FoldedRecord) -> None:
+        self._record = record
         self.id = record.id
         self._users: Users | None = None
         self._sketched = True
@@ -91,14 +90,12 @@ class Fold:
     @property
     def version(self) -> int:
         """How many increments, commands and signals are in."""
-        version: int = self._record.version
-        return version
+        return self._record.version
 
     @property
     def state(self) -> IssueRecord:
         """Status, merges and everything else but counts; for these see `record`."""
-        record: IssueRecord = self._record
-        return record
+        return cast(IssueRecord, self._record)
 
     def counted_state(self) -> IssueRecord:
         """As `state`, with the counts and users of its own fingerprint up to date."""
@@ -108,14 +105,12 @@ class Fold:
     @property
     def has_events(self) -> bool:
         """Whether an increment is in: a merge may name a fingerprint before its first event."""
-        record: IssueRecord = self._record
-        return record.events > 0
+        return self._record.events > 0
 
     @property
     def is_open(self) -> bool:
         """Whether the issue is open and not merged: an increment then has no other effect than its counts."""
-        record: IssueRecord = self._record
-        return record.status == "open" and record.merged_into is None
+        return self._record.status == "open" and self._record.merged_into is None
 
     def shown(self) -> Shown:
         """What the increment folded in last shows, together with the merged issues."""

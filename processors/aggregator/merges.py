@@ -9,7 +9,7 @@ join another, so that two issues can't merge into each other.
 | join    | target → issue               | becomes a member, unless it is one, or has requests pending  | joined with its figures, or refused |
 | joined  | member → target              | counts its figures; it has its members move                  | leave, if it asks no longer       |
 | refused | issue → target               | ends its request                                             |                                   |
-| move    | target → member's member     | belongs to the target from now on                            | news, or left if it is alone      |
+| move    | target → member's member     | belongs to the target from now on                            | news                              |
 | news    | member → target              | counts newer figures and judges its own state                |                                   |
 | leave   | target → member              | is an issue of its own again                                 | left                              |
 | left    | member → target              | ends its request                                             |                                   |
@@ -18,7 +18,7 @@ join another, so that two issues can't merge into each other.
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -59,16 +59,12 @@ def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
         raise RefusedChange(f"at most {MAX_MEMBERS} issues can be merged into one")
     if life.pending:
         return Exchanged(record)
-    pending = {issue: Pending("join", command.id, command.by, command.at) for issue in wanted}
+    pending = {issue: _pending("join", command) for issue in wanted}
     signals = [
         replace(_request(record, "join", issue, command.id, command), room=room, fingerprint=fingerprint)
         for issue, fingerprint in wanted.items()
     ]
-    # A rebuild forgets requests: answers to this one may have come before, and were told to leave.
-    remembered = tuple(name for name in life.signals if not name.endswith(f"-{command.id}"))
-    return Exchanged(
-        replace(record, life=replace(life, pending=pending, signals=remembered)), signals=tuple(signals)
-    )
+    return Exchanged(replace(record, life=replace(life, pending=pending)), signals=tuple(signals))
 
 
 def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchanged:
@@ -81,7 +77,7 @@ def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchang
     }
     if not leaving:
         raise RefusedChange("none of these fingerprints is merged into the issue and has events")
-    pending = {issue: Pending("leave", command.id, command.by, command.at) for issue in leaving}
+    pending = {issue: _pending("leave", command) for issue in leaving}
     members = {issue: member for issue, member in life.members.items() if issue not in leaving}
     details = {"issues": list(leaving), "fingerprints": [member.fingerprint for member in leaving.values()]}
     return Exchanged(
@@ -117,9 +113,7 @@ def receive(record: IssueRecord, signal: Signal) -> Exchanged:
 
 def refusal(signal: Signal, reason: str) -> Signal:
     """The answer that refuses a `join`."""
-    return Signal(
-        "refused", signal.sender, signal.issue, signal.project_id, signal.join, signal.by, signal.at, reason=reason
-    )  # fmt: skip
+    return replace(_reply(signal, signal.issue, "refused"), reason=reason)
 
 
 def _join(record: IssueRecord, signal: Signal) -> Exchanged:
@@ -143,12 +137,19 @@ def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
     life, request = record.life, record.life.pending.get(signal.sender)
     if request is None or request.kind != "join" or request.command != signal.join or signal.figures is None:
         # The request is no longer pending: the sender must not consider itself merged.
-        back = Signal("leave", signal.sender, record.id, record.project_id, signal.join, signal.by, signal.at)
-        return Exchanged(record, signals=(back,))
+        return Exchanged(record, signals=(_reply(signal, record.id, "leave"),))
     joined = {signal.sender: Member(signal.fingerprint, signal.join, signal.version, signal.figures)}
     joined |= {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
     moves = tuple(
-        Signal("move", issue, record.id, record.project_id, signal.join, request.by, request.at)
+        Signal(
+            kind="move",
+            issue=issue,
+            sender=record.id,
+            project_id=record.project_id,
+            join=signal.join,
+            by=request.by,
+            at=request.at,
+        )
         for issue in signal.members
     )
     details = {"issue": signal.sender, "fingerprints": [member.fingerprint for member in joined.values()]}
@@ -157,15 +158,6 @@ def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
         (_activity(record, replace(signal, by=request.by, at=request.at), "merged", details, f"-{signal.sender}"),),
         moves,
     )  # fmt: skip
-
-
-def _left(record: IssueRecord, signal: Signal) -> Exchanged:
-    """The request to leave is answered. A member that has left unasked, as after tables were rebuilt in the middle of a merge, is none."""
-    life, member = record.life, record.life.members.get(signal.sender)
-    if member is not None and member.join == signal.join:
-        members = {issue: one for issue, one in life.members.items() if issue != signal.sender}
-        record = replace(record, life=replace(life, members=members))
-    return _answered(record, signal)
 
 
 def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
@@ -181,8 +173,6 @@ def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
 
 
 def _move(record: IssueRecord, signal: Signal) -> Exchanged:
-    if record.merged_into is None:
-        return Exchanged(record, signals=(_answer(own(record), signal, "left"),))
     moved = replace(record, merged_into=signal.sender, life=replace(record.life, join=signal.join))
     return Exchanged(moved, signals=(_answer(own(record), signal, "news"),))
 
@@ -234,7 +224,7 @@ _RECEIVERS: Final[dict[SignalKind, Callable[[IssueRecord, Signal], Exchanged]]] 
     "move": _move,
     "news": _news,
     "leave": _leave,
-    "left": _left,
+    "left": _answered,
 }
 
 
@@ -243,21 +233,36 @@ def _issue_of(record: IssueRecord, fingerprint: str) -> str:
 
 
 def _request(record: IssueRecord, kind: SignalKind, issue: str, join: str, command: Command) -> Signal:
-    return Signal(kind, issue, record.id, record.project_id, join, command.by, command.at)
+    return Signal(
+        kind=kind,
+        issue=issue,
+        sender=record.id,
+        project_id=record.project_id,
+        join=join,
+        by=command.by,
+        at=command.at,
+    )
+
+
+def _pending(kind: Literal["join", "leave"], command: Command) -> Pending:
+    return Pending(kind=kind, command=command.id, by=command.by, at=command.at)
+
+
+def _reply(signal: Signal, sender: str, kind: SignalKind) -> Signal:
+    return Signal(
+        kind=kind,
+        issue=signal.sender,
+        sender=sender,
+        project_id=signal.project_id,
+        join=signal.join,
+        by=signal.by,
+        at=signal.at,
+    )
 
 
 def _answer(alone: IssueRecord, signal: Signal, kind: SignalKind) -> Signal:
-    return Signal(
-        kind,
-        signal.sender,
-        alone.id,
-        alone.project_id,
-        signal.join,
-        signal.by,
-        signal.at,
-        version=alone.version,
-        figures=figures(alone) if kind != "left" else None,
-    )
+    counted = figures(alone) if kind != "left" else None
+    return replace(_reply(signal, alone.id, kind), version=alone.version, figures=counted)
 
 
 def _activity(

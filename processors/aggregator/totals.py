@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from datasketches import hll_sketch, hll_union, tgt_hll_type
 from msgspec.structs import replace
 
-from schemas.issues import IssueRecord
+from schemas.issues import IssueFields
 from schemas.merges import Figures
 
 LG_K: Final = 11
@@ -60,11 +60,12 @@ def _read(sketch: str) -> hll_sketch:
 
 
 K = TypeVar("K", str, int)
+Record = TypeVar("Record", bound=IssueFields)
 HOURS: Final = 14 * 24
 """Hours before the newest event that an issue's record counts one by one."""
 
 
-def figures(record: IssueRecord) -> Figures:
+def figures(record: IssueFields) -> Figures:
     """The figures of a record."""
     return Figures(**{name: getattr(record, name) for name in Figures.__struct_fields__})
 
@@ -102,7 +103,7 @@ def recent(hours: dict[int, int]) -> dict[int, int]:
     return {hour: count for hour, count in hours.items() if hour > oldest}
 
 
-def whole(record: IssueRecord) -> IssueRecord:
+def whole(record: Record) -> Record:
     """The record of one fingerprint as it is published: the sums with its members, and its own figures in `life.home`."""
     members = record.life.members
     if not members:
@@ -116,7 +117,7 @@ def whole(record: IssueRecord) -> IssueRecord:
     )
 
 
-def own(record: IssueRecord) -> IssueRecord:
+def own(record: Record) -> Record:
     """A published record with the figures of its own fingerprint alone; `life` still has its members."""
     home = record.life.home
     if home is None:
@@ -126,7 +127,7 @@ def own(record: IssueRecord) -> IssueRecord:
     )
 
 
-def _with(record: IssueRecord, counted: Figures) -> IssueRecord:
+def _with(record: Record, counted: Figures) -> Record:
     fields = {name: getattr(counted, name) for name in Figures.__struct_fields__}
     return replace(record, users=Users(counted.users_sketch).count, **fields)
 

@@ -22,6 +22,7 @@ from rebuild.from_clickhouse import Need, source_ends
 from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
+from schemas.merges import Signal
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import iso
 from storage.client import open_client
@@ -75,12 +76,14 @@ class Pipeline:
     async def ask(self, issue: str, project: int, kind: str, data: dict[str, object]) -> None:
         """Write a command."""
         command = Command(str(uuid7()), issue, str(project), kind, "ann", iso(now_ms()), data)
+        await self.put(DeltaRecord(command=command), issue)
+
+    async def put(self, delta: DeltaRecord, issue: str) -> None:
+        """Write a record of `issue-deltas`."""
         producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
         await producer.start()
         await producer.send_and_wait(
-            f"{self.prefix}issue-deltas",
-            encode_json(DeltaRecord(command=command)),
-            partition=int(issue, 16) % PARTITIONS,
+            f"{self.prefix}issue-deltas", encode_json(delta), partition=int(issue, 16) % PARTITIONS
         )
         await producer.stop()
 
@@ -366,6 +369,43 @@ async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_
     assert (refused.exit_code, "in the middle of a batch" in refused.output) == (1, True), refused.output
     done = await pipeline.rebuild("all")
     assert (done.exit_code, done.output.count("written from ClickHouse")) == (0, 2), done.output
+
+
+async def test_a_merge_that_has_not_ended_is_undone_and_its_signal_changes_nothing(
+    pipeline: Pipeline, start: Start
+) -> None:
+    await work_off(pipeline, start, seed=28)
+    before = await pipeline.issues()
+    whole, part, *_ = sorted(one.id for one in before.values() if one.project_id == "7")
+    # A request that the processors had sent before they ended.
+    join = Signal(
+        kind="join",
+        issue=part,
+        sender=whole,
+        project_id="7",
+        join=str(uuid7()),
+        by="ann",
+        at=iso(now_ms()),
+        room=9,
+    )
+    await pipeline.put(DeltaRecord(signal=join), part)
+    await pipeline.ask(part, 7, "update", {"assignee": "ann"})
+    done = await pipeline.rebuild("issues", "--from", "clickhouse")
+    assert done.exit_code == 0, done.output
+    assert f"{part} is no part of {whole}" in done.output
+    found = await readback.activities(pipeline.bootstrap, f"{pipeline.prefix}issue-activity")
+    undone = [(one.issue, one.kind, one.by) for one in found if one.by == "rebuild"]
+    assert sorted(undone) == sorted([(whole, "unmerged", "rebuild"), (part, "unmerged", "rebuild")])
+    start()
+
+    async def assigned() -> bool:
+        return (await pipeline.issues())[part].assignee == "ann"
+
+    await eventually(assigned, timeout=60)
+    after = await pipeline.issues()
+    assert {key: (one.merged_into, one.events) for key, one in after.items()} == {
+        key: (one.merged_into, one.events) for key, one in before.items()
+    }
 
 
 async def test_nothing_is_emptied_while_the_writer_has_something_left(

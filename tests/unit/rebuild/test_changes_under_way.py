@@ -1,5 +1,6 @@
-"""Changes, merges and unmerges that are under way while the issues are rebuilt from ClickHouse: they end as without it."""
+"""Changes under way while the issues are rebuilt from ClickHouse: parts whose merge has not ended are issues of their own."""
 
+import itertools
 import random
 from contextlib import suppress
 from typing import Any, get_args
@@ -7,21 +8,23 @@ from typing import Any, get_args
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broker.message import Message
-from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
+from processors.aggregator.position import decode_position, deltas_key
 from rebuild.from_clickhouse import delta_positions
 from rebuild.issues import Covered, Sources, rebuilt
-from rebuild.merges import news
+from rebuild.merges import Pair
 from schemas.ids import hex64
 from schemas.increments import decode_bundle, is_bundle
-from schemas.issues import Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json
+from schemas.issues import REBUILD, Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json
 from schemas.merges import Figures, Member, Signal, SignalKind
 from schemas.times import iso, parse_iso
 from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_histories import ALL, FINGERPRINTS, ask, steps
 from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, START, Crash, World, id_of, increment
 
+_seconds = itertools.count()
 SOURCES = Sources(
     since=lambda project, fingerprints, at_ms: (0, []),  # noqa: ARG005
     releases=lambda project, at_ms: [],  # noqa: ARG005
@@ -54,49 +57,71 @@ def stored_counts(fingerprint: int, found: list[Any]) -> StoredCounts:
     )  # fmt: skip
 
 
-def rebuild(world: World) -> None:
-    """What `svc rebuild issues` does: all events and records are stored, and nobody works."""
-    topics = world.memory.topics
-    world.memory.crash_in = None
+def stored(world: World) -> tuple[dict[int, list[Any]], int]:
+    """The increments of each fingerprint, and the last source offset."""
     found: dict[int, list[Any]] = {}
-    unread, last = [], -1
-    deltas: dict[int, int] = {}
-    positions: dict[int, DeltasPosition] = {}
-    for partition in range(PARTITIONS):
-        noted = [m.value for m in topics.get(("seen", partition), []) if m.key == deltas_key(partition)]
-        position = decode_position(noted[-1] or b"") if noted else DeltasPosition(-1, 0, 0)
-        deltas[partition], positions[partition] = position.offset, position
-        for offset, message in enumerate(topics.get(("issue-deltas", partition), [])):
-            value = message.value or b""
-            if not is_bundle(value):
-                unread += [decode_delta(value)] if offset > deltas[partition] else []
-                continue
-            for source in decode_bundle(value):
+    last = -1
+    for (topic, _), messages in world.memory.topics.items():
+        for message in messages if topic == "issue-deltas" and messages else ():
+            for source in decode_bundle(message.value or b"") if is_bundle(message.value or b"") else ():
                 last = max(last, source.offset)
                 for one in source.increments:
                     found.setdefault(one.fingerprint, []).append(one)
+    return found, last
+
+
+def unread_of(world: World) -> tuple[list[DeltaRecord], dict[int, int]]:
+    """The commands and signals that the processors have not read, and the last offsets that they have."""
+    unread, last = list[DeltaRecord](), dict[int, int]()
+    for partition in range(PARTITIONS):
+        noted = [m.value for m in world.log("seen", partition) if m.key == deltas_key(partition)]
+        last[partition] = decode_position(noted[-1] or b"").offset if noted else -1
+        values = [message.value or b"" for message in world.log("issue-deltas", partition)]
+        unread += [decode_delta(value) for value in values[last[partition] + 1 :] if not is_bundle(value)]
+    return unread, last
+
+
+def changes_of(world: World) -> dict[int, list[StoredChange]]:
+    """What the writer has stored of activities."""
+    changes: dict[int, list[StoredChange]] = {}
+    for activity in sorted(world.activities(is_rebuilt=True), key=lambda one: (one.issue, one.at, one.id)):
+        change = StoredChange(parse_iso(activity.at), activity.id, activity.kind, activity.data)
+        changes.setdefault(int(activity.issue, 16), []).append(change)
+    return changes
+
+
+def rebuild(world: World, killed_before: str = "") -> list[Pair]:
+    """What `svc rebuild issues` does, where all is stored and nobody works; it may be killed before it writes a topic."""
+    topics = world.memory.topics
+    world.memory.crash_in = None
+    increments, last_source = stored(world)
+    unread, last = unread_of(world)
     newest: dict[str, IssueRecord] = {}
     for (topic, _), messages in topics.items():
         for message in messages if topic == "issues" else []:
             issue = decode_issue(message.value or b"")
             newest[issue.id] = issue
-    changes: dict[int, list[StoredChange]] = {}
-    for activity in sorted(world.activities(is_rebuilt=True), key=lambda one: (one.issue, one.at, one.id)):
-        change = StoredChange(parse_iso(activity.at), activity.id, activity.kind, activity.data)
-        changes.setdefault(int(activity.issue, 16), []).append(change)
-    counts = [stored_counts(fingerprint, increments) for fingerprint, increments in found.items()]
-    covered = Covered(dict.fromkeys(range(PARTITIONS), -1) | {0: last}, deltas, unread, positions)
-    records = rebuilt(counts, map(stored_row, newest.values()), changes, covered, SOURCES)
-    for log in [log for log in topics if log[0] in {"issues", "seen"}]:
-        del topics[log]
-    for issue in records:
-        log = "issues", int(issue.id, 16) % PARTITIONS
-        topics.setdefault(log, []).append(Message(issue.id.encode(), encode_json(issue)))
-    for signal in news(records):
-        world.put(int(signal.issue, 16) % PARTITIONS, DeltaRecord(signal=signal))
-    for partition, key, value in delta_positions(covered, records):
-        topics.setdefault(("seen", partition), []).append(Message(key, value))
+    counts = [stored_counts(fingerprint, those) for fingerprint, those in increments.items()]
+    covered = Covered(dict.fromkeys(range(PARTITIONS), -1) | {0: last_source}, last, unread)
+    at = iso(START + next(_seconds) * 1000)
+    new = rebuilt(counts, map(stored_row, newest.values()), changes_of(world), covered, SOURCES, at)
+    for activity in new.activities:
+        world.log("issue-activity", partition_of(activity.issue)).append(
+            Message(activity.issue.encode(), encode_json(activity))
+        )
+    # Rows in ClickHouse are not lost with the topic.
+    for issue in new.records[: len(new.records) // 2 if killed_before == "issues" else None]:
+        world.log("issues", partition_of(issue.id)).append(Message(issue.id.encode(), encode_json(issue)))
+    if killed_before:
+        return new.undone
+    for partition, key, value in delta_positions(last, new.records):
+        world.log("seen", partition).append(Message(key, value))
     world.restart()
+    return new.undone
+
+
+def partition_of(issue: str) -> int:
+    return int(issue, 16) % PARTITIONS
 
 
 async def work_a_little(world: World, luck: random.Random) -> None:
@@ -111,9 +136,15 @@ async def work_a_little(world: World, luck: random.Random) -> None:
 
 
 def check(world: World) -> None:
-    """Both sides of each merge agree and count the same, what was told holds, and nobody but users undoes anything."""
+    """Both sides of each merge agree, count the same and told last what holds; only users and a rebuild undo."""
     issues = {id_of(f): world.issue(f) for f in ALL if world.knows(f)}
-    activities = {one.id: one for one in world.activities("merged", "unmerged", is_rebuilt=True)}
+    sent = {hex64(f): sum(one.events for one in increments) for f, increments in stored(world)[0].items()}
+    wholes = [issue for issue in issues.values() if issue.merged_into is None]
+    assert sorted(f for issue in wholes for f in issue.fingerprints) == sorted(
+        issue.fingerprints[0] for issue in issues.values()
+    )
+    assert all(issue.events == sum(sent.get(f, 0) for f in issue.fingerprints) for issue in wholes)
+    reported = world.activities("merged", "unmerged", is_rebuilt=True)
     for issue in issues.values():
         assert not issue.life.pending
         assert issue.merged_into is None or issue.id in issues[issue.merged_into].life.members
@@ -121,69 +152,135 @@ def check(world: World) -> None:
             part = issues[number]
             assert (part.merged_into, part.life.join) == (issue.id, member.join)
             assert member.figures.events == part.events
-    released = {issue for one in activities.values() for issue in one.data.get("issues", ())}
-    for one in activities.values():
-        if "from" in one.data:
-            assert one.issue in released
-        if "into" in one.data:
-            join = one.id.removeprefix(f"{one.issue}-").removesuffix("-merged")
-            assert f"{one.data['into']}-{join}-merged-{one.issue}" in activities
-            assert issues[one.issue].merged_into or one.issue in released
+            as_whole = [
+                o.kind
+                for o in reported
+                if o.issue == issue.id and member.fingerprint in o.data.get("fingerprints", ())
+            ]
+            assert as_whole[-1] == "merged"
+        as_part = [
+            one.kind for one in reported if one.issue == issue.id and {"into", "from"} & one.data.keys()
+        ]
+        assert (issue.merged_into is not None) == (as_part[-1:] == ["merged"])
+    released = {issue for one in reported for issue in one.data.get("issues", ())}
+    assert {one.issue for one in reported if "from" in one.data} <= released
 
 
-async def under_way(*commands: tuple[str, int, int], batches: int) -> World:
-    """A world whose processors have ended after so many batches, with its issues rebuilt."""
-    world = World()
+WRITTEN = ("issues", "seen")
+MERGED_BY_USER = [(id_of(1), "merged", "ann"), (id_of(2), "merged", "ann")]
+
+
+async def under_way(*commands: tuple[str, int, int], batches: int) -> tuple[World, list[str]]:
+    """A world whose processors have ended after so many batches of the last command; the ids of the commands."""
+    world, ids = World(), list[str]()
     for fingerprint in FINGERPRINTS:
         world.send(fingerprint, increment(fingerprint))
     await world.settle()
-    for kind, whole, part in commands[:-1]:
-        ask(world, (kind, whole, {part}), 0)
-        await world.settle()
-    kind, whole, part = commands[-1]
-    ask(world, (kind, whole, {part}), 0)
+    for kind, whole, part in commands:
+        while len(ids) and await world.work():
+            pass
+        data = {"issues": [id_of(part)]} if kind == "merge" else {"fingerprints": [hex64(part)]}
+        ids.append(world.ask(id_of(whole), kind, data))
     for _ in range(batches):
         await world.work(1)
-    rebuild(world)
-    return world
+    return world, ids
 
 
-@pytest.mark.parametrize("batches", range(6))
-async def test_a_merge_is_completed_wherever_the_processors_ended_in_it(batches: int) -> None:
+def reported(world: World, *, since: int) -> list[tuple[str, str, str]]:
+    """What was told of merges: the issue, what, and who did it."""
+    found = world.activities("merged", "unmerged", is_rebuilt=True)[since:]
+    return sorted((one.issue, one.kind, one.by) for one in found)
+
+
+@pytest.mark.parametrize("killed_before", ["", *WRITTEN])
+@pytest.mark.parametrize("batches", range(1, 6))
+async def test_a_merge_that_has_begun_and_not_ended_is_undone_and_told(
+    batches: int, killed_before: str
+) -> None:
     # 1 and 2 are in different partitions.
-    world = await under_way(("merge", 1, 2), batches=batches)
+    world, _ = await under_way(("merge", 1, 2), batches=batches)
+    is_ended = id_of(2) in world.issue(1).life.members and world.issue(2).merged_into is not None
+    undone = rebuild(world, killed_before)
+    assert undone == ([] if is_ended else [Pair(id_of(1), id_of(2))])
+    if killed_before:
+        rebuild(world)
+    await world.settle()
+    check(world)
+    assert (world.issue(2).merged_into is not None) == is_ended
+    assert world.issue(1).events == 1 + is_ended
+    by_rebuild = [one for one in world.activities("unmerged") if one.by == REBUILD]
+    assert sorted(one.issue for one in by_rebuild) == ([] if is_ended else sorted([id_of(1), id_of(2)]))
+
+
+async def test_a_merge_of_which_no_signal_was_sent_is_done_after_the_rebuild() -> None:
+    world, _ = await under_way(("merge", 1, 2), batches=0)
+    assert rebuild(world) == []
     await world.settle()
     check(world)
     assert world.issue(2).merged_into == id_of(1)
-    assert [one.kind for one in world.activities() if one.kind != "created"] == ["merged", "merged"]
+    assert reported(world, since=0) == sorted(MERGED_BY_USER)
 
 
-@pytest.mark.parametrize("batches", range(6))
-async def test_what_was_merged_into_an_issue_comes_along_wherever_the_processors_ended(batches: int) -> None:
-    world = await under_way(("merge", 2, 3), ("merge", 1, 2), batches=batches)
-    await world.settle()
-    check(world)
-    assert world.issue(2).merged_into == world.issue(3).merged_into == id_of(1)
-
-
-@pytest.mark.parametrize("batches", range(6))
-async def test_an_unmerge_is_completed_and_said_wherever_the_processors_ended_in_it(batches: int) -> None:
-    world = await under_way(("merge", 1, 2), ("unmerge", 1, 2), batches=batches)
-    await world.settle()
-    check(world)
-    assert (world.issue(2).merged_into, world.issue(1).life.members) == (None, {})
-    assert [one.issue for one in world.activities("unmerged") if "from" in one.data] == [id_of(2)]
-
-
-async def test_events_that_were_counted_by_the_rebuild_show_in_the_issue_whose_answer_is_older() -> None:
-    world = await under_way(("merge", 1, 2), batches=2)
-    assert world.issue(2).merged_into == id_of(1)
-    assert world.issue(1).life.pending
-    world.send(2, increment(2, events=5))
+@pytest.mark.parametrize("batches", range(1, 6))
+async def test_an_unmerge_that_has_begun_is_made_and_told(batches: int) -> None:
+    world, _ = await under_way(("merge", 1, 2), ("unmerge", 1, 2), batches=batches)
     rebuild(world)
     await world.settle()
     check(world)
-    assert world.issue(1).events == 7
+    assert (world.issue(2).merged_into, world.issue(1).events) == (None, 1)
+
+
+@pytest.mark.parametrize("batches", range(1, 8))
+async def test_what_was_merged_into_an_issue_is_lost_to_neither_where_its_own_merge_is_undone(
+    batches: int,
+) -> None:
+    world, _ = await under_way(("merge", 2, 3), ("merge", 1, 2), batches=batches)
+    rebuild(world)
+    await world.settle()
+    check(world)
+    if world.issue(2).merged_into is None:
+        # It stays with its issue unless it has already left it for the other one.
+        assert world.issue(3).merged_into in {id_of(2), None}
+
+
+@pytest.mark.parametrize("kinds", [("merge",), ("merge", "unmerge")])
+async def test_a_command_that_was_under_way_changes_nothing_when_it_is_given_again(
+    kinds: tuple[str, ...],
+) -> None:
+    for batches in range(1, 4):
+        world, ids = await under_way(*((kind, 1, 2) for kind in kinds), batches=batches)
+        for _ in range(2):
+            rebuild(world)
+            data = {"issues": [id_of(2)]} if kinds[-1] == "merge" else {"fingerprints": [hex64(2)]}
+            before = world.issue(2).merged_into
+            world.ask(id_of(1), kinds[-1], data, ids[-1])
+            await world.settle()
+            check(world)
+            assert world.issue(2).merged_into == before
+            assert ids[-1] in world.issue(1).life.commands
+
+
+async def test_an_undone_merge_can_be_made_by_another_command() -> None:
+    world, _ = await under_way(("merge", 1, 2), batches=2)
+    assert rebuild(world)
+    world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
+    await world.settle()
+    check(world)
+    assert (world.issue(2).merged_into, world.issue(1).events) == (id_of(1), 2)
+    assert rebuild(world) == []
+
+
+@pytest.mark.parametrize("batches", range(1, 6))
+async def test_late_signals_of_what_was_undone_change_nothing_though_the_log_is_read_from_its_start(
+    batches: int,
+) -> None:
+    world, _ = await under_way(("merge", 1, 2), ("merge", 3, 1), batches=batches)
+    rebuild(world)
+    await world.settle()
+    before = [world.issue(fingerprint) for fingerprint in FINGERPRINTS]
+    world.lose("seen")
+    await world.settle()
+    assert [world.issue(fingerprint) for fingerprint in FINGERPRINTS] == before
 
 
 @pytest.mark.parametrize("writes", range(1, 8))
@@ -207,17 +304,18 @@ def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
     kind: SignalKind, known: tuple[int, ...]
 ) -> None:
     member = {id_of(3): Member(hex64(3), "b", 1, Figures())}
+    leave = Signal(kind="leave", issue=id_of(2), sender=id_of(1), project_id=str(PROJECT), join="c")
     signals = [
-        Signal("leave", id_of(2), id_of(1), str(PROJECT), "c"),
-        Signal(kind, id_of(2), id_of(1), str(PROJECT), "c", members=member),
-        Signal(kind, id_of(1), id_of(2), str(PROJECT), "c", members=member),
+        leave,
+        replace(leave, kind=kind, members=member),
+        replace(leave, kind=kind, issue=id_of(1), sender=id_of(2), members=member),
     ]
-    stored = StoredChange(START, f"{id_of(1)}-{'u' * 36}-unmerged", "unmerged", {"issues": [id_of(2)]})
+    reported = StoredChange(START, f"{id_of(1)}-{'u' * 36}-unmerged", "unmerged", {"issues": [id_of(2)]})
     command = Command("u" * 36, id_of(1), str(PROJECT), "unmerge", "ann", iso(START))
     unread = [DeltaRecord(command=command), *(DeltaRecord(signal=signal) for signal in signals)]
     covered = Covered({0: 0}, {0: 0}, unread)
     counts = [stored_counts(fingerprint, [increment(fingerprint)]) for fingerprint in known]
-    records = rebuilt(counts, [], {int(id_of(1), 16): [stored]}, covered, SOURCES)
+    records = rebuilt(counts, [], {int(id_of(1), 16): [reported]}, covered, SOURCES, iso(START)).records
     assert [record.id for record in records] == [id_of(fingerprint) for fingerprint in known]
     assert not any(record.merged_into or record.life.members for record in records)
 
@@ -226,7 +324,7 @@ def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
 @given(steps, st.integers(0, 1 << 32))
 # The unmerge is sent on three times, and the last ones are read after a part has joined that the first one could not release.
 @example([("event", 1, 1), ("merge", 1, {2, 3, 4}), ("unmerge", 2, {1, 2, 3}), *[("event", 1, 1)] * 3], 150)
-async def test_merges_and_unmerges_end_as_users_wanted_though_issues_are_rebuilt_meanwhile(
+async def test_both_sides_agree_and_all_is_told_though_issues_are_rebuilt_meanwhile(
     history: list[tuple[Any, ...]], seed: int
 ) -> None:
     """However often, and wherever processes were killed."""
@@ -240,6 +338,8 @@ async def test_merges_and_unmerges_end_as_users_wanted_though_issues_are_rebuilt
         ask(world, (kind, issue, what), at)
         await work_a_little(world, luck)
         if luck.random() < 0.3:
+            for killed_before in luck.sample(WRITTEN, luck.randrange(2)):
+                rebuild(world, killed_before)
             rebuild(world)
     rebuild(world)
     await world.settle(limit=luck.randrange(1, 9))

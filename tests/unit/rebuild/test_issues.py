@@ -10,14 +10,17 @@ from msgspec.structs import replace
 from processors.aggregator.fold import Fold
 from processors.aggregator.totals import Users
 from rebuild.issues import Covered, Sources, rebuilt
+from rebuild.merges import Pair
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
+from schemas.times import iso
 from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_fold import increment
 from tests.unit.processors.made import HOUR, START, event_id
 
 PROJECT = 1
 COVERED = Covered({0: 7, 1: -1}, {0: 3, 1: 4})
+AT = iso(START)
 COMMAND = "0199ee65-f275-750f-87fc-3665cc81dda7"
 
 
@@ -55,7 +58,7 @@ SOURCES = Sources(
 
 def one(counts: list[StoredCounts], rows: list[StoredIssue], *changes: StoredChange) -> IssueRecord:
     issue = issue_id(PROJECT, 2)
-    records = rebuilt(counts, rows, {issue: list(changes)}, COVERED, SOURCES)
+    records = rebuilt(counts, rows, {issue: list(changes)}, COVERED, SOURCES, AT).records
     return next(record for record in records if record.id == hex64(issue))
 
 
@@ -141,17 +144,16 @@ def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> No
     )
     records = {
         record.id: record
-        for record in rebuilt([counted(2, 5), counted(3, 7)], rows, {whole: [merging]}, COVERED, SOURCES)
+        for record in rebuilt(
+            [counted(2, 5), counted(3, 7)], rows, {whole: [merging]}, COVERED, SOURCES, AT
+        ).records
     }
     record, member = records[hex64(whole)], records[hex64(part)]
     assert (record.events, record.fingerprints) == (12, (hex64(2), hex64(3)))
     assert record.life.home is not None
     # The row may have the text of a member.
     assert (record.life.home.events, record.life.home.message) == (5, "stored")
-    assert (member.events, member.merged_into, member.life.join) == (7, record.id, COMMAND)
-    # Read again from the log, neither the question nor its answer ends the merge.
-    assert f"joined-{member.id}-{COMMAND}" in record.life.signals
-    assert f"join-{record.id}-{COMMAND}" in member.life.signals
+    assert (member.events, member.merged_into, member.life.join) == (7, record.id, AT)
     fold = Fold.restore(encode_json(record))
     fold.add(0, 8, replace_fingerprint(2))
     assert fold.record().events == 13
@@ -160,9 +162,10 @@ def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> No
 def test_a_merge_that_the_issue_which_is_merged_alone_knows_of_is_undone() -> None:
     whole, part = issue_id(PROJECT, 2), issue_id(PROJECT, 3)
     rows = [stored_row(2, events=5), stored_row(3, events=7, merged_into=whole)]
-    records = {
-        record.id: record for record in rebuilt([counted(2, 5), counted(3, 7)], rows, {}, COVERED, SOURCES)
-    }
+    new = rebuilt([counted(2, 5), counted(3, 7)], rows, {}, COVERED, SOURCES, AT)
+    records = {record.id: record for record in new.records}
+    assert new.undone == [Pair(hex64(whole), hex64(part))]
+    assert [one.issue for one in new.activities] == [hex64(whole), hex64(part)]
     assert (records[hex64(whole)].events, records[hex64(whole)].fingerprints) == (5, (hex64(2),))
     assert (records[hex64(part)].events, records[hex64(part)].merged_into) == (7, None)
 

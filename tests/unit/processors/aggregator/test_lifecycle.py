@@ -148,6 +148,8 @@ async def test_a_command_with_a_bad_id_or_time_is_dead_lettered(field: str, valu
 
 async def test_a_signal_between_what_are_no_issues_is_dead_lettered() -> None:
     world = World()
-    world.put(0, DeltaRecord(signal=Signal("join", "zz", "../..", "1", "j")))
+    world.put(
+        0, DeltaRecord(signal=Signal(kind="join", issue="zz", sender="../..", project_id="1", join="j"))
+    )
     await world.settle()
     assert len(world.dead_letter_messages()) == 1

@@ -2,7 +2,6 @@
 
 from msgspec.structs import replace
 
-from processors.aggregator.totals import figures
 from schemas.ids import hex64
 from schemas.issues import DeltaRecord, IssueRecord
 from schemas.merges import Signal
@@ -137,39 +136,10 @@ async def test_a_change_that_was_passed_on_is_not_made_to_the_part_when_it_comes
     assert (world.issue(1).assignee, world.issue(2).assignee) == ("bob", None)
 
 
-async def test_a_merge_that_a_rebuild_undid_is_made_when_its_command_comes_again() -> None:
-    world = await with_issues(1, 2)
-    alone = world.issue(2)
-    # The answer is in the log, and the rebuilt issue knows nothing of its request.
-    answer = Signal(
-        "joined", id_of(1), alone.id, str(PROJECT), "c", fingerprint=hex64(2), version=1, figures=figures(alone)
-    )  # fmt: skip
-    world.put(int(id_of(1), 16) % PARTITIONS, DeltaRecord(signal=answer))
-    await world.settle()
-    world.ask(id_of(1), "merge", {"issues": [id_of(2)]}, "c")
-    await world.settle()
-    issue = world.issue(1)
-    assert (sums(issue), issue.life.pending) == ((3, 3, {RELEASE: 3}), {})
-    assert world.issue(2).merged_into == id_of(1)
-
-
-async def test_a_member_that_was_told_to_leave_by_an_earlier_state_of_its_issue_is_none() -> None:
-    world = await with_issues(1, 2)
-    world.ask(id_of(1), "merge", {"issues": [id_of(2)]}, "c")
-    await world.settle()
-    # A rebuilt issue that knew nothing of its request had sent it, before the request was made again under the same name.
-    leave = Signal("leave", id_of(2), id_of(1), str(PROJECT), "c")
-    world.put(int(id_of(2), 16) % PARTITIONS, DeltaRecord(signal=leave))
-    await world.settle()
-    issue = world.issue(1)
-    assert (sums(issue), issue.life.members) == (sums((await with_issues(1)).issue(1)), {})
-    assert world.issue(2).merged_into is None
-
-
 async def test_a_refusal_of_an_earlier_merge_does_not_end_the_request_of_a_later_one() -> None:
     world = await with_issues(1, 2)
     world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
-    refused = Signal("refused", id_of(1), id_of(2), str(PROJECT), "earlier")
+    refused = Signal(kind="refused", issue=id_of(1), sender=id_of(2), project_id=str(PROJECT), join="earlier")
     world.put(int(id_of(1), 16) % PARTITIONS, DeltaRecord(signal=refused))
     await world.settle()
     assert (world.issue(1).events, world.issue(2).merged_into) == (3, id_of(1))
@@ -250,7 +220,15 @@ async def test_a_named_fingerprint_counts_among_the_issues_that_can_be_merged() 
 async def test_a_request_that_names_the_fingerprint_of_another_issue_opens_nothing() -> None:
     world = await with_issues(1)
     join = Signal(
-        "join", id_of(9), id_of(1), str(PROJECT), "j" * 36, "ann", iso(START), fingerprint=hex64(8), room=100
+        kind="join",
+        issue=id_of(9),
+        sender=id_of(1),
+        project_id=str(PROJECT),
+        join="j" * 36,
+        by="ann",
+        at=iso(START),
+        fingerprint=hex64(8),
+        room=100,
     )
     world.put(int(id_of(9), 16) % PARTITIONS, DeltaRecord(signal=join))
     await world.settle()

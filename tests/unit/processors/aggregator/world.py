@@ -169,6 +169,10 @@ class World:
         """A new process takes over tables that aren't whole; logs begin at an offset."""
         self._worker = self._started(whole=False, begins=begins)
 
+    def log(self, topic: str, partition: int) -> list[Message]:
+        """The records of a partition."""
+        return self.memory.topics.setdefault((topic, partition), [])
+
     def note(self, partition: int, position: DeltasPosition) -> None:
         """Write a position, as `svc rebuild` does."""
         self.memory.append("seen", partition, [Message(deltas_key(partition), encode_position(position))])
