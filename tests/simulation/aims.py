@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from processors.grouper.dedup_log import decode_entry, is_entry
 from schemas.increments import is_bundle
-from schemas.issues import decode_activity, decode_delta
+from schemas.issues import REBUILD, decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
 from storage.write.block_inserter import ADMITTED_SECONDS
 from tests.simulation import faults
@@ -65,7 +65,14 @@ WANTED: Final = (
         "seen is lost",
         "issues are lost",
     ),
-    *("a refused row", "erased events", "rebuilt tables", "deltas are read again", "several servers"),
+    *(
+        "a refused row",
+        "erased events",
+        "rebuilt tables",
+        "undone",
+        "deltas are read again",
+        "several servers",
+    ),
 )
 """What a run of all fixed seeds must reach."""
 
@@ -153,6 +160,7 @@ def reached(schedule: "Schedule") -> Counter[str]:
             activity = decode_activity(record.value or b"")
             is_limit = activity.kind == "reopened" and activity.by == "system"
             found["reopened by a limit" if is_limit else activity.kind] += 1
+            found["undone"] += activity.by == REBUILD
     for log in logs[topic_name(Topic.SEEN, "svc.", {})]:
         entries = [decode_entry(r.value) for r in log.records if r.value and is_entry(r.key or b"")]
         found["seen is merged"] += any(entry.merged for entry in entries)

@@ -99,7 +99,11 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     ({}, (("all", 0.0), ("limit", 1.5), ("all", 3.0), ("all", 4.0))),
     ({}, (("all", 0.0), ("merge", 1.5), ("member", 3.0), ("member", 3.5), ("post", 4.0))),
     (_PAIR, (("all", 0.0), ("merge", 1.5), ("sleep at activities", 3.4), ("all", 3.5), ("all", 16.0), ("post", 18.0))),
-    (_QUIET, (("all", 0.0), ("merge", 1.5), ("rebuild", 8.0), ("post", 12.0))),
+    # The second rebuild meets a merge that is under way.
+    (
+        _QUIET,
+        (("all", 0.0), ("merge", 1.5), ("rebuild", 8.0), ("post", 12.0), ("merge", 20.0), ("rebuild", 20.02)),
+    ),
     (_QUIET, (("all", 0.0), ("change", 1.5), ("change", 2.5), ("rebuild", 8.0), ("change", 12.0))),
 )  # fmt: skip
 """Stories that were added later, with what they need of the shape."""

@@ -15,7 +15,7 @@ from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat
 from schemas.ids import event_partition, hex64, issue_id
 from schemas.increments import is_bundle
-from schemas.issues import IssueRecord, decode_activity, decode_delta
+from schemas.issues import REBUILD, IssueRecord, decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
 from storage.tables.rollups import ROLLUPS
 from tests.simulation.clickhouse import Server
@@ -230,6 +230,17 @@ def check_merges(changes: Changes) -> None:
             for name in ("events", "first_seen_ms", "last_seen_ms", "last_event", "releases", "hours"):
                 if getattr(member.figures, name) != getattr(joined, name):
                     raise Broken(f"{issue.id} has another {name} of {number} than it has itself")
+
+
+def check_undone(server: Server) -> None:
+    """What a rebuild has undone is told of both issues. Raises Broken."""
+    rows = [row for _, row in server.latest["issue_activity"].values() if row["by"] == REBUILD]
+    reported = {row["id"] for row in rows}
+    for row in rows:
+        # Ids are `issue-command-kind-other`.
+        issue, what, other = row["id"][:16], row["id"][16:-16], row["id"][-16:]
+        if f"{other}{what}{issue}" not in reported:
+            raise Broken(f"{row['id']} is told of {issue} alone")
 
 
 def check_outcomes(server: Server, stored: int) -> None:

@@ -38,6 +38,7 @@ from tests.simulation.promises import (
     check_seen,
     check_servers,
     check_stored,
+    check_undone,
     dead_events,
     unread,
 )
@@ -242,13 +243,15 @@ class Schedule:
         """
         if any(entry.what in {"part", "refusal"} for entry in self.entries):
             return
+        # From the topics, versions would begin again.
+        sources = ("clickhouse",) if self.is_rebuilt else (None, "clickhouse")
         self.are_processors_stopped = self.is_rebuilt = True
         for process in self.world.processes:
             if process.name.startswith("processors-"):
                 process.kill()
         tables = random.choice((("issues",), ("seen",), ("issues", "seen")))
         self.is_seen_rebuilt |= "seen" in tables
-        source = random.choice((None, "clickhouse"))
+        source = random.choice(sources)
         self.world.note(f"{' and '.join(tables)} are rebuilt from {source or 'what is complete'}")
 
         async def main() -> None:
@@ -412,6 +415,7 @@ class Schedule:
         check_issues(server, self.changes, dead, is_rebuilt=self.is_rebuilt)
         check_figures(server, self.broker, self.changes, self.expired, dead)
         check_merges(self.changes)
+        check_undone(server)
         if not self.disk.flipped and not self.is_seen_rebuilt:
             check_outcomes(server, stored)
         check_seen(self.broker)
