@@ -1,8 +1,8 @@
 """Converts ids stored in ClickHouse to entries of the processors' deduplication log. No I/O.
 
-The record of `events` that carried an id is no longer known and not needed: the entries use the last processed offsets, one
-block of ids each, and the horizon marks everything before them as processed. An id whose own day lies after its receipt counts
-as received on its own day, as in the log.
+The record of `events` that carried an id is no longer known and not needed: the entries use the last
+processed offsets, one block of ids each, and the horizon marks everything before them as processed. An id
+whose own day lies after its receipt counts as received on its own day, as in the log.
 """
 
 from collections import defaultdict
@@ -30,8 +30,8 @@ class KeyBlock(NamedTuple):
 class IdKeys:
     """Keys by partition of `events` and day of the log.
 
-    `received` are the days of receipt, newest first. As in the log, days without events don't count, and no day is older
-    than the window of `days`, so that a single wrong time of receipt doesn't expire any id.
+    `received` are the days of receipt, newest first. As in the log, days without events don't count, and no
+    day is older than the window of `days`, so that a single wrong time of receipt doesn't expire any id.
     """
 
     def __init__(self, partitions: int, received: Sequence[int], days: int) -> None:

@@ -154,7 +154,10 @@ async def seen(need: Need) -> list[Message]:
 
 
 async def none_interrupted(need: Need) -> None:
-    """Raise RebuildRefused if the processors ended in the middle of a batch: its events are stored, its counts may be missing."""
+    """Raise RebuildRefused if the processors ended in the middle of a batch.
+
+    Its events are stored, its counts may be missing.
+    """
     tps = await _partitions(need.processors, name_of(need.processors, Topic.EVENTS))
     committed = await _commits(need.processors, need.processors.processors_app, tps)
     async with reading(need.processors) as consumer:
@@ -182,14 +185,18 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
 
 
 async def _covered(need: Need, *topics: Topic) -> Covered:
-    """The positions up to which ClickHouse has the logs. Raises RebuildRefused if the writer is behind on one of these topics."""
+    """The positions up to which ClickHouse has the logs.
+
+    Raises RebuildRefused if the writer is behind on one of these topics.
+    """
     shards = len(need.writer.shard_urls)
     groups = readers(need.processors.processors_app, need.writer.writer_group, shards)
     del groups[need.processors.processors_app]
     wanted = {group: [topic for topic in read if topic in topics] for group, read in groups.items()}
     for lag in await lags(need.writer, wanted):
         raise RebuildRefused(
-            f"the writer is {lag.records:,} records behind on {lag.topic}: let it run until `svc reconcile` reports no lag"
+            f"the writer is {lag.records:,} records behind on {lag.topic}: "
+            "let it run until `svc reconcile` reports no lag"
         )
     async with reading(need.processors) as consumer:
         events = await source_ends(need, consumer)
@@ -226,8 +233,9 @@ async def _last_source(need: Need, consumer: Consumer, tp: TopicPartition, end: 
 async def _last_stored(need: Need, consumer: Consumer, partition: int) -> int:
     """The same from what is stored, where the records of `grouped` have expired and the writer's position is lost.
 
-    Up to the processors' commit all is stored. Behind it they may have written some of `events` before they ended: a record is stored if
-    the stored event of one of its ids was received when this copy was, for of other copies of an id the first is stored.
+    Up to the processors' commit all is stored. Behind it they may have written some of `events` before they
+    ended: a record is stored if the stored event of one of its ids was received when this copy was, for of
+    other copies of an id the first is stored.
     """
     events = TopicPartition(name_of(need.processors, Topic.EVENTS), partition)
     committed = (await _commits(need.processors, need.processors.processors_app, [events]))[events][0]

@@ -80,7 +80,7 @@ class _Compared(NamedTuple):
 
 
 class Rebuilt(NamedTuple):
-    """The record of every fingerprint, including merged issues; the merges that had not ended, and what is told of them."""
+    """The record of every fingerprint, including merged issues; merges that had not ended, and their activities."""
 
     records: list[IssueRecord]
     undone: list[Pair]
@@ -155,7 +155,10 @@ def _record(
 
 
 def _named(signals: Iterable[Signal], known: Set[str]) -> Iterator[IssueRecord]:
-    """The issues of fingerprints that an unread request names before their first event; read, it would open them as parts."""
+    """The issues of fingerprints that an unread request names before their first event.
+
+    When it is read, it would open them as parts.
+    """
     for signal in signals:
         if signal.kind == "join" and signal.issue not in known:
             with suppress(ValueError):
@@ -270,7 +273,8 @@ def _sketch(issue: int, users: list[int], minimum: int) -> str:
 
 def _of_row(row: StoredIssue) -> _IssueState:
     until = msgspec.json.decode(row.ignore_until, type=dict[str, Any]) if row.ignore_until else None
-    return _IssueState(row.status, row.regressed, row.assignee or None, row.resolved_in or None, until)  # type: ignore[arg-type]
+    status: Any = row.status
+    return _IssueState(status, row.regressed, row.assignee or None, row.resolved_in or None, until)
 
 
 def _state(changes: list[StoredChange], row: StoredIssue | None) -> _IssueState:

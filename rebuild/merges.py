@@ -1,7 +1,8 @@
 """Which issue each part belongs to, where some merges and unmerges have not ended. No I/O.
 
-A part belongs to an issue where the stored rows of both say so. Where they differ, or a request is unread, a merge or an unmerge has
-not ended. The part is then an issue of its own, with its counts, and both issues tell it.
+A part belongs to an issue where the stored rows of both say so. Where they differ, or a request is unread, a
+merge or an unmerge has not ended. The part then stands alone, with its counts, and the activity of both issues
+tells it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """Rebuilds tables of the processors, from the logs if they are complete, else from ClickHouse.
 
-From the logs: the table is emptied, and the processors recreate it at their next start, `seen` from `events`, `issues` from
-`issue-deltas` with the commands in it. Records forwarded again carry their source position and are dropped downstream.
-From ClickHouse: see `rebuild.from_clickhouse`.
+From the logs: the table is emptied, and the processors recreate it at their next start, `seen` from `events`,
+`issues` from `issue-deltas` with the commands in it. Records forwarded again carry their source position and
+are dropped downstream. From ClickHouse: see `rebuild.from_clickhouse`.
 """
 
 import asyncio
@@ -57,7 +57,10 @@ async def none_working(settings: ProcessorsSettings) -> None:
 
 
 async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
-    """Delete all records of a compacted topic; returns their maximum number. Raises RebuildRefused while workers run."""
+    """Delete all records of a compacted topic; returns their maximum number.
+
+    Raises RebuildRefused while workers run.
+    """
     await none_working(settings)
     try:
         return await empty_topic(settings, name_of(settings, topic))
@@ -91,8 +94,8 @@ async def run_rebuild(
 ) -> None:
     """Rebuild these tables from the source; None is Kafka while it has everything, else ClickHouse.
 
-    `say` gets a line for each table, and for each merge or unmerge that had not ended. Raises RebuildRefused, KafkaError and
-    ClickHouseError.
+    `say` gets a line for each table, and for each merge or unmerge that had not ended. Raises RebuildRefused,
+    KafkaError and ClickHouseError.
     """
     stored = source == "clickhouse"
     if source is None:

@@ -43,7 +43,10 @@ class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class DeltaRecord(Struct, frozen=True, omit_defaults=True):
-    """A value of `issue-deltas` that is an object: a command, or a signal between issues. Increments are in `schemas.increments`."""
+    """A value of `issue-deltas` that is an object: a command, or a signal between issues.
+
+    Increments are in `schemas.increments`.
+    """
 
     command: Command | None = None
     signal: Signal | None = None
@@ -89,10 +92,11 @@ class IssueFields(Struct, rename="camel", kw_only=True):
 class IssueRecord(IssueFields, frozen=True, kw_only=True, rename="camel"):  # type: ignore[misc]  # allowed
     """One value of the compacted topic `issues`: aggregate and state. Keyed by the issue's id in hexadecimal.
 
-    `events` and `users` are lifetime counts; `users` is estimated from `users_sketch`. `positions` has, for each source partition,
-    the offset up to which increments are applied (repeats are dropped by it). `version` increases by one with each change, so the
-    highest is the newest. `escalated_ms` is when its rate last rose far above its own past, 0 for never. `fingerprints` are its own and those of issues merged into it, whose counts it includes; a record with
-    `merged_into` is merged. `life` is for the processors.
+    `events` and `users` are lifetime counts; `users` is estimated from `users_sketch`. `positions` has, for
+    each source partition, the offset up to which increments are applied (repeats are dropped by it).
+    `version` increases by one with each change, so the highest is the newest. `escalated_ms` is when its rate
+    last rose far above its own past, 0 for never. `fingerprints` are its own and those of issues merged into
+    it, whose counts it includes; a record with `merged_into` is merged. `life` is for the processors.
     """
 
 
@@ -150,18 +154,26 @@ OUTCOME_LABELS: Final[dict[str, str]] = {
 RULE_SKIPPED: Final = "ruleSkipped"
 """Counts events on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
 UNKNOWN_FIELD: Final = "unknownField"
-"""Counts fields that the schema doesn't know, in a sample of the accepted events. The reason is the field, `/` and the nearest known one."""
+"""Counts fields that the schema doesn't know, in a sample of the accepted events.
+
+The reason is the field, `/` and the nearest known one.
+"""
 REVOKED: Final = "revokedToken"
-"""Counts requests with a revoked token, whose events nobody has read. The reason is the token's last four characters."""
+"""Counts requests with a revoked token, whose events are not read.
+
+The reason is the token's last four characters.
+"""
 NOT_OF_EVENTS: Final = (RULE_SKIPPED, UNKNOWN_FIELD, REVOKED)
 """Kinds that are no outcome of an event: sums leave them out."""
 
 
 class Outcome(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome; those of `NOT_OF_EVENTS` are excluded from sums.
+    """One value of `outcomes`: the events (or refused requests) of a minute with an outcome.
 
-    `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat. `example` is what the
-    sender of one of them was answered, without a value of its event but release and id.
+    Those of `NOT_OF_EVENTS` are excluded from sums.
+
+    `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat.
+    `example` is what the sender of one of them was answered, without a value of its event but release and id.
     """
 
     project_id: str

@@ -11,16 +11,16 @@ MAX_SIGNALS = 300
 
 
 def declined(command: str) -> str:
-    """The name under which a record remembers a command that it refused, or forwarded to the issue that it is merged into."""
+    """The name under which a record remembers a command that it refused, or forwarded to its target."""
     return f"command-{command}"
 
 
 class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Decides whether an event came after the fix.
 
-    `boundaries` are releases: the release of the fix or, with `after`, the newest of each app when the fix was announced for the
-    next one. `older` are releases known to be older although a comparison with the boundaries is inconclusive; releases older than
-    one of them are older, too.
+    `boundaries` are releases: the release of the fix or, with `after`, the newest of each app when the fix
+    was announced for the next one. `older` are releases known to be older although a comparison with the
+    boundaries is inconclusive; releases older than one of them are older, too.
     """
 
     boundaries: tuple[str, ...]
@@ -36,11 +36,14 @@ class Ignored(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """`applied` is the offset on `issue-deltas` of the last applied command or signal, `join` the merge that made it a member.
+    """State behind an issue's record that its aggregator needs.
 
-    `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there are `members`. `reached` is
-    the highest milestone of users that was published. `since` is the offset on `issue-deltas` of what opened the issue, -1 where the record
-    was rebuilt.
+    `applied` is the offset on `issue-deltas` of the last applied command or signal, `join` the merge that made it a
+    member.
+
+    `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there
+    are `members`. `reached` is the highest milestone of users that was published. `since` is the offset on
+    `issue-deltas` of what opened the issue, -1 where the record was rebuilt.
     """
 
     applied: int = -1

@@ -1,4 +1,7 @@
-"""Messages between processors about merged issues: counts stay with the fingerprint, and its issue receives the sums."""
+"""Messages between processors about merged issues.
+
+Counts stay with the fingerprint, and its issue receives the sums.
+"""
 
 from typing import Literal
 
@@ -30,7 +33,8 @@ class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
 class News(Struct, frozen=True, kw_only=True, array_like=True):
     """The parts of an increment that can change an issue's state.
 
-    `version` is the version of the fingerprint's record after it; `partition` and `offset` are those of its source record.
+    `version` is the version of the fingerprint's record after it; `partition` and `offset` are those of its
+    source record.
     """
 
     version: int
@@ -64,10 +68,11 @@ class Pending(Struct, frozen=True, kw_only=True, rename="camel"):
 class Signal(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One message between the records of two issues, on `issue-deltas` in the partition of `issue`.
 
-    `join` asks an issue to become part of the sender; the issue answers `joined` (with its figures and those of its members) or
-    `refused`. `move` tells a member of the joined issue that the sender is now its issue; `news` carries a member's new figures;
-    `leave` ends the membership and is answered by `left`. `room` is the number of fingerprints that a `join` may add; if it names a
-    `fingerprint`, the issue of this one may have no events yet. The field `join` is the id of the merge command in all signals.
+    `join` asks an issue to become part of the sender; the issue answers `joined` (with its figures and those
+    of its members) or `refused`. `move` tells a member of the joined issue that the sender is now its issue;
+    `news` carries a member's new figures; `leave` ends the membership and is answered by `left`. `room` is
+    the number of fingerprints that a `join` may add; if it names a `fingerprint`, the issue of this one may
+    have no events yet. The field `join` is the id of the merge command in all signals.
     """
 
     kind: SignalKind

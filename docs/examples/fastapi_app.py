@@ -1,4 +1,7 @@
-"""A shop on FastAPI: `uvicorn fastapi_app:app`, with SVC_TOKEN and SVC_INGEST_URL set. Starlette is watched the same way."""
+"""A shop on FastAPI: `uvicorn fastapi_app:app`, with SVC_TOKEN and SVC_INGEST_URL set.
+
+Starlette is watched the same way.
+"""
 
 from fastapi import FastAPI, Header, Request, Response
 

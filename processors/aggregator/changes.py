@@ -57,7 +57,10 @@ class BatchChanges:
     def increment(
         self, fold: Fold, partition: int, offset: int, increment: Increment, *, is_first: bool = False
     ) -> None:
-        """Judge an increment just folded in: it may create the issue, show something, reopen it, or be news for the one it is merged into."""
+        """Judge an increment that was just folded in.
+
+        It may create the issue, show something new, or reopen it. In a merged issue it is news for its target.
+        """
         state = fold.counted_state()
         news = News(
             version=fold.version,
@@ -79,7 +82,10 @@ class BatchChanges:
         self.activities += with_subject((*created, *found, *change.activities), change.record, news)
 
     def command(self, offset: int, command: Command, find: Find) -> None:
-        """Apply a command at this offset of `issue-deltas`. Raises BadCommand and RefusedChange, with no state changed."""
+        """Apply a command at this offset of `issue-deltas`.
+
+        Raises BadCommand and RefusedChange, with no state changed.
+        """
         fold = find(command.issue)
         if command.kind == "show":
             if fold is not None:
@@ -95,7 +101,8 @@ class BatchChanges:
         # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
         name = declined(command.id)
         if uses_known_key(command.id, life.commands) or name in life.signals:
-            # A repeated request: the record is published unchanged, because its sender waits for it and compares the command there.
+            # A repeated request: the record is published unchanged, because its sender waits for it and finds the
+            # command there.
             self.dirty[fold.id] = fold
             return
         if command.project_id not in {"", fold.state.project_id}:

@@ -28,7 +28,8 @@ _decode = Decoder(FoldedRecord).decode
 class Fold:
     """An issue and the increments folded into it.
 
-    It counts its own fingerprint; `record` and `encoded` add the figures of merged issues. More may be folded in after these.
+    It counts its own fingerprint; `record` and `encoded` add the figures of merged issues. More may be folded
+    in after these.
     """
 
     __slots__ = (
@@ -170,8 +171,8 @@ class Fold:
     def add(self, partition: int, offset: int, increment: Increment) -> bool:
         """Fold in the increment of the source record at `partition`, `offset`; False where it is a repeat.
 
-        Increments of one source partition arrive in order, and a replay begins at an offset that is already folded in. So an
-        increment at or before the last offset is a repeat.
+        Increments of one source partition arrive in order, and a replay begins at an offset that is already
+        folded in. So an increment at or before the last offset is a repeat.
         """
         record = self._record
         if record.positions.get(partition, -1) >= offset:
@@ -214,7 +215,7 @@ class Fold:
         return encode_json(whole(record) if record.life.members else record)
 
     def _has_newer_id(self, increment: Increment) -> bool:
-        """Whether the increment's last event has a greater id than the newest so far; decides between events of the same time."""
+        """Whether the increment's last event has a greater id than the newest: it decides between equal times."""
         newest = self._record.last_event if self._latest is None else id_text(self._latest.last_event)
         return id_text(increment.last_event) > newest
 
@@ -259,7 +260,10 @@ class Fold:
         return is_worth_judging
 
     def _add_names(self, is_first: bool) -> bool:
-        """Bound the names that have grown; returns whether they are findings: those of the first increment are in the activity `created`."""
+        """Bound the names that have grown; returns whether they are findings.
+
+        Those of the first increment are in the activity `created`.
+        """
         record = self._record
         if len(record.releases) > MAX_NAMES:
             last = record.last_release if self._latest is None else self._latest.last_release

@@ -1,20 +1,23 @@
 """Merging and unmerging as a pure exchange of signals between the records of two issues.
 
-An issue is a set of fingerprints. Each fingerprint's counts stay in its own record; a merged record sends its figures to the issue
-it is merged into. Merges stay flat: members of an issue that joins another move with it. An issue with pending requests refuses to
-join another, so that two issues can't merge into each other.
+An issue is a set of fingerprints. Each fingerprint's counts stay in its own record; a merged record sends its
+figures to the issue it is merged into. Merges stay flat: members of an issue that joins another move with it.
+An issue with pending requests refuses to join another, so that two issues can't merge into each other.
 
-| signal  | goes from the ... to the ... | who gets it does                                             | and answers                       |
-| ------- | ---------------------------- | ------------------------------------------------------------ | --------------------------------- |
-| join    | target → issue               | becomes a member, unless it is one, or has requests pending  | joined with its figures, or refused |
-| joined  | member → target              | counts its figures; it has its members move                  | leave, if it asks no longer       |
-| refused | issue → target               | ends its request                                             |                                   |
-| move    | target → member's member     | belongs to the target from now on                            | news                              |
-| news    | member → target              | counts newer figures and judges its own state                |                                   |
-| leave   | target → member              | is an issue of its own again                                 | left                              |
-| left    | member → target              | ends its request                                             |                                   |
+| signal  | from → to                | the receiver                             | and answers       |
+| ------- | ------------------------ | ---------------------------------------- | ----------------- |
+| join    | target → issue           | becomes a member, unless it is one, or   | joined (with its  |
+|         |                          | has requests pending                     | figures), refused |
+| joined  | member → target          | counts its figures, has its members move | leave, if it asks |
+|         |                          |                                          | no longer         |
+| refused | issue → target           | ends its request                         |                   |
+| move    | target → member's member | belongs to the target from now on        | news              |
+| news    | member → target          | counts newer figures, judges its state   |                   |
+| leave   | target → member          | stands alone again                       | left              |
+| left    | member → target          | ends its request                         |                   |
 
-`_RECEIVERS` has the functions. Each names the merge (`join`) that it belongs to; one of an earlier merge changes nothing.
+`_RECEIVERS` has the functions. Each names the merge (`join`) that it belongs to; one of an earlier merge
+changes nothing.
 """
 
 from collections.abc import Callable
@@ -68,7 +71,10 @@ def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
 
 
 def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchanged:
-    """Release members with their counts. Raises RefusedChange where none of the fingerprints is merged, or has events yet."""
+    """Release members with their counts.
+
+    Raises RefusedChange where none of the fingerprints is merged, or has events yet.
+    """
     life = record.life
     leaving = {
         issue: member
@@ -88,7 +94,10 @@ def unmerge(record: IssueRecord, command: Command, data: UnmergeData) -> Exchang
 
 
 def without_events(signal: Signal) -> IssueRecord | None:
-    """The record of the fingerprint that a `join` names, before its first event; None where the signal names none of this issue."""
+    """The record of the fingerprint that a `join` names, before its first event.
+
+    None where the signal names none of this issue.
+    """
     if not signal.fingerprint or issue_id(int(signal.project_id), int(signal.fingerprint, 16)) != int(
         signal.issue, 16
     ):

@@ -1,7 +1,8 @@
 """Figures of issues. Pure.
 
-An issue of several fingerprints keeps the figures of each and publishes their sums; the newest event of all of them describes it.
-Distinct users are counted with a HyperLogLog sketch: exact for a handful, within about 2 % for millions.
+An issue of several fingerprints keeps the figures of each and publishes their sums; the newest event of all
+of them describes it. Distinct users are counted with a HyperLogLog sketch: exact for a handful, within about
+2 % for millions.
 """
 
 from base64 import b64decode, b64encode
@@ -71,7 +72,10 @@ def figures(record: IssueFields) -> Figures:
 
 
 def added(parts: Iterable[Figures]) -> Figures:
-    """The sum of several figures; users in more than one count once, within the sketch's error. Parts without events say nothing."""
+    """The sum of several figures; parts without events add nothing.
+
+    Users in more than one count once, within the sketch's error.
+    """
     given = list(parts)
     all_parts = [part for part in given if part.events] or given
     oldest = min(all_parts, key=lambda part: (part.first_seen_ms, part.first_release))
@@ -104,7 +108,7 @@ def recent(hours: dict[int, int]) -> dict[int, int]:
 
 
 def whole(record: Record) -> Record:
-    """The record of one fingerprint as it is published: the sums with its members, and its own figures in `life.home`."""
+    """The record of one fingerprint as it is published: sums with its members, own figures in `life.home`."""
     members = record.life.members
     if not members:
         return record

@@ -1,6 +1,7 @@
 """What a seed stands for: what clients send, what operators do, what fails and when.
 
-Everything is planned at the start, one entry after another with chances of its own, so that a part of a plan is a plan too.
+Everything is planned at the start, one entry after another with chances of its own, so that a part of a plan
+is a plan too.
 """
 
 from random import Random
@@ -72,7 +73,8 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     ({}, (("all", 0.0), ("kill at decision", 0.9), ("rules", 0.95), ("all", 1.0), ("post", 3.0))),
     ({}, (("all", 0.0), ("at increments", 0.9), ("rules", 0.95), ("all", 1.0), ("post", 3.0))),
     (_LOW, (("all", 0.0), ("all", 0.7), ("all", 1.4), ("rules", 2.0), ("kill processors", 2.6), ("all", 4.0))),
-    (_PAIR, (("all", 0.0), ("sleep at decision", 0.9), ("rules", 0.95), ("all", 1.0), ("post", 15.0), ("compaction", 45.0))),
+    (_PAIR, (("all", 0.0), ("sleep at decision", 0.9), ("rules", 0.95), ("all", 1.0), ("post", 15.0),
+             ("compaction", 45.0))),
     (_PAIR, (("all", 0.0), ("rules", 1.5), ("post", 2.5), ("lost seen", 3.5), ("post", 4.5))),
     # Tables of the processors lose something.
     (_PAIR, (("all", 0.0), ("all", 1.0), ("loss at increments", 1.9), ("all", 2.0), ("post", 4.0))),

@@ -150,8 +150,8 @@ def check_figures(
 ) -> None:
     """The figures of each issue are those of its stored events, and its status is the one told last. Raises Broken.
 
-    Where some of its events were erased or are dead, nothing but its status is known. `expired` are records of `issue-activity` that its
-    partitions have no more.
+    Where some of its events were erased or are dead, nothing but its status is known. `expired` are records
+    of `issue-activity` that its partitions have no more.
     """
     stored: dict[tuple[int, int], list[Event]] = {}
     for event in server.tables["events"].rows:
@@ -172,7 +172,7 @@ def check_figures(
 
 
 def _reported(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[tuple[str, bool], str]:
-    """Of each issue the last activity that sets its status, and that of a merge, in the order in which they were told first."""
+    """Of each issue the last activity that sets its status, and that of a merge, in the order they were first told."""
     known, last = set[str](), dict[tuple[str, bool], str]()
     for log in broker.topics[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
         for record in (*expired.get(log.partition, ()), *log.records):
@@ -255,7 +255,7 @@ def check_outcomes(server: Server, stored: int) -> None:
 
 
 def check_seen(broker: Broker) -> None:
-    """A reader of `seen` that drops what old owners wrote finds a decision about each record of `events`. Raises Broken."""
+    """A reader of `seen` that drops old owners' writes finds a decision on each record of `events`. Raises Broken."""
     if missing := unread(broker):
         raise Broken(missing)
 

@@ -1,4 +1,4 @@
-"""One schedule: the product on its models, while what a plan says happens, and the look whether everything is settled."""
+"""One schedule: the product on its models while a plan's entries happen, and the checks once all is settled."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -239,7 +239,8 @@ class Schedule:
     def _rebuild(self, random: Random) -> None:
         """Stop the processors, rebuild, and start them again.
 
-        Left out is what late requests of theirs do, and a rebuild from a ClickHouse that has lost parts or refused rows.
+        Left out is what late requests of theirs do, and a rebuild from a ClickHouse that has lost parts or
+        refused rows.
         """
         if any(entry.what in {"part", "refusal"} for entry in self.entries):
             return
@@ -328,7 +329,8 @@ class Schedule:
         unsettled = self._unsettled()
         is_due = looks > _RESTART_LOOKS if unsettled else self.shape.late or unread(self.broker)
         if is_due and not self._restarted:
-            # A late write, or a commit of an older state, shows only to the next owner; a compaction may leave such a write alone.
+            # A late write, or a commit of an older state, shows only to the next owner; a compaction may leave
+            # such a write alone.
             self._restarted = True
             for name, process in self.processes.items():
                 if name.startswith(("processors", "writer")):

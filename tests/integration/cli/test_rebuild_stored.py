@@ -36,9 +36,11 @@ from tests.integration.processors.test_exactness import backlog
 from tests.integration.storage.grouped import Writer, ended
 
 SHOWN = (
-    "project_id", "fingerprints", "error_type", "message", "culprit", "status", "regressed", "first_seen_ms", "last_seen_ms",
+    "project_id", "fingerprints", "error_type", "message", "culprit", "status", "regressed",
+    "first_seen_ms", "last_seen_ms",
     "events", "users", "releases", "environments", "platforms", "hours", "first_release", "last_release", "last_event",
-    "assignee", "resolved_in", "ignore_until", "grouping_version", "grouping_rule", "grouping_parts", "merged_into", "escalated_ms",
+    "assignee", "resolved_in", "ignore_until", "grouping_version", "grouping_rule", "grouping_parts",
+    "merged_into", "escalated_ms",
 )  # fmt: skip
 EXPIRED = ("events", "grouped", "issue-deltas", "issues", "seen", "issue-activity", "outcomes")
 

@@ -1,4 +1,4 @@
-"""Changes under way while the issues are rebuilt from ClickHouse: parts whose merge has not ended are issues of their own."""
+"""Changes under way while issues are rebuilt from ClickHouse: a part whose merge has not ended stands alone."""
 
 import itertools
 import random
@@ -39,7 +39,8 @@ def stored_row(issue: IssueRecord) -> StoredIssue:
         error_type=issue.error_type, message=issue.message, culprit=issue.culprit, status=issue.status,
         regressed=issue.regressed, first_ms=issue.first_seen_ms, last_ms=issue.last_seen_ms, events=issue.events,
         users=issue.users, first_release=issue.first_release, last_release=issue.last_release,
-        environments=list(issue.environments), releases=list(issue.releases), assignee=issue.assignee or "", resolved_in="",
+        environments=list(issue.environments), releases=list(issue.releases), assignee=issue.assignee or "",
+        resolved_in="",
         ignore_until="", last_event=bytes(16), grouping_version="v1", grouping_rule="stack", grouping_parts=["p"],
         merged_into=int(issue.merged_into or "0", 16), version=issue.version, escalated_ms=issue.escalated_ms,
     )  # fmt: skip
@@ -91,7 +92,7 @@ def changes_of(world: World) -> dict[int, list[StoredChange]]:
 
 
 def rebuild(world: World, killed_before: str = "") -> list[Pair]:
-    """What `svc rebuild issues` does, where all is stored and nobody works; it may be killed before it writes a topic."""
+    """`svc rebuild issues` where all is stored and no process runs; it may be killed before it writes a topic."""
     topics = world.memory.topics
     world.memory.crash_in = None
     increments, last_source = stored(world)
@@ -322,7 +323,8 @@ def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
 
 @settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
-# The unmerge is sent on three times, and the last ones are read after a part has joined that the first one could not release.
+# The unmerge is sent on three times, and the last ones are read after a part has joined that the first one
+# could not release.
 @example([("event", 1, 1), ("merge", 1, {2, 3, 4}), ("unmerge", 2, {1, 2, 3}), *[("event", 1, 1)] * 3], 150)
 async def test_both_sides_agree_and_all_is_told_though_issues_are_rebuilt_meanwhile(
     history: list[tuple[Any, ...]], seed: int

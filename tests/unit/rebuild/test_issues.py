@@ -30,7 +30,8 @@ def counted(
     return StoredCounts(
         project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms, last_ms=ms + 9, received_ms=ms + 9,
         first_release="a@1+1", last_event=event_id(events), last_release="a@2+1", error_type="E", message="stored",
-        platform="ios", version="v1", rule="stack", releases={"a@1+1": events - 1, "a@2+1": 1}, environments={"prod": events},
+        platform="ios", version="v1", rule="stack", releases={"a@1+1": events - 1, "a@2+1": 1},
+        environments={"prod": events},
         platforms={"ios": events}, hours={ms // HOUR: events}, users=list(users),
     )  # fmt: skip
 

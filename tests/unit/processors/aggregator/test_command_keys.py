@@ -1,4 +1,4 @@
-"""Commands under an `Idempotency-Key`: an issue makes the first of a key, and shows to whoever sends another which one that was."""
+"""Commands under an `Idempotency-Key`: an issue applies the first of a key, and shows others which one it was."""
 
 import pytest
 

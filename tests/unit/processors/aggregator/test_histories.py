@@ -33,7 +33,8 @@ updates = st.one_of(
 histories = st.lists(
     st.one_of(
         st.tuples(
-            st.just("event"), st.sampled_from(RELEASES), st.lists(st.integers(1, 4), max_size=2), st.sampled_from((1, 2, 30, 200)),
+            st.just("event"), st.sampled_from(RELEASES), st.lists(st.integers(1, 4), max_size=2),
+            st.sampled_from((1, 2, 30, 200)),
             st.sampled_from(("prod", "test")), st.integers(0, 80),
         ),
         st.tuples(st.just("update"), updates, st.integers(0, 5)),

@@ -1,4 +1,4 @@
-"""Issues that are missing: built again from the log where it reaches back to their beginning, and never from a part of it."""
+"""Missing issues are built again from the log where it reaches back to their beginning, never from a part of it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a team does with an issue and what events do to it, through the real aggregator; `test_histories` tries all of it at random."""
+"""Changes by a team and by events, through the real aggregator; `test_histories` tries them at random."""
 
 import pytest
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""A merged issue is described by its newest event, whichever fingerprint that has, and each part by its own once they are apart."""
+"""A merged issue is described by its newest event of any fingerprint, and each part by its own after an unmerge."""
 
 from msgspec import Raw
 from msgspec.structs import replace

@@ -1,4 +1,4 @@
-"""The real aggregator over partitions in memory: a log, its tables and what it writes, with crashes wherever something is written."""
+"""The real aggregator over partitions in memory, with a crash at any write."""
 
 import itertools
 from collections.abc import Awaitable, Iterable, Mapping
@@ -261,7 +261,8 @@ def increment(
     return Increment(
         issue=issue_of(PROJECT, fingerprint), project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms,
         last_ms=ms, received_ms=ms, last_event=bytes(16), first_release=release, last_release=release,
-        rows=[Row(release, environment, "ios", ms // 3_600_000, events)], users=list(users), description=Raw(encode_description(description)),
+        rows=[Row(release, environment, "ios", ms // 3_600_000, events)], users=list(users),
+        description=Raw(encode_description(description)),
     )  # fmt: skip
 
 
