@@ -18,7 +18,6 @@ from processors.aggregator.merges import (
     unmerge,
     without_events,
 )
-from processors.aggregator.position import command_name
 from schemas.changes import (
     CommentData,
     MergeData,
@@ -51,7 +50,6 @@ class BatchChanges:
         self.dirty: dict[str, Fold] = {}
         self.activities: list[Activity] = []
         self.deltas: list[tuple[str, DeltaRecord]] = []
-        self.commands: list[str] = []
         self._news: dict[str, list[News]] = {}
 
     def increment(
@@ -97,7 +95,6 @@ class BatchChanges:
         life = fold.state.life
         if offset <= life.applied:
             return
-        self.commands.append(command_name(command))
         # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
         name = declined(command.id)
         if uses_known_key(command.id, life.commands) or name in life.signals:

@@ -37,7 +37,6 @@ from processors.aggregator.changes import BadCommand, BatchChanges
 from processors.aggregator.fold import Fold
 from processors.aggregator.merges import RefusedChange
 from processors.aggregator.position import (
-    LAST_COMMANDS,
     DeltasPosition,
     decode_position,
     deltas_key,
@@ -82,13 +81,10 @@ def supersedes(value: bytes, stored: bytes) -> bool:
 class DeltasState:
     """The state of one partition of `issue-deltas`, as `DeltasPosition` has it, with cached folds by issue."""
 
-    def __init__(
-        self, partition: int, next_offset: int, versions: int, commands: tuple[str, ...], until: int
-    ) -> None:
+    def __init__(self, partition: int, next_offset: int, versions: int, until: int) -> None:
         self.partition = partition
         self.next_offset = next_offset
         self.versions = versions
-        self.commands = commands
         self.until = until
         self.folds: dict[int, Fold] = {}
 
@@ -143,9 +139,8 @@ class AggregatorStage(PartitionStage[DeltasState]):
             next_offset = max(log_start, position.offset + 1)
         if not whole:
             self._metrics.rebuilt.labels(self.name).inc()
-        commands = position.commands if position is not None and whole else ()
         until = max((one.life.since for one in found), default=-1)
-        self._states[partition] = DeltasState(partition, next_offset, versions, commands, until)
+        self._states[partition] = DeltasState(partition, next_offset, versions, until)
         self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
@@ -262,10 +257,9 @@ class AggregatorStage(PartitionStage[DeltasState]):
         state.versions += sum(fold.version_growth() for fold in dirty.values())
         await self._issues.write(partition, changes)
         issues = len(self._issues.part(partition))
-        state.commands = (*state.commands, *decided.commands)[-LAST_COMMANDS:]
         last = state.next_offset - 1
         state.until = max(state.until, last)
-        position = DeltasPosition(last, issues, state.versions, state.commands, state.until)
+        position = DeltasPosition(last, issues, state.versions, state.until)
         await self._seen.write(partition, [(deltas_key(partition), encode_position(position))])
         self._metrics.issues_written.inc(len(changes))
         self._metrics.table_entries.labels("issues", str(partition)).set(issues)
