@@ -46,9 +46,9 @@ test-unit: .venv/installed-test  ## the tests that need nothing
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
 
-test-chart: .venv/installed-test  ## the Helm chart, alert rules, Grafana dashboards and AsyncAPI and the cells' proxy, with the programs of .ci/tools
+test-chart: .venv/installed-test  ## the Helm chart, alert rules and Grafana dashboards, with the programs of .ci/tools
 	@.ci/tools
-	@.venv/bin/pytest -q tests/unit/docker tests/contract/topics tests/contract/edge/test_cells.py tests/e2e/test_whole_way.py -k "docker or grafana or asyncapi or cells" $(ARGS)
+	@.venv/bin/pytest -q tests/unit/docker tests/e2e/test_whole_way.py -k "docker or grafana" $(ARGS)
 
 demo: .venv/installed  ## everything on this machine with sample events; ARGS=--exit ends by itself
 	@.venv/bin/svc demo $(ARGS)

@@ -1,6 +1,5 @@
 """The version is the same wherever it is said."""
 
-import json
 import re
 import tomllib
 from importlib.metadata import version
@@ -26,10 +25,6 @@ TAG = re.compile(r"svc-service:(\d[\w.]*)")
         ("the library", library.__version__),
         ("the chart", CHART["version"]),
         ("the chart's images", CHART["appVersion"]),
-        (
-            "AsyncAPI",
-            json.loads((ROOT / "schemas/asyncapi.json").read_text(encoding="utf-8"))["info"]["version"],
-        ),
         ("the installed service", version("svc-service")),
         ("the installed library", version("svc-reporting")),
     ],

@@ -5,7 +5,6 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from schemas.generate.asyncapi import asyncapi
 from schemas.generate.json_schema import SUBJECTS, document
 from schemas.generate.reference import env_example, reference
 
@@ -13,7 +12,6 @@ ROOT: Final = Path(__file__).parents[2]
 FILES: Final[dict[str, Callable[[], str]]] = {
     "docs/reference.md": reference,
     "docker/.env.example": env_example,
-    "schemas/asyncapi.json": asyncapi,
     **{f"schemas/json/{subject}.json": partial(document, subject) for subject in SUBJECTS},
 }
 

@@ -36,8 +36,6 @@ SUBJECTS: Final[dict[str, Any]] = {
     "projects": Project,
     "outcomes": Outcome | list[Outcome],
 }
-PUBLIC: Final = ("grouped-events", "issues", "issue-activity", "outcomes")
-"""Topics for other teams: a later version may add properties to their values and nothing else."""
 
 
 def document(subject: str) -> str:

@@ -1,7 +1,6 @@
 """Writers over three servers: each event once, on the server of its partition, also while servers and writers die."""
 
 import secrets
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,7 +11,7 @@ from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from cli.__main__ import svc
-from storage.client import Client, open_client, parse_url, scalar
+from storage.client import Client, open_client, scalar
 from storage.errors import AnotherServer
 from storage.server_identity import check_server
 from storage.shards import WHOLE
@@ -87,29 +86,6 @@ async def test_the_audit_and_the_views_for_analysts_read_all_servers(
         reading.command(f"SELECT * FROM {view} LIMIT 1 FORMAT Null", settings=settings)
     assert scalar(reading, "SELECT count() FROM analyst_events", settings=settings) == before + stage.total
     reading.close()
-
-
-def test_analysts_can_ask_several_cells(urls: list[str], clients: list[Client]) -> None:
-    page = (Path(__file__).parents[4] / "docs" / "operate" / "cells.md").read_text(encoding="utf-8")
-    own = parse_url(urls[0]).database
-    text = page.partition("```sql\n")[2].partition("```")[0]
-    for there, here in (
-        ("DATABASE cells", f"DATABASE {own}_cells"),
-        (" cells.", f" {own}_cells."),
-        ("'cells'", f"'{CLUSTER}'"),
-        ("'svc'", f"'{own}'"),
-        ("AS svc.", f"AS {own}."),
-        ("1 DAY", "30 DAY"),
-    ):
-        assert there in text
-        text = text.replace(there, here)
-    *made, question = statements(text)
-    for statement in made:
-        clients[0].command(statement)
-    found = Counter[int]()
-    for cell, _, events in clients[0].query(question).result_rows:
-        found[int(cell) - 1] += int(events)
-    assert [found[number] for number in range(COUNT)] == stored(clients)
 
 
 def _waits(writer: Writer, shard: int) -> bool:

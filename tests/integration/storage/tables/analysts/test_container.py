@@ -11,7 +11,7 @@ from storage.tables.analyst_views import VIEWS
 from storage.tables.migrations.migrate import migrate
 from tests.integration.storage.tables.analysts.session import Refused, Session
 
-FILE = Path(__file__).parents[4] / "docker" / "analysts.xml"
+FILE = Path(__file__).parents[5] / "docker" / "analysts.xml"
 
 
 class WithContainersFile(LocalClickHouse):

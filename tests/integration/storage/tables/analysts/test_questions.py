@@ -20,7 +20,7 @@ from tests.integration.storage.tables.analysts.answers import ANSWERS, Row, Sele
 from tests.integration.storage.tables.analysts.session import Refused, Session, expanded
 from tests.integration.storage.tables.analysts.world import NOW_MS, OTHER, SHOP, World
 
-DOCS = Path(__file__).parents[4] / "docs"
+DOCS = Path(__file__).parents[5] / "docs"
 PAGE = (DOCS / "analyze" / "questions.md").read_text(encoding="utf-8")
 COLUMNS = (DOCS / "analyst-views.md").read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^### (\d+)\. ([^\n]+)\n.*?^```sql\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)

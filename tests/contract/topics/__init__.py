@@ -1,1 +1,0 @@
-"""What other teams may rely on in the topics."""
