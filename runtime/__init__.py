@@ -1,1 +1,1 @@
-"""What every process of ours needs of its machine: supervision of children, and memory that is given back."""
+"""Supervises child processes, and returns freed memory to the system."""
