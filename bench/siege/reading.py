@@ -29,13 +29,13 @@ class Readers:
 
     def __init__(self, base: str, password: str, projects: tuple[int, int]) -> None:
         self._base = base
-        self._auth = aiohttp.BasicAuth("admin", password)
+        self._headers = {"Authorization": aiohttp.encode_basic_auth("admin", password)}
         self._projects = projects
         self.delays: list[float] = []
 
     async def run(self) -> None:
         """Read until cancelled."""
-        async with aiohttp.ClientSession(auth=self._auth, timeout=TIMEOUT) as session:
+        async with aiohttp.ClientSession(headers=self._headers, timeout=TIMEOUT) as session:
             while True:
                 for project in self._projects:
                     page = await self._get(session, f"/api/v1/projects/{project}/issues?limit=3")

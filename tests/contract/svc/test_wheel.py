@@ -13,7 +13,7 @@ import svc
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
     *("broker", "cli", "control", "dashboard", "edge", "grouping", "rebuild"),
-    *("local", "notify", "processors", "query", "schemas", "storage"),
+    *("local", "notify", "processors", "query", "runtime", "schemas", "storage"),
 }
 
 
