@@ -1,6 +1,6 @@
 """The edge under load, with its floors from the same run: `python -m bench.edge [--data FILE] [--seconds N]`.
 
-One edge process on servers of its own, and the load in a separate process. Prints events per second and CPU
+One edge process on fresh servers, and the load in a separate process. Prints events per second and CPU
 microseconds per event for single events and for gzip batches, and the delays at 70 % of the highest rate.
 """
 

@@ -1,4 +1,4 @@
-"""The load of the pipeline: gzip batches, prepared as a file, and what posts them from a process of its own.
+"""The load of the pipeline: gzip batches, prepared as a file, and a separate process that posts them.
 
 So neither the making of the events nor their compression, nor the CPU of the client, is in what is measured.
 """

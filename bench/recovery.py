@@ -1,6 +1,6 @@
 """`python -m bench.recovery`: how soon events can be queried after a fault, under steady load on real servers.
 
-Single events, each in a request of its own, are sent four times a second. An event counts from its answer
+Four requests a second send one event each. An event counts from its answer
 202, or from the end of the fault where that came later, until it can be queried; a fault's recovery time is
 that of its slowest event.
 """

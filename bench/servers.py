@@ -1,4 +1,4 @@
-"""Servers of a run, on free ports and in a folder of its own, and the options that programs share."""
+"""Servers of a run, on free ports and in a fresh folder, and the options that programs share."""
 
 import os
 import tempfile

@@ -1,6 +1,6 @@
 """The page behind a message's link that ignores an issue for a while: one click.
 
-It changes nothing by itself, because mail scanners and previews of chats open links.
+Opening it changes nothing, because mail scanners and previews of chats open links.
 """
 
 from aiohttp import web
