@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests import cpu
+from tests.run_servers import RunServers
 from tests.servers import (  # noqa: F401 - fixtures are found by their names here
+    STARTS,
     clickhouse_database_url,
     clickhouse_url,
     kafka_bootstrap,
@@ -30,6 +33,10 @@ MEMORY_FILES = Path("/dev/shm")
 MEMORY_BYTES = 8 << 30
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    cpu.add_options(parser)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Keep the test servers' addresses, then take every variable of ours out of the environment."""
     keep_test_addresses(config, os.environ)
@@ -38,6 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     # Servers write thousands of small files, which cost three times the CPU time on a disk.
     if os.access(MEMORY_FILES, os.W_OK) and shutil.disk_usage(MEMORY_FILES).free > MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY_FILES))
+    servers = None
+    if config.getoption("dist", "no") != "no" and not hasattr(config, "workerinput"):
+        servers = RunServers(STARTS, os.environ.get("PYTEST_DEBUG_TEMPROOT"))
+        config.pluginmanager.register(servers)
+    cpu.register(config, servers)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,8 +1,8 @@
-"""Fixtures: a real Kafka and a real ClickHouse for the session.
+"""Fixtures: a real Kafka and a real ClickHouse, one of each for all workers of a run.
 
 Each is the one named by SVC_TEST_KAFKA_BOOTSTRAP or SVC_TEST_CLICKHOUSE_URL, else a container where an engine
 answers, else our own local server in a temporary directory. One that can't be started is an error of the test
-that asked, never a skip.
+that asked, never a skip. A test that kills, freezes or configures a server starts its own.
 """
 
 import functools
@@ -24,6 +24,7 @@ from local.kafka.container import environment as kafka_environment
 from local.kafka.probe import brokers
 from local.kafka.server import LocalKafka
 from local.ports import free_port
+from tests.run_servers import Start, shared_address
 
 KAFKA = "SVC_TEST_KAFKA_BOOTSTRAP"
 CLICKHOUSE = "SVC_TEST_CLICKHOUSE_URL"
@@ -53,7 +54,14 @@ def await_condition(condition: Callable[[], bool], what: str) -> None:
         time.sleep(0.1)
 
 
-def _kafka_container() -> Iterator[str]:
+@contextmanager
+def _kafka(folder: Path) -> Iterator[str]:
+    """A broker that creates no topic by itself."""
+    if not container_engine_answers():
+        kafka = LocalKafka(folder, CACHE).start(START_SECONDS)
+        yield kafka.bootstrap
+        kafka.stop()
+        return
     from testcontainers.core.container import DockerContainer
 
     port = free_port()
@@ -65,7 +73,13 @@ def _kafka_container() -> Iterator[str]:
         yield f"127.0.0.1:{port}"
 
 
-def _clickhouse_container() -> Iterator[str]:
+@contextmanager
+def _clickhouse(folder: Path) -> Iterator[str]:
+    if not container_engine_answers():
+        server = LocalClickHouse(folder).start(START_SECONDS)
+        yield server.url()
+        server.stop()
+        return
     from testcontainers.clickhouse import ClickHouseContainer
 
     password = secrets.token_hex(8)
@@ -76,32 +90,28 @@ def _clickhouse_container() -> Iterator[str]:
         yield f"http://svc:{password}@{container.get_container_host_ip()}:{container.get_exposed_port(8123)}/svc"
 
 
+STARTS: Mapping[str, Start] = {KAFKA: _kafka, CLICKHOUSE: _clickhouse}
+
+
+def _address(name: str, config: pytest.Config, folders: pytest.TempPathFactory) -> Iterator[str]:
+    found = config.stash[ADDRESSES].get(name) or shared_address(config, name)
+    if found:
+        yield found
+        return
+    with STARTS[name](folders.mktemp("server")) as address:
+        yield address
+
+
 @pytest.fixture(scope="session")
 def kafka_bootstrap(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The `host:port` of a real broker that creates no topic by itself."""
-    named = pytestconfig.stash[ADDRESSES].get(KAFKA)
-    if named:
-        yield named
-    elif container_engine_answers():
-        yield from _kafka_container()
-    else:
-        kafka = LocalKafka(tmp_path_factory.mktemp("kafka"), CACHE).start(START_SECONDS)
-        yield kafka.bootstrap
-        kafka.stop()
+    yield from _address(KAFKA, pytestconfig, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def clickhouse_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real server: `http://user:password@host:port/svc`; databases `test_*` may be created on it."""
-    named = pytestconfig.stash[ADDRESSES].get(CLICKHOUSE)
-    if named:
-        yield named
-    elif container_engine_answers():
-        yield from _clickhouse_container()
-    else:
-        server = LocalClickHouse(tmp_path_factory.mktemp("clickhouse")).start(START_SECONDS)
-        yield server.url()
-        server.stop()
+    yield from _address(CLICKHOUSE, pytestconfig, tmp_path_factory)
 
 
 def run_sql(url: str, sql: str) -> str:

@@ -1,0 +1,148 @@
+"""What the tests cost: CPU seconds by tier, printed after each run, and `--cpu-budget FILE` to hold them.
+
+Counted is what a test's process and its ended children took, and what the servers of the run took. Machines
+differ, and one machine differs by the hour: the budget is in units of a fixed piece of work that each worker
+repeats during the run. `--cpu-write FILE` stores the sums of a run.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.run_servers import RunServers, ended_children
+
+TOLERANCE: Final = 0.15
+WORK_EVERY: Final = 50
+"""Tests between two measures of the fixed work."""
+COLLECTING: Final = "collecting"
+SERVERS: Final = "servers"
+_WORK: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
+
+Seconds = Counter[str]
+
+
+def cpu_seconds() -> float:
+    """CPU of this process and of its children that have ended."""
+    return time.process_time() + ended_children()
+
+
+def fixed_work() -> float:
+    """The CPU seconds that a fixed piece of work takes now: some ten milliseconds."""
+    began = time.process_time()
+    for _ in range(20):
+        json.dumps(json.loads(_WORK), sort_keys=True)
+    return time.process_time() - began
+
+
+def tier_of(item: pytest.Item) -> str:
+    """The folder's marker; the long forms of a tier count apart."""
+    tier = next(name for name in ("unit", "contract", "integration", "e2e") if item.get_closest_marker(name))
+    return f"{tier}, slow" if item.get_closest_marker("slow") else tier
+
+
+def grown(units: Mapping[str, float], budget: Mapping[str, float]) -> list[str]:
+    """A sentence for each tier that takes more than its budget and the tolerance."""
+    return [
+        f"{tier} takes {units[tier]:.0f} units, and {budget[tier]:.0f} are kept"
+        for tier in sorted(units)
+        if tier in budget and units[tier] > budget[tier] * (1 + TOLERANCE)
+    ]
+
+
+class WorkerCosts:
+    """A plugin of each process that runs tests."""
+
+    def __init__(self) -> None:
+        self.tiers, self.tests, self.work = Seconds(), Seconds(), [fixed_work()]
+        self._count = 0
+
+    def pytest_collection_finish(self) -> None:
+        self.tiers[COLLECTING] += cpu_seconds()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        self._count += 1
+        if self._count % WORK_EVERY == 0:
+            self.work.append(fixed_work())
+        before = cpu_seconds()
+        try:
+            return (yield)
+        finally:
+            used = cpu_seconds() - before
+            self.tiers[tier_of(item)] += used
+            self.tests[item.nodeid] += used
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["costs"] = {"tiers": dict(self.tiers), "tests": dict(self.tests), "work": self.work}
+
+
+class RunCosts:
+    """A plugin of the process that reports: sums what the workers tell, and what their servers took."""
+
+    def __init__(self, config: pytest.Config, own: WorkerCosts | None, servers: RunServers | None) -> None:
+        self._config, self._own, self._servers = config, own, servers
+        self._tiers, self._tests, self._work = Seconds(), Seconds(), list[float]()
+        self._failures: list[str] = []
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        costs = getattr(node, "workeroutput", {}).get("costs")
+        if costs:
+            self._tiers.update(costs["tiers"])
+            self._tests.update(costs["tests"])
+            self._work += costs["work"]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        if self._own is not None:
+            self._tiers, self._tests, self._work = self._own.tiers, self._own.tests, self._own.work
+        if self._servers is not None:
+            self._tiers[SERVERS] += self._servers.stop()
+        budget, write = self._config.getoption("cpu_budget"), self._config.getoption("cpu_write")
+        if budget is not None:
+            self._failures = grown(self._units(), json.loads(Path(budget).read_text()))
+            if self._failures and session.exitstatus == pytest.ExitCode.OK:
+                session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if write is not None:
+            rounded = {tier: round(units) for tier, units in sorted(self._units().items())}
+            Path(write).write_text(json.dumps(rounded, indent=2) + "\n")
+
+    def _units(self) -> dict[str, float]:
+        unit = sum(self._work) / len(self._work)
+        return {tier: seconds / unit for tier, seconds in self._tiers.items()}
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        if not self._work:
+            return
+        terminalreporter.section("CPU seconds")
+        units = self._units()
+        for tier, seconds in sorted(self._tiers.items()):
+            terminalreporter.line(f"{tier:20} {seconds:8.1f} s  {units[tier]:8.0f} units")
+        most = self._tests.most_common(self._config.getoption("cpu_most"))
+        for test, seconds in (each for each in most if each[1] > 1):
+            terminalreporter.line(f"{seconds:8.1f} s  {test}")
+        for failure in self._failures:
+            terminalreporter.line(failure, red=True)
+
+
+def add_options(parser: pytest.Parser) -> None:
+    group = parser.getgroup("costs")
+    group.addoption("--cpu-budget", metavar="FILE", help="fail if a tier takes more than this file keeps")
+    group.addoption("--cpu-write", metavar="FILE", help="write such a file")
+    group.addoption("--cpu-most", type=int, default=20, help="tests to print, by their CPU")
+
+
+def register(config: pytest.Config, servers: RunServers | None) -> None:
+    """Count in each process that runs tests, and report in the one that is no worker."""
+    own = None if servers else WorkerCosts()
+    if own is not None:
+        config.pluginmanager.register(own)
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(RunCosts(config, own, servers))
