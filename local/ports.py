@@ -1,9 +1,17 @@
-"""Ports of local servers: chosen once per data directory and stored, so that clients find a restarted server."""
+"""Ports of local servers: chosen once per data directory and stored, so that clients find a restarted server.
 
+A server listens a while after its port was chosen. Until its process ends, whoever chose a port holds a lock on
+it (a byte of one file in the temporary folder), so that concurrent processes don't choose the same.
+"""
+
+import fcntl
 import json
+import os
 import random
 import socket
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 # Below the kernel's ephemeral range: no outgoing connection takes a server's port while the server is down.
@@ -11,7 +19,23 @@ RANGE = range(20_000, 32_000)
 _random = random.SystemRandom()
 """Not the shared generator: tests seed it, and concurrent processes would try the same ports."""
 _given: set[int] = set()
-"""Ports that this process has chosen: a server of a stack may listen long after the port of another one is chosen."""
+"""Ports that this process has chosen: a process's own locks don't keep it from choosing one twice."""
+
+
+@cache
+def _locks() -> int:
+    """The descriptor of the file of locks."""
+    name = f"svc-ports-{os.getuid()}"
+    return os.open(Path(tempfile.gettempdir()) / name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+def _lock(port: int) -> bool:
+    """Lock a port until this process ends. False if another process has it."""
+    try:
+        fcntl.lockf(_locks(), fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+    except OSError:
+        return False
+    return True
 
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
@@ -27,12 +51,12 @@ def is_free(port: int, host: str = "127.0.0.1") -> bool:
 
 
 def free_port() -> int:
-    """A free port of 127.0.0.1 that this process hasn't got before."""
+    """A free port of 127.0.0.1 that neither this process nor another one has chosen."""
     if 2 * len(_given) > len(RANGE):
         _given.clear()
     for _ in range(1000):
         port = _random.choice(RANGE)
-        if port not in _given and is_free(port):
+        if port not in _given and is_free(port) and _lock(port):
             _given.add(port)
             return port
     raise OSError(f"no free port between {RANGE.start} and {RANGE.stop}")
@@ -47,6 +71,8 @@ def stored_ports(file: Path, names: Sequence[str]) -> dict[str, int]:
         free = port is not None and is_free(port)
         ports[name] = port if port is not None and free else free_port()
         _given.add(ports[name])
+        # One that is stored is used although another process holds it: the one that started this process.
+        _lock(ports[name])
     if ports != stored:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps(ports) + "\n")

@@ -7,7 +7,7 @@ repeats during the run. `--cpu-write FILE` stores the sums of a run.
 
 import json
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +22,6 @@ WORK_EVERY: Final = 50
 COLLECTING: Final = "collecting"
 SERVERS: Final = "servers"
 _WORK: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
-
-Seconds = Counter[str]
 
 
 def cpu_seconds() -> float:
@@ -58,7 +56,8 @@ class WorkerCosts:
     """A plugin of each process that runs tests."""
 
     def __init__(self) -> None:
-        self.tiers, self.tests, self.work = Seconds(), Seconds(), [fixed_work()]
+        self.tiers, self.tests = defaultdict[str, float](float), defaultdict[str, float](float)
+        self.work = [fixed_work()]
         self._count = 0
 
     def pytest_collection_finish(self) -> None:
@@ -88,15 +87,17 @@ class RunCosts:
 
     def __init__(self, config: pytest.Config, own: WorkerCosts | None, servers: RunServers | None) -> None:
         self._config, self._own, self._servers = config, own, servers
-        self._tiers, self._tests, self._work = Seconds(), Seconds(), list[float]()
+        self._tiers, self._tests = defaultdict[str, float](float), defaultdict[str, float](float)
+        self._work = list[float]()
         self._failures: list[str] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         costs = getattr(node, "workeroutput", {}).get("costs")
         if costs:
-            self._tiers.update(costs["tiers"])
-            self._tests.update(costs["tests"])
+            for tier, seconds in costs["tiers"].items():
+                self._tiers[tier] += seconds
+            self._tests |= costs["tests"]
             self._work += costs["work"]
 
     @pytest.hookimpl(tryfirst=True)
@@ -125,7 +126,7 @@ class RunCosts:
         units = self._units()
         for tier, seconds in sorted(self._tiers.items()):
             terminalreporter.line(f"{tier:20} {seconds:8.1f} s  {units[tier]:8.0f} units")
-        most = self._tests.most_common(self._config.getoption("cpu_most"))
+        most = sorted(self._tests.items(), key=lambda each: -each[1])[: self._config.getoption("cpu_most")]
         for test, seconds in (each for each in most if each[1] > 1):
             terminalreporter.line(f"{seconds:8.1f} s  {test}")
         for failure in self._failures:

@@ -1,8 +1,13 @@
 """Ports are chosen once and stored."""
 
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
+from local import ports
 from local.ports import RANGE, free_port, is_free, stored_ports
 
 
@@ -36,3 +41,19 @@ def test_port_with_a_listener_is_not_free() -> None:
 def test_a_port_is_chosen_once_though_nothing_listens_on_it_yet() -> None:
     chosen = [free_port() for _ in range(300)]
     assert len(set(chosen)) == len(chosen)
+
+
+def test_a_port_that_another_process_chose_is_not_chosen_though_nothing_listens_on_it_yet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = "from local.ports import free_port; print(free_port(), flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", other], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stdin
+        theirs = int(process.stdout.readline())
+        monkeypatch.setattr(ports, "RANGE", range(theirs, theirs + 1))
+        with pytest.raises(OSError, match="no free port"):
+            ports.free_port()
+        process.stdin.close()
