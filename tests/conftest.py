@@ -4,12 +4,14 @@ import gc
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from tests import cpu
 from tests.run_servers import RunServers
+from tests.scheduling import FileScheduling
 from tests.servers import (  # noqa: F401 - fixtures are found by their names here
     STARTS,
     clickhouse_database_url,
@@ -19,11 +21,12 @@ from tests.servers import (  # noqa: F401 - fixtures are found by their names he
     topic_prefix,
 )
 
-# No test asserts absolute times.
-settings.register_profile("suite", deadline=None)
+for profile, examples in {"quick": 10, "suite": 40, "long": 200}.items():
+    # No test asserts absolute times; and what is slow to draw is so on a busy machine.
+    settings.register_profile(
+        profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
 settings.load_profile("suite")
-# For a second look with the same tests, as on another Python.
-settings.register_profile("quick", max_examples=10, deadline=None)
 
 FOLDERS = ("e2e", "integration", "contract", "unit")
 """In the order in which they run: where several workers share the tests, the longest must not be left to the end."""
@@ -62,6 +65,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         first = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
         item.add_marker(first if first in FOLDERS else "unit")
     items.sort(key=lambda item: next(n for n, name in enumerate(FOLDERS) if item.get_closest_marker(name)))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
+    """Our way of `--dist loadfile`."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    config.option.loadscopereorder = False
+    return FileScheduling(config, log)
 
 
 def pytest_collection_finish() -> None:

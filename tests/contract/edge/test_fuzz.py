@@ -19,11 +19,7 @@ from tests.unit.edge.validation.test_validate import json_values, mutations
 
 DECLARED = {(fault.status, fault.code) for fault in WireError}
 PATHS = ["/v1/events", "/v1/events:batch", "/v1/events/", "/v1/events:batch/"]
-fuzzing = settings(
-    max_examples=150,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+fuzzing = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
 class Fuzzed:

@@ -64,7 +64,7 @@ async def delivered(edge: LiveEdge, events: list[bytes]) -> list[dict[str, Any]]
 async def test_every_event_that_the_library_can_build_is_accepted(edge: LiveEdge) -> None:
     built: list[bytes] = []
 
-    @settings(suppress_health_check=list(HealthCheck), deadline=None, max_examples=100, database=None)
+    @settings(suppress_health_check=list(HealthCheck), database=None)
     @given(situations)
     def build(situation: Situation) -> None:
         built.append(situation.event()[1])

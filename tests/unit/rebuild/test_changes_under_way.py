@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, get_args
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -321,7 +321,7 @@ def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
     assert not any(record.merged_into or record.life.members for record in records)
 
 
-@settings(max_examples=150, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True)
 @given(steps, st.integers(0, 1 << 32))
 # The unmerge is sent on three times, and the last ones are read after a part has joined that the first one
 # could not release.

@@ -1,7 +1,7 @@
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.maintain.erase import ledger
@@ -20,7 +20,6 @@ def erasure(user: str, salt: str = SALT, stage: ledger.Stage = "done") -> Erasur
 
 
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
-@settings(max_examples=10, deadline=None)
 def test_a_user_is_found_again_by_the_id_and_nobody_else_is(one: str, other: str) -> None:
     known = [erasure(one)]
     assert ledger.of_user(known, one) == known

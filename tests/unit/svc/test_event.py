@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.validation.validate import STRICT, checked_text, validate
@@ -50,7 +50,6 @@ def test_event_says_where_it_is_from() -> None:
     }  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None, max_examples=100)
 @given(situations)
 def test_whatever_the_program_was_in_the_server_takes_the_event_as_it_is(situation: Situation) -> None:
     event_id, encoded = situation.event()

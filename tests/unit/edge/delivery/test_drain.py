@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.delivery import segments
@@ -184,7 +184,6 @@ chunks = st.lists(
 framed_chunks = chunks.map(encode_chunk).map(segments.frame)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(pieces | framed_chunks | st.integers(1, 30).map(bytes), max_size=6))
 def test_any_bytes_can_be_opened_as_a_segment(
     tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
@@ -195,7 +194,6 @@ def test_any_bytes_can_be_opened_as_a_segment(
     assert all(len(event[1]) == 16 for chunk in opened.chunks for event in chunk)
 
 
-@settings(max_examples=25, deadline=None)
 @given(parts=st.lists(pieces | framed_chunks | st.integers(1, 30).map(bytes), max_size=6))
 def test_any_bytes_can_be_drained(tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]) -> None:
     directory = tmp_path_factory.mktemp("spool")

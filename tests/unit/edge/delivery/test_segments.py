@@ -7,7 +7,7 @@ import random
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from edge.delivery import segments
@@ -28,7 +28,6 @@ def data_of(given: list[bytes]) -> bytes:
     return b"".join(map(segments.frame, given))
 
 
-@settings(max_examples=300, deadline=None)
 @given(records, st.integers(0, 1 << 30))
 @example([b"\x00\x00\x00\x01" * 4, b"x"], 4)
 def test_flipped_bit_costs_at_most_the_record_that_it_hits(given: list[bytes], chosen: int) -> None:
@@ -55,7 +54,6 @@ def test_every_single_flipped_bit_of_a_segment() -> None:
         assert (damaged, unfinished) == (8 + len(given[hit]), 0)
 
 
-@settings(max_examples=200, deadline=None)
 @given(records, st.integers(0, 1 << 30))
 def test_cut_tail_costs_what_is_cut_and_its_rest_is_seen(given: list[bytes], chosen: int) -> None:
     data = data_of(given)
@@ -65,7 +63,6 @@ def test_cut_tail_costs_what_is_cut_and_its_rest_is_seen(given: list[bytes], cho
     assert parse(data[:cut]) == (given[:whole], 0, cut - starts[whole])
 
 
-@settings(max_examples=200, deadline=None)
 @given(records, st.integers(0, 1 << 30), st.integers(1, 40))
 def test_hole_costs_at_most_the_records_that_it_hits(given: list[bytes], chosen: int, size: int) -> None:
     data = bytearray(data_of(given))
@@ -80,7 +77,6 @@ def test_hole_costs_at_most_the_records_that_it_hits(given: list[bytes], chosen:
     assert all(record in left for record in untouched)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(st.binary(max_size=40) | st.binary(min_size=1, max_size=40).map(segments.frame), max_size=6))
 def test_all_bytes_of_a_segment_are_accounted_for(parts: list[bytes]) -> None:
     data = b"".join(parts)

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.limits.local_window import LocalWindow
@@ -34,7 +34,6 @@ def now(window: LocalWindow, token: str, limit: int) -> int:
     return int(answer.value.value)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     limit=st.integers(1, 5),
     steps=st.lists(st.integers(0, 40 * SECOND), min_size=1, max_size=60),

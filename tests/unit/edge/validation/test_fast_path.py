@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.limits.scheduler import FairScheduler, TimeSlice
@@ -210,7 +210,6 @@ def test_causes_one_deeper_than_the_limit_are_not_taken_by_the_fast_path() -> No
     assert verdict(with_causes(11))[0] == []
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(mutations() | st.sampled_from(EVENTS), min_size=1, max_size=4), st.sampled_from(RULES))
 def test_events_together_and_one_by_one_have_one_verdict(events: list[bytes], rules: ValidationRules) -> None:
     verdict(wrapped(*events), rules)
@@ -219,7 +218,6 @@ def test_events_together_and_one_by_one_have_one_verdict(events: list[bytes], ru
 BODY = wrapped(encoded(), unescaped(environment="é"), encoded())
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     st.integers(0, len(BODY) - 1),
     st.integers(0, 3),

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.limits.scheduler import FairScheduler, TimeSlice
@@ -126,13 +126,11 @@ def test_outline_of_what_is_no_json_is_refused(body: bytes) -> None:
         outline(body)
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
 def test_what_is_looked_at_gives_the_verdict_of_the_whole(body: bytes, rules: ValidationRules) -> None:
     assert rules.violations(outline(body)) == rules.violations(json.loads(body))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
 def test_crowded_and_other_events_are_admitted_alike(body: bytes, rules: ValidationRules) -> None:
     extra = b',"extra":[' + b"[]," * 25_000 + b"[]]}"

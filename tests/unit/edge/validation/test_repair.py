@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import inspect
 
@@ -39,7 +39,6 @@ pieces = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=1000, deadline=None)
 @given(pieces)
 def test_only_lone_surrogates_are_replaced(text: str) -> None:
     repaired = replace_lone_surrogates(f'"{text}"'.encode())
@@ -110,7 +109,6 @@ def members(values: list[tuple[str, str]]) -> str:
     return "{" + ", ".join(f'"{name}": {value}' for name, value in values) + "}"
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from([*INTEGER_FIELDS, "lines", "x", r"x\"line"]), numbers)

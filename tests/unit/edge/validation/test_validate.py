@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from edge.validation import validate as admission
@@ -112,7 +112,6 @@ def test_full_check_finds_nothing_in_the_samples(rules: ValidationRules) -> None
         assert rules.violations(json.loads(line)) == []
 
 
-@settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(mutations(), st.sampled_from(RULES))
 def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> None:
     """The fast path takes nothing that has a violation; what it doesn't take and has none is repaired."""
@@ -126,7 +125,6 @@ def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> Non
         assert json.loads(bytes(forwarded)) == json.loads(body) | {"id": event_id}
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.binary(max_size=200) | st.text(max_size=100).map(lambda text: text.encode("utf-8", "surrogatepass"))
 )
@@ -136,7 +134,6 @@ def test_any_bytes_end_in_an_event_or_in_refused(body: bytes) -> None:
     opens(body)
 
 
-@settings(max_examples=300, deadline=None)
 @given(json_values)
 def test_any_json_ends_in_an_event_or_in_refused(value: Any) -> None:
     body = json.dumps(value).encode()
@@ -146,7 +143,6 @@ def test_any_json_ends_in_an_event_or_in_refused(value: Any) -> None:
     assert opens(body) == (isinstance(value, dict) and isinstance(value.get("events"), list))
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.integers(0, len(encoded()) - 1), st.binary(min_size=1, max_size=3))
 def test_any_damage_to_the_bytes_ends_in_an_event_or_in_refused(offset: int, damage: bytes) -> None:
     body = encoded()

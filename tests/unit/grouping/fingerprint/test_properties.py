@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
@@ -40,7 +40,6 @@ def built(frame: dict[str, Any]) -> bool:
     return is_minified(msgspec.convert(frame, GroupingFrame))
 
 
-@settings(deadline=None)
 @given(sent_events, seeds)
 def test_lines_and_columns_of_source_text_do_not_matter(sent: dict[str, Any], seed: random.Random) -> None:
     before = grouped(sent)
@@ -52,7 +51,6 @@ def test_lines_and_columns_of_source_text_do_not_matter(sent: dict[str, Any], se
     assert grouped(sent) == before
 
 
-@settings(deadline=None)
 @given(
     sent_events,
     st.fixed_dictionaries(
@@ -75,7 +73,6 @@ def test_what_surrounds_the_error_does_not_matter(sent: dict[str, Any], other: d
     assert grouped(sent | other) == grouped(sent)
 
 
-@settings(deadline=None)
 @given(sent_events, seeds)
 def test_order_of_keys_does_not_matter(sent: dict[str, Any], seed: random.Random) -> None:
     assert grouped(shuffled(sent, seed)) == grouped(sent)
@@ -90,7 +87,6 @@ def shuffled(value: Any, seed: random.Random) -> Any:
     return [shuffled(inner, seed) for inner in value] if isinstance(value, list) else value
 
 
-@settings(deadline=None)
 @given(sent_events, st.booleans())
 def test_null_is_as_if_it_were_left_out(sent: dict[str, Any], present: bool) -> None:
     before = grouped(sent)
@@ -107,7 +103,6 @@ def test_null_is_as_if_it_were_left_out(sent: dict[str, Any], present: bool) -> 
     assert grouped(sent) == before
 
 
-@settings(deadline=None)
 @given(sent_events)
 def test_context_lines_and_absolute_paths_do_not_matter(sent: dict[str, Any]) -> None:
     before = grouped(sent)
@@ -117,7 +112,6 @@ def test_context_lines_and_absolute_paths_do_not_matter(sent: dict[str, Any]) ->
     assert grouped(sent) == before
 
 
-@settings(deadline=None)
 @given(sent_events)
 def test_frames_below_the_deciding_ones_do_not_matter(sent: dict[str, Any]) -> None:
     before = grouped(sent)
@@ -128,7 +122,6 @@ def test_frames_below_the_deciding_ones_do_not_matter(sent: dict[str, Any]) -> N
         assert grouped(sent) == before
 
 
-@settings(deadline=None)
 @given(st.lists(sent_events, min_size=2, max_size=5), seeds)
 def test_what_was_grouped_before_does_not_matter(batch: list[dict[str, Any]], seed: random.Random) -> None:
     before = [grouped(sent) for sent in batch]
@@ -180,7 +173,6 @@ hostile_errors = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.builds(
         GroupingEvent,

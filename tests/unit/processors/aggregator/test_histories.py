@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from typing import Any
 
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from processors.aggregator.escalation import worth_judging
@@ -156,7 +156,6 @@ async def worked(world: World, luck: random.Random) -> None:
             return
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, st.integers(0, 1 << 32))
 @example(
     [
@@ -243,7 +242,6 @@ def ask(world: World, step: tuple[Any, ...], at: int) -> None:
         world.ask(id_of(fingerprint), "unmerge", {"fingerprints": [hex64(other) for other in sorted(more)]})
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
 async def test_counts_are_right_after_every_step_of_merging(
     history: list[tuple[Any, ...]], seed: int
@@ -280,7 +278,6 @@ async def test_counts_are_right_after_every_step_of_merging(
             assert not issue.life.pending
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
 @example([("merge", 1, {2}), ("unmerge", 2, {1}), ("merge", 3, {1})], 0)
 async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
@@ -301,7 +298,6 @@ async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
     assert world.activities() == description
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
 async def test_nothing_is_lost_or_shown_twice_when_all_happens_at_once(
     history: list[tuple[Any, ...]], seed: int

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from processors.grouper.compaction import MERGE_AT
@@ -166,7 +166,6 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps, st.integers(0, 1 << 32))
 @example([("send", 2), ("work", 2), ("lose", 0), ("work", 1), ("lose", 1), ("rule", True)], 0)
 @example([("send", 2), ("work", 1), ("crash", 1), ("work", 2), ("lose", 1), ("rule", True)], 0)

@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.rule_checks import violations
@@ -111,7 +111,6 @@ RULES = registry(
 )
 
 
-@settings(deadline=None, max_examples=10)
 @given(mixes, st.integers(1, 6), st.data())
 def test_a_record_is_decided_the_same_in_any_batch_whatever_a_worker_remembers(
     mix: list[list[tuple[int, int, bool]]], size: int, data: st.DataObject

@@ -26,7 +26,6 @@ from storage.read.query.query_sql import (
 )
 from tests.unit.query.trees import NOW_MS, WORDS, issues, queries, views
 
-EXAMPLES = 50
 QUERIES = 16
 EVENTS = "toUInt64(id) FROM events WHERE project_id = {}"
 
@@ -133,13 +132,11 @@ def uses_index(_: int, condition: str) -> bool:
 
 
 @settings(
-    max_examples=EXAMPLES,
-    deadline=None,
     suppress_health_check=[
         HealthCheck.too_slow,
         HealthCheck.data_too_large,
         HealthCheck.function_scoped_fixture,
-    ],
+    ]
 )
 @given(worlds)
 def test_sql_and_evaluator_agree(database: Client, world: World) -> None:

@@ -1,0 +1,16 @@
+"""Which worker runs what: a file at a time, so that what a file starts is started once in a run."""
+
+from typing import Final
+
+from xdist.scheduler import LoadScopeScheduling
+
+TOGETHER: Final = ("tests/integration/storage/shards/",)
+"""Folders and files whose tests share processes or servers beyond one file."""
+
+
+class FileScheduling(LoadScopeScheduling):
+    """In the order of `pytest_collection_modifyitems`; `TOGETHER` counts as one file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return next((shared for shared in TOGETHER if file.startswith(shared)), file)
