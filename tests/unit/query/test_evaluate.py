@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from query.evaluate import matches
 from query.event_view import EventView, IssueView
@@ -112,13 +112,11 @@ def test_many_wildcards_over_a_long_message_take_no_time_to_speak_of() -> None:
     assert not matches(parse("a*a*a*a*a*a*a*a*a*a*a*a*a*b"), view)
 
 
-@settings(deadline=None)
 @given(queries, views)
 def test_a_query_and_its_negation_never_agree(query: Query, view: EventView) -> None:
     assert matches(query, view, NOW_MS) != matches(Not(query), view, NOW_MS)
 
 
-@settings(deadline=None)
 @given(views)
 def test_the_empty_query_holds_for_every_event(view: EventView) -> None:
     assert matches(EVERYTHING, view)

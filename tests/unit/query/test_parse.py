@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from query.parse import MAX_DEPTH, MAX_LENGTH, MAX_TERMS, MAX_WILDCARDS, parse
@@ -125,7 +125,6 @@ def test_text_that_is_no_query_is_refused_where_it_stops_being_one(
     assert str(position) in refused.value.message
 
 
-@settings(deadline=None)
 @given(queries)
 def test_a_printed_tree_parses_to_itself(query: Query) -> None:
     assert parse(to_text(query)) == query
@@ -134,7 +133,6 @@ def test_a_printed_tree_parses_to_itself(query: Query) -> None:
 HOSTILE = "a:*-\"()[]\\,<>= \u3000\u00a0\n\0'%_tagshasiORAND\ud800é"
 
 
-@settings(deadline=None)
 @given(st.text(max_size=60) | st.text(HOSTILE, max_size=80))
 @example("tags[" * 2000)
 @example("(" * 10_000)

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.grouper.batch import BatchOutput, PartitionState, decide, read_batch
@@ -201,7 +201,6 @@ def copy(number: int, kind: int) -> ChunkEvent:
     return broken(number) if kind == 4 else carried(number, kind=kind)
 
 
-@settings(deadline=None)
 @given(
     logs, st.lists(st.integers(1, 4), max_size=6), st.lists(st.integers(1, 4), max_size=6), st.integers(0, 12)
 )
@@ -227,7 +226,6 @@ def test_a_successor_forwards_the_last_batch_as_it_was_and_goes_on_alike(
     assert published(done) == whole
 
 
-@settings(deadline=None)
 @given(logs, st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=20))
 def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
     log: list[list[tuple[int, int]]], batches: list[tuple[int, bool]]
@@ -253,7 +251,6 @@ def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
     assert taken == forwarded(run(fresh(), sources))
 
 
-@settings(deadline=None)
 @given(logs, st.lists(st.integers(1, 4), max_size=6), st.data(), st.booleans())
 def test_a_replay_from_any_earlier_position_gives_the_same_output(
     log: list[list[tuple[int, int]]], sizes: list[int], data: st.DataObject, recorded: bool
@@ -274,7 +271,6 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
     assert published([before, run(again, sources[back:])]) == published([run(fresh(), sources)])
 
 
-@settings(deadline=None)
 @given(logs)
 def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
     sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]

@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.demo.sample_events import FILE
@@ -23,7 +23,6 @@ mixes = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(mixes)
 def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> None:
     """Stacks, messages and platforms of different events, put together and repeated in any way."""

@@ -6,7 +6,7 @@ Within the window the grouper knows it from memory; after it the grouper looks i
 from itertools import chain
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from processors.faust_app.fence import Interrupted
@@ -187,7 +187,6 @@ BATCHES = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(st.lists(OWN, min_size=10, max_size=10), BATCHES)
 def test_decisions_are_those_of_a_memory_without_an_end(
     own: list[int], batches: list[tuple[list[tuple[int, list[int]]], str]]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.fingerprint import GroupingEvent, fingerprint
@@ -36,7 +36,6 @@ def carried(number: int, body: bytes) -> ChunkEvent:
     return ChunkEvent(1, event_id(number), START, "web/1.0", body)
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, len(BODIES) - 1), st.integers(0, 3)), max_size=20))
 def test_what_came_before_decides_nothing_under_rules(mix: list[tuple[int, int]]) -> None:
     remembers = grouper(VARIED)

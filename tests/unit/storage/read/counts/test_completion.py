@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from query.parse import parse
@@ -10,7 +10,6 @@ from storage.read.query.question import Question
 from storage.read.query.ranges import Range
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=64))
 def test_a_completed_key_names_the_tag_that_it_came_from(tag: str) -> None:
     assert parse(f"has:{as_key(tag)}") == Has(tag, True)

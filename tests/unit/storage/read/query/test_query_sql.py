@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from query.evaluate import matches
@@ -25,7 +25,6 @@ def condition(typed: str) -> tuple[str, dict[str, object]]:
     return event_condition(parse(typed), scope), scope.parameters.values
 
 
-@settings(deadline=None)
 @given(queries, views)
 def test_the_halves_of_a_query_together_are_the_query(query: Query, view: EventView) -> None:
     of_issue, of_event = split(query)
@@ -33,7 +32,6 @@ def test_the_halves_of_a_query_together_are_the_query(query: Query, view: EventV
     assert of_issue == EVERYTHING or about_issue(of_issue)
 
 
-@settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: f"Z{text}Z"))
 def test_nothing_of_a_query_stands_in_the_text(text: str) -> None:
     quoted = f'"{write_literal(text)}"'

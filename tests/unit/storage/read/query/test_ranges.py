@@ -1,7 +1,7 @@
 import itertools
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.times import DAY_MS, HOUR_MS
@@ -12,7 +12,6 @@ NOW_MS = 1_790_003_723_456
 moments = st.integers(0, 40 * DAY_MS)
 
 
-@settings(deadline=None)
 @given(moments, st.integers(1, 5 * DAY_MS), st.sampled_from([HOUR_MS, DAY_MS]))
 def test_the_pieces_of_a_range_are_the_range_and_nothing_twice(
     start: int, length: int, smallest: int
@@ -29,7 +28,6 @@ def test_the_pieces_of_a_range_are_the_range_and_nothing_twice(
     assert all(p.end is not None and 0 < p.end - p.start < 2 * smallest for p in pieces.edges)
 
 
-@settings(deadline=None)
 @given(moments, st.sampled_from([HOUR_MS, DAY_MS]))
 def test_a_range_without_an_end_is_whole_units_from_some_moment_on(start: int, smallest: int) -> None:
     pieces = cut(Range(start, None), smallest)
