@@ -9,10 +9,11 @@ ARGS ?=
 export PATH := $(CURDIR)/.cache/tools:$(PATH)
 # Hundreds of processes start in the tests: compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
-# Test workers, each with a broker and a database of its own: one more than cores, for many tests wait.
+# Test workers, which share one broker and one database: one more than cores, for many tests wait.
 WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
 .DEFAULT_GOAL := help
-.PHONY: help install lint format test test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege screenshots docs lock clean
+PYTEST := .venv/bin/pytest -n $(WORKERS) --dist loadfile
+.PHONY: help install lint format test test-all test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege screenshots docs lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
@@ -37,11 +38,15 @@ lint: .venv/installed-test  ## formatting, rules and types
 format: .venv/installed-test  ## put every file into form
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-test: .venv/installed-test  ## all tests, with a real Kafka, a real ClickHouse and a real browser
-	@.venv/bin/pytest -n $(WORKERS) --dist worksteal --durations=30 -m 'not slow' $(ARGS)
+test: .venv/installed-test  ## what a change can break, with a real Kafka, a real ClickHouse and a real browser
+	@$(PYTEST) -m 'not slow' $(ARGS)
+
+test-all: .venv/installed-test  ## these and the long forms, and the unit tests on other Pythons
+	@$(PYTEST) --hypothesis-profile=long $(ARGS)
+	@.ci/test-pythons
 
 test-unit: .venv/installed-test  ## the tests that need nothing
-	@.venv/bin/pytest -m unit -n $(WORKERS) --dist worksteal $(ARGS)
+	@$(PYTEST) -m 'unit and not slow' $(ARGS)
 
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
