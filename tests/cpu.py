@@ -20,7 +20,6 @@ TOLERANCE: Final = 0.15
 WORK_EVERY: Final = 50
 """Tests between two measures of the fixed work."""
 COLLECTING: Final = "collecting"
-SERVERS: Final = "servers"
 _WORK: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
 
 
@@ -105,7 +104,7 @@ class RunCosts:
         if self._own is not None:
             self._tiers, self._tests, self._work = self._own.tiers, self._own.tests, self._own.work
         if self._servers is not None:
-            self._tiers[SERVERS] += self._servers.stop()
+            self._tiers |= self._servers.stop()
         budget, write = self._config.getoption("cpu_budget"), self._config.getoption("cpu_write")
         if budget is not None:
             self._failures = grown(self._units(), json.loads(Path(budget).read_text()))

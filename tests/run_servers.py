@@ -29,9 +29,11 @@ class RunServers:
 
     def __init__(self, starts: Mapping[str, Start], memory: str | None) -> None:
         self._folder = Path(tempfile.mkdtemp(prefix="svc-servers-", dir=memory))
-        self._ended = Event()
-        self._threads = [Thread(target=self._serve, args=item, name=item[0]) for item in starts.items()]
-        for thread in self._threads:
+        self._ends = {name: Event() for name in starts}
+        self._threads = {
+            name: Thread(target=self._serve, args=(name, start)) for name, start in starts.items()
+        }
+        for thread in self._threads.values():
             thread.start()
 
     # The name and the type are those of xdist's hook.
@@ -41,18 +43,20 @@ class RunServers:
     def pytest_unconfigure(self) -> None:
         self.stop()
 
-    def stop(self) -> float:
-        """Stop what was started; the CPU seconds that the servers took, which ours count as ended children."""
-        before = ended_children()
-        self._ended.set()
-        for thread in self._threads:
+    def stop(self) -> dict[str, float]:
+        """Stop what was started; the CPU seconds of each server, which is an ended child of ours now."""
+        used = {}
+        for name, thread in self._threads.items():
+            before = ended_children()
+            self._ends[name].set()
             thread.join()
+            used[name] = ended_children() - before
         shutil.rmtree(self._folder, ignore_errors=True)
-        return ended_children() - before
+        return used
 
     def _serve(self, name: str, start: Start) -> None:
         while not (self._folder / f"{name}.asked").exists():
-            if self._ended.wait(POLL_SECONDS):
+            if self._ends[name].wait(POLL_SECONDS):
                 return
         with ExitStack() as stack:
             try:
@@ -62,7 +66,7 @@ class RunServers:
             written = self._folder / f"{name}.written"
             written.write_text(text)
             written.rename(self._folder / f"{name}.{answer}")
-            self._ended.wait()
+            self._ends[name].wait()
 
 
 def ended_children() -> float:

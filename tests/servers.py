@@ -90,11 +90,12 @@ def _clickhouse(folder: Path) -> Iterator[str]:
         yield f"http://svc:{password}@{container.get_container_host_ip()}:{container.get_exposed_port(8123)}/svc"
 
 
-STARTS: Mapping[str, Start] = {KAFKA: _kafka, CLICKHOUSE: _clickhouse}
+STARTS: Mapping[str, Start] = {"Kafka": _kafka, "ClickHouse": _clickhouse}
+NAMED: Mapping[str, str] = {"Kafka": KAFKA, "ClickHouse": CLICKHOUSE}
 
 
 def _address(name: str, config: pytest.Config, folders: pytest.TempPathFactory) -> Iterator[str]:
-    found = config.stash[ADDRESSES].get(name) or shared_address(config, name)
+    found = config.stash[ADDRESSES].get(NAMED[name]) or shared_address(config, name)
     if found:
         yield found
         return
@@ -105,13 +106,13 @@ def _address(name: str, config: pytest.Config, folders: pytest.TempPathFactory) 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The `host:port` of a real broker that creates no topic by itself."""
-    yield from _address(KAFKA, pytestconfig, tmp_path_factory)
+    yield from _address("Kafka", pytestconfig, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
 def clickhouse_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real server: `http://user:password@host:port/svc`; databases `test_*` may be created on it."""
-    yield from _address(CLICKHOUSE, pytestconfig, tmp_path_factory)
+    yield from _address("ClickHouse", pytestconfig, tmp_path_factory)
 
 
 def run_sql(url: str, sql: str) -> str:

@@ -13,6 +13,8 @@ from bench.chaos.__main__ import run
 from cli.demo.sample_events import FILE
 from tests.servers import CACHE
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("spread", [False, True], ids=["one server each", "three brokers and shards"])
 async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path, spread: bool) -> None:

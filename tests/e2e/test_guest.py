@@ -31,6 +31,8 @@ from tests.secured_kafka import KINDS, OPERATIONS, Acl, CreateAcls
 from tests.servers import CACHE
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "start" / "your-servers.md").read_text(encoding="utf-8")
 USERS = tuple(f"svc-{process}" for process in PROCESSES)

@@ -16,6 +16,8 @@ from tests.recorded.record import processed, stack_on, started, stored, svc
 from tests.recorded.recording import GROUPS, LOG, issues_of, load_recording, put_back
 from tests.servers import CACHE
 
+pytestmark = pytest.mark.slow
+
 RECORDED = sorted(file.parent for file in Path(__file__).parents[1].glob(f"recorded/*/{LOG}"))
 EXPIRING = {
     "accepted = stored + erased + duplicate + deadLettered",

@@ -28,6 +28,8 @@ from tests.eventually import eventually
 from tests.recorded.record import started, svc
 from tests.servers import CACHE
 
+pytestmark = pytest.mark.slow
+
 EVENTS = 400
 FLUSHED_SECONDS = 30
 

@@ -5,10 +5,13 @@ Every honest event is stored once.
 
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 
 from bench.siege.__main__ import run
 from tests.servers import CACHE
+
+pytestmark = pytest.mark.slow
 
 
 async def test_hostile_token_harms_nobody_else(tmp_path: Path) -> None:

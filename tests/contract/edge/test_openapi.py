@@ -45,6 +45,7 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveEdge]:
     running.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["positive", "negative"])
 def test_schemathesis_finds_nothing(background: LiveEdge, mode: str, tmp_path: Path) -> None:
     """Every check that it has, on data that fits the document and on data that doesn't; exit status 0 is no finding."""

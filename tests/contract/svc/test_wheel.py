@@ -10,6 +10,8 @@ import pytest
 
 import svc
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
     *("broker", "cli", "control", "dashboard", "edge", "grouping", "rebuild"),

@@ -3,12 +3,16 @@
 import asyncio
 import time
 
+import pytest
+
 from bench.storage_read_calls import Recorder, calls
 from bench.storage_read_data import build
 from storage.client import Client, scalar
 from storage.read.execute import Limits
 from storage.read.reader import Reader, Session
 from storage.tables.migrations.migrate import migrate
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_build_fills_every_table_and_each_measured_call_answers(

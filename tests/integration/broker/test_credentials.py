@@ -22,7 +22,7 @@ from tests.servers import CACHE
 from tests.token_server import TokenServer
 
 # aiokafka leaves a connection to the garbage collector where no token is issued for it.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
 WAYS = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "certificate")

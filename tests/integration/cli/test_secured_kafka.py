@@ -40,6 +40,8 @@ from tests.secured_kafka import (
 )
 from tests.servers import CACHE
 
+pytestmark = pytest.mark.slow
+
 NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
 USERS = ("all", *PROCESSES, "lacks", "blind")
 

@@ -18,6 +18,8 @@ from tests.eventually import eventually
 from tests.servers import CACHE
 from tests.unit.local.children import lives
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 START_SECONDS = 120
 

@@ -13,6 +13,8 @@ from aiohttp import encode_basic_auth
 
 from tests.e2e.page_server import PASSWORD, serving
 
+pytestmark = pytest.mark.slow
+
 # No schema can say that a range begins before it ends, that a rule sets something, or that a name is not taken yet.
 BEYOND_SCHEMAS = "positive_data_acceptance"
 

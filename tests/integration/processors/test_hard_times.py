@@ -23,6 +23,8 @@ from tests.integration.processors.test_exactness import (
 from tests.servers import CACHE
 from tests.topics import create_topics
 
+pytestmark = pytest.mark.slow
+
 
 async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
     kafka_bootstrap: str, prefix: str, start: Start

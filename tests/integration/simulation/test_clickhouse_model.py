@@ -9,6 +9,8 @@ from tests.integration.simulation.store_histories import Histories, Operation, p
 from tests.integration.simulation.stores import RealStore, on_model
 from tests.servers import new_database
 
+pytestmark = pytest.mark.slow
+
 NARROW_WINDOW = 4
 """The window where every block is one part of each table.
 

@@ -7,7 +7,7 @@ from tests.integration.simulation.group_histories import HISTORIES
 from tests.integration.simulation.log_histories import play, random_operations
 
 # What aiokafka leaves behind where a client is stopped while it connects.
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -22,6 +22,8 @@ from tests.integration.storage.shards.conftest import new_databases
 from tests.integration.storage.shards.spread_stage import SpreadStage
 from tests.shard_servers import ShardServer
 
+pytestmark = pytest.mark.slow
+
 OF_USER = f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'"
 
 

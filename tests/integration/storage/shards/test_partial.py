@@ -16,6 +16,8 @@ from tests.integration.storage.read.world import NOW_MS, World
 from tests.shard_servers import ShardServer
 from tests.unit.dashboard.site import ADMIN, running_site
 
+pytestmark = pytest.mark.slow
+
 SAYS_SO = "A ClickHouse server does not answer"
 
 

@@ -1,6 +1,8 @@
 """What read calls answer from one server they answer from three: the same tests, on other servers."""
 # ruff: noqa: F401
 
+import pytest
+
 from tests.integration.storage.read.counts.test_counts import (
     test_completion_knows_keys_values_and_fields,
     test_facets_have_the_most_frequent_values_of_each_tag,
@@ -28,3 +30,5 @@ from tests.integration.storage.read.test_reader import (
     test_trend_puts_what_grows_before_what_shrinks,
     test_what_is_not_there_is_not_found,
 )
+
+pytestmark = pytest.mark.slow

@@ -20,6 +20,8 @@ from storage.tables.migrations.whole import make_whole
 from tests.granted_clickhouse import PASSWORD, user_xml
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
+pytestmark = pytest.mark.slow
+
 COUNT = 2
 DATABASE = f"test_granted_{secrets.token_hex(4)}"
 ROLES: dict[str, Rights] = {"operator": operator_rights, "writes": writer_rights, "reads": reader_rights}

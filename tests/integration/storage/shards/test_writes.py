@@ -25,6 +25,8 @@ from tests.integration.storage.shards.conftest import COUNT
 from tests.integration.storage.shards.spread_stage import SpreadStage
 from tests.shard_servers import CLUSTER, ShardServer
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 async def stage(kafka_bootstrap: str, urls: list[str], topic_prefix: str, tmp_path: Path) -> SpreadStage:

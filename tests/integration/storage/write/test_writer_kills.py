@@ -9,6 +9,8 @@ from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended, exactly, whole
 from tests.integration.storage.killing import kill_often, shorten
 
+pytestmark = pytest.mark.slow
+
 
 async def test_two_writers_share_the_partitions_and_a_frozen_owner_repeats_nothing(stage: Stage) -> None:
     first, second = (

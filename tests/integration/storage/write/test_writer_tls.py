@@ -10,6 +10,8 @@ from tests.integration.storage.grouped import Stage, ended, exactly, whole
 from tests.secured_kafka import GROUP, READ, TOPIC, WRITE, Acl, SecuredKafka
 from tests.servers import CACHE
 
+pytestmark = pytest.mark.slow
+
 START_SECONDS = 25
 """A fraction of what it takes to wait for the broker's end of each connection."""
 

@@ -15,6 +15,8 @@ from storage.server_identity import REPLICA_IDENTITY, record, recorded
 from storage.tables.migrations.migrate import STORED, copy_schema, migrate, statements
 from tests.servers import run_sql
 
+pytestmark = pytest.mark.slow
+
 THREE = " | ".join(f"http://svc:secret@ch{number}:8123/svc" for number in (1, 2, 3))
 
 
