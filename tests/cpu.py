@@ -14,12 +14,14 @@ from typing import Any, Final
 
 import pytest
 
+from tests import forked
 from tests.run_servers import RunServers, ended_children
 
 TOLERANCE: Final = 0.15
 WORK_EVERY: Final = 50
 """Tests between two measures of the fixed work."""
 COLLECTING: Final = "collecting"
+FORKED: Final = "processes"
 _WORK: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
 
 
@@ -76,6 +78,9 @@ class WorkerCosts:
             self.tests[item.nodeid] += used
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        before = ended_children()
+        forked.stop()
+        self.tiers[FORKED] += ended_children() - before
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output["costs"] = {"tiers": dict(self.tiers), "tests": dict(self.tests), "work": self.work}

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,8 +19,7 @@ from schemas.ids import new_project_id, new_token
 from schemas.projects import Project, Token, encode_project
 from schemas.topics import MAX_RECORD_BYTES
 from tests.eventually import eventually
-
-ROOT = Path(__file__).parents[3]
+from tests.forked import ForkedProcess
 
 
 class Stored(NamedTuple):
@@ -43,7 +41,6 @@ class EdgeProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
         self._workers = workers
-        self._command = [sys.executable, "-m", "cli.edge", "--workers", str(workers)]
         self._environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith("SVC_")},
             "SVC_KAFKA_BOOTSTRAP": bootstrap,
@@ -56,7 +53,7 @@ class EdgeProcess:
             **{f"SVC_{name.upper()}": value for name, value in settings.items()},
         }
         self.log_path = data_dir / "edge.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
         self._logged_before = 0
 
     @property
@@ -66,11 +63,10 @@ class EdgeProcess:
 
     def start(self) -> None:
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        with self.log_path.open("ab") as log:
-            self._logged_before = log.tell()
-            self._process = subprocess.Popen(
-                self._command, env=self._environ, cwd=ROOT, stderr=log, stdout=log
-            )
+        self._logged_before = self.log_path.stat().st_size if self.log_path.exists() else 0
+        self._process = ForkedProcess(
+            "cli.edge", self._environ, self.log_path, ("--workers", str(self._workers))
+        )
 
     async def ready(self, timeout: float = 60, connected: bool = True) -> None:
         """Wait until readyz answers 200, and until Kafka has been reached unless it is away."""

@@ -3,12 +3,12 @@
 import os
 import signal
 import subprocess
-import sys
 import urllib.error
 import urllib.request
 from pathlib import Path
 
 from local.ports import free_port
+from tests.forked import ForkedProcess
 
 
 class WorkerProcess:
@@ -39,18 +39,11 @@ class WorkerProcess:
             **extra,
         }
         self._module = module
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProcess | None = None
 
     def start(self) -> "WorkerProcess":
         """Start, or start again."""
-        with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", self._module],
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-            )
+        self._process = ForkedProcess(self._module, self._environ, self.log)
         return self
 
     @property

@@ -4,8 +4,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -41,6 +39,7 @@ from storage.exactly_once.plan import BlockPlan, NoBlock, decode_plan, encode_pl
 from storage.exactly_once.server_state import server_state
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
+from tests.forked import ForkedProcess
 from tests.integration.processors import readback
 
 PROJECTS = (7, 8)
@@ -210,11 +209,8 @@ class Writer:
         self._environ = os.environ | environ | {"SVC_WRITER_HEALTH_PORT": str(self.port)}
         self.process = self._start()
 
-    def _start(self) -> subprocess.Popen[bytes]:
-        with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "cli.writer"], env=self._environ, stdout=log, stderr=log
-            )
+    def _start(self) -> ForkedProcess:
+        return ForkedProcess("cli.writer", self._environ, self.log)
 
     def kill(self) -> None:
         """`kill -9`."""
