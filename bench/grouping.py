@@ -1,10 +1,9 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
 Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each
-platform and data set, of errors that were found in the open and of those that were made; of projects without
-the rules that only they need (`bench.grouping_held_out`); of each pitfall; and of pairs from documentation
-(`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding the few fields that grouping
-reads.
+platform and data set, of errors that were found in the open and of those that were made; of each pitfall; and
+of pairs from documentation (`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding
+the few fields that grouping reads.
 """
 
 import gzip
@@ -17,7 +16,6 @@ import click
 import msgspec
 from msgspec import Struct
 
-from bench.grouping_held_out import HoldOut
 from bench.grouping_pairs import PairScore, read_pairs, score_pairs, wrong_pairs
 from bench.grouping_scores import Label, Scores, score
 from bench.report import end, falls, save
@@ -43,14 +41,6 @@ class Identified(GroupingEvent, gc=False):
     id: str = ""
 
 
-class HeldOutScore(Struct, frozen=True, rename="camel"):
-    """Scores of projects without the rules that only they need; `gap` is what F1 loses."""
-
-    pair_precision: float
-    pair_f1: float
-    gap: float
-
-
 class SliceScore(Struct, frozen=True, rename="camel"):
     """The scores of a part of the events."""
 
@@ -58,13 +48,11 @@ class SliceScore(Struct, frozen=True, rename="camel"):
     pair_precision: float
     pair_f1: float
     bcubed_f1: float
-    held_out: HeldOutScore
 
 
 class Evaluation(Scores, frozen=True, rename="camel"):
     """All scores: `slices` by platform, data set, and whether errors were found or made; `pairs` by kind."""
 
-    held_out: HeldOutScore
     slices: dict[str, SliceScore]
     pairs: dict[str, PairScore]
 
@@ -83,18 +71,16 @@ class Cost(NamedTuple):
     "--labels", multiple=True, type=click.Path(path_type=Path), help="Their labels, JSON lines; .gz too."
 )
 @click.option("--check", type=click.Path(path_type=Path), help="Fail if a score is below this baseline.")
-@click.option("--most-gap", type=float, help="Fail if held-out F1 is lower than the plain one by more.")
+@click.option("--least-f1", default=0.0, help="Fail if the F1 of pairs is below this.")
 @click.option("--write", type=click.Path(path_type=Path), help="Write the scores as a baseline.")
 @click.option("--wrong", is_flag=True, help="Name the pairs that are not as documented.")
-@click.option("--own", is_flag=True, help="Name the entries that one project alone needs.")
 def command(
     data: Sequence[Path],
     labels: Sequence[Path],
     check: Path | None,
-    most_gap: float | None,
+    least_f1: float,
     write: Path | None,
     wrong: bool,
-    own: bool,
 ) -> None:
     """Score the grouping of labelled events."""
     lines = [line for path in data or sorted(SAMPLES.glob("*.events.jsonl*")) for line in read_lines(path)]
@@ -106,22 +92,16 @@ def command(
         for label in map(decode, read_lines(path))
         if label.id in events
     ]
-    held_out = HoldOut(
-        {label.id: events[label.id] for label in known}, {label.id: label.project for label in known}, _issue
-    )
-    scores = evaluate(known, events, grouping, held_out.issues)
+    scores = evaluate(known, events, grouping)
     _show(scores, cost)
-    if own:
-        for project, entries in sorted(held_out.own.items()):
-            print(project, *entries, sep="\n    ")
     if wrong:
         for pair in wrong_pairs(read_pairs(), _issue):
             print(f"{'join' if pair.same else 'part'} ({pair.kind}): {pair.about}")
     if write is not None:
         save(scores, write)
     worse = [] if check is None else compare(scores, msgspec.json.decode(check.read_bytes(), type=Evaluation))
-    if most_gap is not None and scores.held_out.gap > most_gap:
-        worse.append(f"gap between plain and held-out F1: {scores.held_out.gap:.4f}, at most {most_gap}")
+    if scores.pair_f1 < least_f1:
+        worse.append(f"F1 of pairs: {scores.pair_f1:.4f}, at least {least_f1}")
     end(worse)
 
 
@@ -150,26 +130,13 @@ def measure(lines: Sequence[bytes]) -> tuple[dict[str, GroupingEvent], dict[str,
 
 
 def evaluate(
-    labels: Sequence[Label],
-    events: Mapping[str, GroupingEvent],
-    grouping: Mapping[str, str],
-    held_out: Mapping[str, str],
+    labels: Sequence[Label], events: Mapping[str, GroupingEvent], grouping: Mapping[str, str]
 ) -> Evaluation:
-    """All scores of a grouping and of the held-out one, maps from event id to issue."""
-
-    def without(members: Sequence[Label], plain: Scores) -> HeldOutScore:
-        scores = score(members, held_out)
-        return HeldOutScore(scores.pair_precision, scores.pair_f1, plain.pair_f1 - scores.pair_f1)
+    """All scores of a grouping, a map from event id to issue."""
 
     def part(members: Sequence[Label]) -> SliceScore:
         scores = score(members, grouping)
-        return SliceScore(
-            scores.events,
-            scores.pair_precision,
-            scores.pair_f1,
-            scores.bcubed_f1,
-            without(members, scores),
-        )
+        return SliceScore(scores.events, scores.pair_precision, scores.pair_f1, scores.bcubed_f1)
 
     slices: dict[str, list[Label]] = {}
     for label in labels:
@@ -177,10 +144,8 @@ def evaluate(
         for name in (events[label.id].platform or "", how, label.dataset):
             if name:
                 slices.setdefault(name, []).append(label)
-    scores = score(labels, grouping)
     return Evaluation(
-        **msgspec.structs.asdict(scores),
-        held_out=without(labels, scores),
+        **msgspec.structs.asdict(score(labels, grouping)),
         slices={name: part(members) for name, members in sorted(slices.items())},
         pairs=score_pairs(read_pairs(), _issue),
     )
@@ -203,13 +168,11 @@ def compare(scores: Evaluation, baseline: Evaluation) -> list[str]:
 
 
 def _figures(scores: Evaluation) -> dict[str, float]:
-    """What may not fall, by name. A gap may not grow: rules of one project alone may say nothing of others."""
+    """What may not fall, by name."""
     figures = {name: getattr(scores, name) for name in _HEADLINES}
-    figures["less the gap to held-out F1 of all events"] = -scores.held_out.gap
     for name, part in scores.slices.items():
         figures[f"pair precision of {name}"] = part.pair_precision
         figures[f"pair F1 of {name}"] = part.pair_f1
-        figures[f"less the gap to held-out F1 of {name}"] = -part.held_out.gap
     for name, pitfall in scores.classes.items():
         if pitfall.recall is not None:
             figures[f"recall of {name}"] = pitfall.recall
@@ -229,18 +192,9 @@ def _show(scores: Evaluation, cost: Cost) -> None:
         ("B-cubed", scores.bcubed_precision, scores.bcubed_recall, scores.bcubed_f1),
     ):
         print(f"{name:8s} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
-    without = scores.held_out
-    print(f"held out precision {without.pair_precision:.3f}  F1 {without.pair_f1:.3f}  gap {without.gap:.3f}")
-    print(
-        f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}"
-        f"{'held out: precision':>21s}{'F1':>7s}{'gap':>7s}"
-    )
+    print(f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}")
     for name, part in scores.slices.items():
-        without = part.held_out
-        print(
-            f"{name:26s}{part.events:7d}{part.pair_precision:11.3f}{part.pair_f1:7.3f}{part.bcubed_f1:9.3f}"
-            f"{without.pair_precision:21.3f}{without.pair_f1:7.3f}{without.gap:7.3f}"
-        )
+        print(f"{name:26s}{part.events:7d}{part.pair_precision:11.3f}{part.pair_f1:7.3f}{part.bcubed_f1:9.3f}")
     print(f"{'documented pairs':26s}{'joined':>14s}{'apart':>14s}")
     for name, kind in scores.pairs.items():
         print(f"{name:26s}{kind.joined:>7d} of {kind.to_join:<3d}{kind.apart:>7d} of {kind.to_part:<3d}")
