@@ -194,7 +194,9 @@ def _show(scores: Evaluation, cost: Cost) -> None:
         print(f"{name:8s} precision {precision:.3f}  recall {recall:.3f}  F1 {f1:.3f}")
     print(f"{'events of':26s}{'events':>7s}{'precision':>11s}{'F1':>7s}{'B-cubed':>9s}")
     for name, part in scores.slices.items():
-        print(f"{name:26s}{part.events:7d}{part.pair_precision:11.3f}{part.pair_f1:7.3f}{part.bcubed_f1:9.3f}")
+        print(
+            f"{name:26s}{part.events:7d}{part.pair_precision:11.3f}{part.pair_f1:7.3f}{part.bcubed_f1:9.3f}"
+        )
     print(f"{'documented pairs':26s}{'joined':>14s}{'apart':>14s}")
     for name, kind in scores.pairs.items():
         print(f"{name:26s}{kind.joined:>7d} of {kind.to_join:<3d}{kind.apart:>7d} of {kind.to_part:<3d}")

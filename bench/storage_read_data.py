@@ -9,44 +9,14 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from msgspec import Struct
-
 from schemas.ids import issue_id
 from storage.client import Client, scalar
 
 PROJECTS: Final = 50
-DAYS: Final = 30
 _STEP: Final = 500_000
-_LENGTH: Final = DAYS * 86_400_000
-_TABLES: Final = ("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day", "events", "payloads")
-_TEXT: Final = """
-account action active address agent alert amount answer array asset attempt avatar backup badge balance
-banner basket batch billing binding block body bookmark boundary branch bridge browser bucket budget buffer
-build bundle button cache calendar callback camera campaign canvas card cart catalog category channel chart
-checkout child choice chunk claim client clip clock cloud cluster code collection color column command
-comment commit company component config connection consent contact container content context control cookie
-counter country coupon course credit currency cursor customer dashboard database deadline debit decoder
-delivery deploy device dialog digest discount display document domain download draft driver duration editor
-element email encoder endpoint engine entry envelope error estimate event exchange export factory feature
-feed field file filter fixture flag folder font footer form format frame gallery gateway gesture graph grid
-group guest handler header health history holder hook host icon identity image import index inbox input
-instance integer interval inventory invite invoice item job journal kernel key keyboard label language
-launch layer layout ledger library license limit link list listener loader location lock login logout loop
-mailbox manifest map market matrix member memory menu merchant message method metric migration mirror mobile
-module monitor mutation network node notice number object offer offset option order origin outcome output
-owner package page panel parameter parcel parser partner password patch path payment payout permission phone
-pipeline pixel plan player plugin pointer policy pool portal position price printer priority process product
-profile promise promo property protocol provider proxy purchase query queue quota quote range rating reader
-receipt record redirect refund region registry relay reminder render repeat report request reset resource
-response result retry return review route router rule runtime sample scanner schedule schema scope screen
-script search section segment sender sensor series server service session setting shape shard shipment shop
-signal signature sketch slider slot snapshot socket source splash sprite stage state status stock store
-stream string style subject summary support survey switch symbol sync system table target task tax team
-template tenant terminal theme thread ticket timer title toggle token tooltip topic total trace track
-transfer trigger type unit update upload url user utility vault vector vendor version video view viewport
-visit voucher wallet warehouse webhook widget window wizard worker workflow wrapper zone
-"""
-WORDS: Final = _TEXT.split()
+_LENGTH: Final = 30 * 86_400_000
+_SYLLABLES: Final = "ac bal cor dem el fin gra hol im jun ket lim mor net ob par qui rec sto tur"
+WORDS: Final = [first + second for first in _SYLLABLES.split() for second in _SYLLABLES.split()]
 """Words of messages, paths and names."""
 
 _EVENTS: Final = """
@@ -116,31 +86,14 @@ GROUP BY project_id, fingerprint
 """
 
 
-class Built(Struct, frozen=True):
-    """The number of created events, and the time taken."""
-
-    events: int
-    seconds: float
-
-
-def build(client: Client, events: int, now_ms: int) -> Built:
-    """Fill a database with so many events of the 30 days before `now_ms`, and their issues; or go on with it.
-
-    Raises ValueError for any other.
-    """
-    have, since = client.query("SELECT count(), toUnixTimestamp64Milli(min(ts)) FROM events").result_rows[0]
-    if have > events or (have % _STEP and have != events) or scalar(client, "SELECT count() FROM issues"):
-        raise ValueError(f"the database has {have:,} events: name an empty one, or ask for as many")
-    since = int(since) if have else now_ms - _LENGTH
-    began = time.perf_counter()
-    for first in range(have, events, _STEP):
-        client.command(_EVENTS, parameters=_batch(first, events, since), settings=_SETTINGS)
-        _print_progress(first + _STEP, events, time.perf_counter() - began)
-    add_issues(client)
-    return Built(events - have, time.perf_counter() - began)
+def build(client: Client, events: int, now_ms: int) -> None:
+    """Fill an empty database with so many events of the 30 days before `now_ms`, and their issues."""
+    for first in range(0, events, _STEP):
+        client.command(_EVENTS, parameters=_batch(first, events, now_ms - _LENGTH), settings=_SETTINGS)
+    _add_issues(client)
 
 
-def add_issues(client: Client) -> None:
+def _add_issues(client: Client) -> None:
     """Insert the issue of each fingerprint."""
     rows = client.query("SELECT DISTINCT project_id, fingerprint FROM issue_day").result_rows
     client.command(
@@ -177,8 +130,3 @@ def _batch(first: int, events: int, since: int) -> dict[str, object]:
         "many": min(_STEP, events - first),
         "payload": b'{"error":{"type":"TypeError","message":"bench","stack":[]}}'.hex(),
     }
-
-
-def _print_progress(done: int, events: int, seconds: float) -> None:
-    if done % 5_000_000 == 0 and done < events:
-        print(f"{done:,} events in {seconds:.0f} s")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from bench.storage_read_calls import Recorder, calls
+from bench.storage_read import Recorder, calls
 from bench.storage_read_data import build
 from storage.client import Client, scalar
 from storage.read.execute import Limits
@@ -20,7 +20,7 @@ def test_a_build_fills_every_table_and_each_measured_call_answers(
 ) -> None:
     migrate(clickhouse_database_url)
     now_ms = time.time_ns() // 1_000_000
-    assert build(client, 20_000, now_ms).events == 20_000
+    build(client, 20_000, now_ms)
     counts = [int(scalar(client, f"SELECT count() FROM {table}")) for table in ("events", "payloads")]
     assert counts == [20_000, 20_000]
 
