@@ -79,14 +79,15 @@ def _measure(
     singles = [request("/v1/events", event, headers(token)) for event in events]
     batches = [request("/v1/events:batch", body, headers(token, zipped=True)) for body in bodies]
     inflate, decode = floors.inflate_cost(bodies), floors.decode_cost(bodies)
-    compress = floors.compress_cost(events)
     produce = floors.produce_cost(settings.kafka_bootstrap, name_of(settings, Topic.EVENTS), events)
     floor = inflate + decode + produce
     print(
         f"{len(events)} events of {sum(map(len, events)) // len(events)} bytes; CPU µs an event, each alone:"
     )
-    print(f"  inflate {inflate:.1f}, decode and validate {decode:.1f}, compress and produce {produce:.1f}")
-    print(f"  (compress {compress:.1f}); together {floor:.1f}")
+    print(
+        f"  inflate {inflate:.1f}, decode and validate {decode:.1f}, compress and produce {produce:.1f}; "
+        f"together {floor:.1f}"
+    )
     fleet, fresh = LoadPlan(seconds, FLEET), LoadPlan(seconds, FLEET, fresh=True)
     with _trivial() as trivial:
         _show("trivial handler, single", trivial, singles, fleet)

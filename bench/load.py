@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 from uuid import UUID
 
 import aiohttp
@@ -24,8 +24,6 @@ from cli.send.batches import batches
 from schemas.ids import uuid7
 from schemas.times import iso, to_ms
 
-Shape = Literal["real", "flood"]
-SHAPES: Final = get_args(Shape)
 PROJECTS: Final = 5
 REPEATS: Final = 0.04
 """Share of repeated ids."""
@@ -117,27 +115,10 @@ class EventStream:
         """Change an event before it is sent."""
 
 
-class _Flood(EventStream):
-    """Events that each have an error of their own."""
-
-    def _change(self, event: dict[str, Raw], number: UUID) -> None:
-        error = msgspec.json.decode(event["error"], type=dict[str, Raw])
-        error["type"] = Raw(f'"Error{_letters(number.int)}"'.encode())
-        event["error"] = Raw(msgspec.json.encode(error))
-
-
-def _letters(number: int) -> str:
-    """A name without digits, which grouping would leave out."""
-    return "".join(chr(ord("a") + (number >> shift & 15)) for shift in range(0, 48, 4))
-
-
-def prepare_load(
-    samples: Sequence[dict[str, Any]], events: int, shape: Shape = "real", repeats: float = REPEATS
-) -> LoadFile:
+def prepare_load(samples: Sequence[dict[str, Any]], events: int, repeats: float = REPEATS) -> LoadFile:
     """At least `events` events of the last half hour in batches of up to 100, some of them sent twice."""
     chance = random.Random(1)
-    kind = _Flood if shape == "flood" else EventStream
-    streams = [kind(samples, seed, repeats, PAST, shuffled=True) for seed in range(PROJECTS)]
+    streams = [EventStream(samples, seed, repeats, PAST, shuffled=True) for seed in range(PROJECTS)]
     requests: list[LoadBatch] = []
     size = count = 0
     while count < events:

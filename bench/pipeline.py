@@ -24,7 +24,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.floors.pipeline import records
-from bench.load import SHAPES, LoadBatch, LoadFile, Shape, post, prepare_load, ready
+from bench.load import LoadBatch, LoadFile, post, prepare_load, ready
 from bench.processes import elsewhere
 from bench.report import end, falls, save
 from bench.servers import cache_option, data_option, headers, kept_or_temporary, samples_of
@@ -77,7 +77,6 @@ class PipelineRatios(Struct, frozen=True, rename="camel", kw_only=True):
 
 @click.command()
 @click.option("--events", default=300_000, show_default=True, help="Events sent.")
-@click.option("--shape", type=click.Choice(SHAPES), default="real", show_default=True)
 @data_option
 @click.option("--runs", default=3, show_default=True, help="Runs of each system.")
 @click.option("--floor/--no-floor", "beside", default=True, help="Whether the floor runs too.")
@@ -93,7 +92,6 @@ class PipelineRatios(Struct, frozen=True, rename="camel", kw_only=True):
 @click.option("--write", type=click.Path(path_type=Path), help="Write the ratios to such a file.")
 def main(
     events: int,
-    shape: Shape,
     data: Path,
     runs: int,
     beside: bool,
@@ -108,11 +106,11 @@ def main(
         raise click.UsageError("--check and --write need the floor")
     console = Console(highlight=False)
     samples = samples_of(data)
-    load = prepare_load(samples, events, shape)
+    load = prepare_load(samples, events)
     encoded = [msgspec.json.encode(sample) for sample in samples]
     alone: list[float] = []
     console.print(
-        f"{load.count} events of {load.size / load.count:.0f} bytes ({shape}), {load.distinct} distinct, "
+        f"{load.count} events of {load.size / load.count:.0f} bytes, {load.distinct} distinct, "
         f"in {len(load.requests)} gzip batches"
     )
     figures: list[RunFigures] = []

@@ -153,7 +153,7 @@ def floor(folder: Path, cache: Path, samples: Sequence[bytes]) -> System:
     }
     children = [
         *(child for child in stack.children() if child.name in SERVERS),
-        Child("topics", lambda: _module("topics"), folder / "topics.log", env=environ, once=True),
+        Child("setup", lambda: _module("setup"), folder / "setup.log", env=environ, once=True),
         *(_process(name, folder, environ) for name in ("edge", "processors", "writer")),
     ]
 

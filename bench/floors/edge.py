@@ -3,7 +3,7 @@
 import asyncio
 import gzip
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import uvloop
 from aiohttp import web
@@ -43,12 +43,6 @@ def decode_cost(bodies: Sequence[bytes]) -> float:
     return _cost(work, len(bodies) * BATCH)
 
 
-def compress_cost(events: Sequence[bytes]) -> float:
-    """CPU microseconds per event for compressing chunks of `BATCH`; a part of `produce_cost`."""
-    chunks = [_chunk(events[first : first + BATCH]) for first in range(0, len(events) - BATCH + 1, BATCH)]
-    return _cost(lambda: [encode_chunk(chunk) for chunk in chunks], len(chunks) * BATCH)
-
-
 def produce_cost(bootstrap: str, topic: str, events: Sequence[bytes], rounds: int = 5) -> float:
     """CPU microseconds per event for compressing and writing chunks of `BATCH`, acknowledged by all replicas."""
 
@@ -65,8 +59,8 @@ def produce_cost(bootstrap: str, topic: str, events: Sequence[bytes], rounds: in
         for _ in range(rounds):
             sent = []
             for first in range(0, len(events) - BATCH + 1, BATCH):
-                value = encode_chunk(_chunk(events[first : first + BATCH]))
-                sent.append(await producer.send(topic, value))
+                chunk = [(1, b"0" * 16, 0, "bench/1", event) for event in events[first : first + BATCH]]
+                sent.append(await producer.send(topic, encode_chunk(chunk)))
                 count += BATCH
             await asyncio.gather(*sent)
         spent = time.process_time() - started
@@ -74,10 +68,6 @@ def produce_cost(bootstrap: str, topic: str, events: Sequence[bytes], rounds: in
         return spent / count * 1e6
 
     return uvloop.run(work())
-
-
-def _chunk(events: Sequence[bytes]) -> list[tuple[int, bytes, int, str, bytes]]:
-    return [(1, b"0" * 16, 0, "bench/1", event) for event in events]
 
 
 def serve_trivially(port: int) -> None:
@@ -96,8 +86,7 @@ def serve_trivially(port: int) -> None:
     uvloop.run(main())
 
 
-def _cost(work: object, events: int) -> float:
-    assert callable(work)
+def _cost(work: Callable[[], object], events: int) -> float:
     best = float("inf")
     for _ in range(3):
         started = time.process_time()

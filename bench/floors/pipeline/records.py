@@ -2,8 +2,7 @@
 
 import gc
 import os
-import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -40,11 +39,6 @@ class Grouped(Struct, array_like=True, gc=False):
 encode: Final = msgspec.msgpack.Encoder().encode
 decode_items: Final = msgspec.msgpack.Decoder(list[Item]).decode
 decode_grouped: Final = msgspec.msgpack.Decoder(Grouped).decode
-
-
-def numbers(packed: bytes) -> Iterable[int]:
-    """Fingerprints of 8 bytes each."""
-    return struct.unpack(f"<{len(packed) // 8}Q", packed)
 
 
 class Codec:

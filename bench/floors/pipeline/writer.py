@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import struct
 import time
 from collections.abc import Sequence
 from hashlib import blake2b
@@ -14,7 +15,7 @@ import uvloop
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from msgspec import Struct
 
-from bench.floors.pipeline import records, tables
+from bench.floors.pipeline import records, setup
 from storage.client import open_client
 
 BLOCK_ROWS, WAIT_SECONDS, ISSUES_SECONDS = 20_000, 0.5, 0.5
@@ -55,7 +56,7 @@ class Block:
     """Rows, by column, and the offsets of `grouped` that they are from."""
 
     def __init__(self) -> None:
-        self.columns: list[list[Any]] = [[] for _ in tables.NAMES]
+        self.columns: list[list[Any]] = [[] for _ in setup.NAMES]
         self.ranges: dict[int, tuple[int, int]] = {}
 
     def __len__(self) -> int:
@@ -71,7 +72,7 @@ class Block:
         done[partition] = chunk.source
         items = records.decode_items(chunk.chunk)
         new = [items[position] for position in chunk.new]
-        for item, number in zip(new, records.numbers(chunk.fingerprints), strict=True):
+        for item, (number,) in zip(new, struct.iter_unpack("<Q", chunk.fingerprints), strict=True):
             event = decode_event(decompress(item.payload))
             user = event.user.id if event.user is not None else None
             hashed = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "little") if user else 0
@@ -110,7 +111,7 @@ class Block:
             ),
             pa.Array.from_buffers(pa.binary(), len(payload), sizes),
         ]
-        return pa.table(arrays, names=list(tables.NAMES))
+        return pa.table(arrays, names=list(setup.NAMES))
 
 
 def consumer(topic: str, **options: Any) -> AIOKafkaConsumer:
@@ -135,7 +136,7 @@ async def write_events() -> None:
     records.ready()
 
     async def flush(block: Block) -> None:
-        settings = {**tables.SETTINGS, "insert_deduplication_token": block.token}
+        settings = {**setup.SETTINGS, "insert_deduplication_token": block.token}
         await asyncio.to_thread(lambda: client.insert_arrow("ingest", block.table(), settings=settings))
         await reader.commit(
             {TopicPartition("grouped", partition): last + 1 for partition, (_, last) in block.ranges.items()}

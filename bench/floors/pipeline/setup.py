@@ -1,7 +1,17 @@
-"""The floor's tables: a Null table whose views fill events, payloads and six rollups; and issues."""
+"""Makes the floor's topics and tables, and ends.
 
+A Null table has views that fill events, payloads and six rollups; issues come by themselves.
+"""
+
+import asyncio
+import os
 from collections.abc import Iterator
 from typing import Final
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from bench.floors.pipeline import records
+from storage.client import open_client
 
 LOW: Final = "LowCardinality(String)"
 COLUMNS: Final = f"""project_id UInt32, ts DateTime64(3, 'UTC'), id UInt128, issue UInt64, release {LOW},
@@ -37,8 +47,8 @@ _STATES: Final = """countState() AS n, minState(ts) AS first, maxState(ts) AS la
 _WINDOW: Final = "non_replicated_deduplication_window = 10000"
 
 
-def statements() -> Iterator[str]:
-    """All statements, in order."""
+def _statements() -> Iterator[str]:
+    """Those of all tables, in order."""
     yield f"CREATE TABLE ingest ({COLUMNS}, payload String) ENGINE = Null"
     yield f"""CREATE TABLE events ({COLUMNS}, INDEX by_id id TYPE bloom_filter(0.001) GRANULARITY 1,
         INDEX by_tag {_PAIRS} TYPE text(tokenizer = 'array'),
@@ -61,3 +71,24 @@ def statements() -> Iterator[str]:
         SETTINGS {_WINDOW} AS SELECT project_id, toDate(ts) AS day, k, v, countState() AS n
         FROM (SELECT project_id, ts, tags FROM ingest) ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v
         GROUP BY project_id, day, k, v"""
+
+
+async def main() -> None:
+    """Topics for records of 4 MiB; the last two are compacted."""
+    admin = AIOKafkaAdminClient(bootstrap_servers=records.BOOTSTRAP)
+    await admin.start()
+    large = {"max.message.bytes": str(4 << 20)}
+    compacted = {**large, "cleanup.policy": "compact"}
+    configs = {name: compacted if name in {"seen", "issues"} else large for name in records.TOPICS}
+    await admin.create_topics(
+        [NewTopic(name, records.PARTITIONS, 1, topic_configs=each) for name, each in configs.items()]
+    )
+    await admin.close()
+    client = open_client(os.environ["FLOOR_CLICKHOUSE"])
+    for statement in _statements():
+        client.command(statement)
+    client.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
