@@ -21,6 +21,7 @@ from schemas.projects import (
     SavedView,
     Token,
 )
+from schemas.read_api import Sort
 from schemas.times import iso
 
 MAX_NAME: Final = 100
@@ -40,6 +41,12 @@ Days = Annotated[int, Meta(ge=1, le=MAX_RETENTION_DAYS, description="days")]
 Name = Annotated[str, Meta(min_length=1, max_length=MAX_NAME)]
 Pattern = Annotated[str, Meta(min_length=1, max_length=MAX_PATTERN, description="`*` matches anything")]
 Patterns = Annotated[tuple[Pattern, ...], Meta(max_length=MAX_PATTERNS)]
+ViewName = Annotated[str, Meta(min_length=1, max_length=MAX_VIEW_NAME)]
+ViewRange = Annotated[
+    str,
+    Meta(max_length=100, description="a duration such as `7d`, or `START/END` with one of them optional"),
+]
+ViewQuery = Annotated[str, Meta(max_length=MAX_VIEW_QUERY, description="query language; must parse")]
 
 
 class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
@@ -172,13 +179,13 @@ def view_id(request: str) -> str:
     return hashlib.sha256(request.encode()).hexdigest()[:16] if request else secrets.token_hex(8)
 
 
-class ViewChanges(Struct, frozen=True):
-    """Fields of a saved view; None leaves a field unchanged."""
+class ViewChanges(Struct, frozen=True, forbid_unknown_fields=True):
+    """Changes to a view; omitted fields stay unchanged."""
 
-    name: str | None = None
-    query: str | None = None
-    sort: str | None = None
-    range: str | None = None
+    name: ViewName | None = None
+    query: ViewQuery | None = None
+    sort: Sort | None = None
+    range: ViewRange | None = None
 
 
 def add_view(project: Project, view: str, fields: ViewChanges) -> Project:

@@ -6,16 +6,15 @@ from pathlib import Path
 from typing import Final
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from dashboard import health
 from dashboard.api.openapi import serve_document
 from dashboard.api.operation import add_operations
 from dashboard.api.routes import OPERATIONS
-from dashboard.auth.auth import SAFE_METHODS, authenticate
+from dashboard.auth.auth import authenticate
 from dashboard.auth.session import RevokedSessions, Secrets, session_middleware
 from dashboard.auth.throttle import SignInThrottle
-from dashboard.dependencies import STATE, Dependencies, State, is_https, state_of
+from dashboard.dependencies import STATE, Dependencies, State, is_https
 from dashboard.error_boundary import answer_errors
 from dashboard.http.headers import add_headers
 from dashboard.http.metrics import DashboardMetrics, metrics_middleware
@@ -25,7 +24,6 @@ from dashboard.http.server import Runner
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
 from dashboard.release_starts import ReleaseStarts
-from dashboard.response_cache import SHARE_SECONDS, ResponseCache
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
@@ -49,7 +47,6 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
             answer_errors,
             session_middleware(secrets.storage(settings), is_https),
             authenticate,
-            invalidate_cache,
         ],
         client_max_size=MAX_BODY_BYTES,
     )
@@ -65,7 +62,6 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         SignInThrottle(),
         parse_networks(settings.dashboard_trusted_proxies),
         RevokedSessions(),
-        ResponseCache(SHARE_SECONDS),
         TrialQueue(),
         ReleaseStarts(),
     )
@@ -85,17 +81,6 @@ def build_runner(app: web.Application) -> web.AppRunner:
     return Runner(
         app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_REQUEST_LINE_BYTES
     )
-
-
-@web.middleware
-async def invalidate_cache(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Clear the response cache after each change, so that people read their own writes."""
-    try:
-        return await handler(request)
-    finally:
-        # A change that failed here may still be applied.
-        if request.method not in SAFE_METHODS:
-            state_of(request).response_cache.clear()
 
 
 async def _watch(app: web.Application) -> AsyncIterator[None]:

@@ -17,7 +17,6 @@ from dashboard.http.http_errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
 from dashboard.release_starts import ReleaseStarts
-from dashboard.response_cache import ResponseCache
 from dashboard.trial_queue import TrialQueue
 from notify.history import ReadHistory
 from schemas.health import Health
@@ -52,7 +51,6 @@ class State(Struct, frozen=True):
     throttle: SignInThrottle
     trusted_proxies: Networks
     revoked_sessions: RevokedSessions
-    response_cache: ResponseCache
     trials: TrialQueue
     releases: ReleaseStarts
 

@@ -48,30 +48,8 @@ async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:
 
 OPERATIONS = (
     Operation(
-        method="GET",
-        path="/projects/{project}/issues",
-        summary="Issues with events in the range that the query matches",
-        handler=_list,
-        query=IssueQuery,
-        answer=IssuePage,
-        polled=True,
+        "GET", "/projects/{project}/issues", "Issues with events in the range that the query matches", _list
     ),
-    Operation(
-        method="GET",
-        path="/issues/{issue}",
-        summary="An issue",
-        handler=_get,
-        query=RangeQuery,
-        answer=CountedIssue,
-        polled=True,
-    ),
-    Operation(
-        method="GET",
-        path="/issues/{issue}/activity",
-        summary="Changes of an issue, newest first",
-        handler=_activity,
-        query=PageQuery,
-        answer=ActivityPage,
-        polled=True,
-    ),
+    Operation("GET", "/issues/{issue}", "An issue", _get),
+    Operation("GET", "/issues/{issue}/activity", "Changes of an issue, newest first", _activity),
 )

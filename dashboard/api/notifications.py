@@ -175,35 +175,24 @@ def _causes(causes: Iterable[Cause]) -> list[CauseView]:
 
 
 OPERATIONS = (
+    Operation("GET", "/projects/{project}/notification-rules", "The notification rules", _get),
     Operation(
-        method="GET",
-        path="/projects/{project}/notification-rules",
-        summary="The notification rules",
-        handler=_get,
-        answer=NotificationRules,
+        "PUT",
+        "/projects/{project}/notification-rules",
+        "Replace the notification rules; they apply to what happens from now on",
+        _put,
     ),
     Operation(
-        method="PUT",
-        path="/projects/{project}/notification-rules",
-        summary="Replace the notification rules; they apply to what happens from now on",
-        handler=_put,
-        body=NotificationRulesInput,
-        answer=NotificationRules,
-    ),
-    Operation(
-        method="POST",
-        path="/projects/{project}/notification-rules:preview",
-        summary="What these rules would have sent in the last 14 days; changes nothing",
-        handler=_preview,
-        body=NotificationRulesInput,
-        answer=Preview,
+        "POST",
+        "/projects/{project}/notification-rules:preview",
+        "What these rules would have sent in the last 14 days; changes nothing",
+        _preview,
         is_trial=True,
     ),
     Operation(
-        method="GET",
-        path="/projects/{project}/notifications",
-        summary="Messages that could not be delivered, and the names of the channels",
-        handler=_undelivered,
-        answer=Undelivered,
+        "GET",
+        "/projects/{project}/notifications",
+        "Messages that could not be delivered, and the names of the channels",
+        _undelivered,
     ),
 )

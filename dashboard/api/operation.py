@@ -1,8 +1,9 @@
 """API operations, declared once for the router, the input checks and the OpenAPI document."""
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, get_args
 
 import msgspec
 from aiohttp import web
@@ -13,7 +14,7 @@ from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
 from dashboard.http.paths import API
-from dashboard.http.responses import TaggedBody, conditional_response, encode_tagged, json_response
+from dashboard.http.responses import conditional_response, json_response
 from dashboard.projects import edit_project, project_of
 from schemas.errors import WireError
 from schemas.idempotency import request_id
@@ -97,24 +98,36 @@ class Call(Generic[Q, B]):
         return str(self._request.match_info[name])
 
 
-class Operation(Struct, frozen=True, kw_only=True):
-    """`handler` returns `answer`; `errors` lists those that not every operation has.
+class Operation(Struct, frozen=True):
+    """`handler` is annotated with the query string, the body and the answer.
 
-    Open pages poll `polled` operations, so equal calls briefly share a response. A trial changes nothing
-    though it isn't a GET.
+    `errors` lists those that not every operation has. A trial changes nothing though it isn't a GET.
     """
 
     method: str
     path: str
     summary: str
     handler: Callable[[Call[Any, Any]], Awaitable[Any]]
-    query: type[Struct] = NoInput
-    body: type[Struct] = NoInput
-    answer: type[Struct]
     status: int = 200
     errors: tuple[WireError, ...] = ()
-    polled: bool = False
     is_trial: bool = False
+
+    @property
+    def query(self) -> type[Struct]:
+        return self._types[0]
+
+    @property
+    def body(self) -> type[Struct]:
+        return self._types[1]
+
+    @property
+    def answer(self) -> type[Struct]:
+        return self._types[2]
+
+    @property
+    def _types(self) -> tuple[type[Struct], type[Struct], type[Struct]]:
+        given = inspect.get_annotations(self.handler)
+        return *get_args(given["call"]), given["return"]
 
     @property
     def takes_key(self) -> bool:
@@ -133,32 +146,23 @@ def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> N
 
 
 def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    kind = operation.query
+
     async def handle(request: web.Request) -> web.StreamResponse:
-        call = Call(request, decode_query(request, operation.query), NoInput())
-
-        async def load() -> TaggedBody:
-            with noting() as note:
-                answer = await operation.handler(call)
-            return encode_tagged(answer, partial=note.is_partial)
-
-        if not operation.polled:
-            return conditional_response(request, await load())
-        cache, key = (
-            call.state.response_cache,
-            (call.by, operation.path, *request.match_info.values(), call.query),
-        )
-        refresh = "no-cache" in request.headers.get("Cache-Control", "").lower()
-        if not refresh and (cache.cached(key) is not None or cache.is_pending(key)):
-            call.state.metrics.cached_responses.inc()
-        return conditional_response(request, await cache.get_or_load(key, load, refresh=refresh))
+        call = Call(request, decode_query(request, kind), NoInput())
+        with noting() as note:
+            answer = await operation.handler(call)
+        return conditional_response(request, answer, partial=note.is_partial)
 
     return handle
 
 
 def _change_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    query_kind, body_kind = operation.query, operation.body
+
     async def handle(request: web.Request) -> web.StreamResponse:
-        query = decode_query(request, operation.query)
-        body = await decode_body(request, operation.body) if operation.body is not NoInput else NoInput()
+        query = decode_query(request, query_kind)
+        body = await decode_body(request, body_kind) if body_kind is not NoInput else NoInput()
         answer = await operation.handler(Call(request, query, body))
         return json_response(answer, operation.status)
 

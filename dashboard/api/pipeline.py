@@ -37,11 +37,5 @@ async def _get(call: Call[NoInput, NoInput]) -> PipelineState:
 
 
 OPERATIONS = (
-    Operation(
-        method="GET",
-        path="/pipeline",
-        summary="Whether accepted events wait to be stored, and until when all are",
-        handler=_get,
-        answer=PipelineState,
-    ),
+    Operation("GET", "/pipeline", "Whether accepted events wait to be stored, and until when all are", _get),
 )

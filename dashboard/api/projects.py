@@ -122,44 +122,15 @@ async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:
 
 
 OPERATIONS = (
-    Operation(method="GET", path="/projects", summary="All projects", handler=_list, answer=ProjectList),
+    Operation("GET", "/projects", "All projects", _list),
+    Operation("POST", "/projects", "Create a project with one token", _create, status=201),
+    Operation("GET", "/projects/{project}", "A project", _get),
+    Operation("PATCH", "/projects/{project}", "Change a project; omitted fields stay unchanged", _update),
+    Operation("POST", "/projects/{project}/tokens", "Create another token", _add_token, status=201),
     Operation(
-        method="POST",
-        path="/projects",
-        summary="Create a project with one token",
-        handler=_create,
-        body=NewProject,
-        answer=ProjectWithToken,
-        status=201,
-    ),
-    Operation(
-        method="GET",
-        path="/projects/{project}",
-        summary="A project",
-        handler=_get,
-        answer=ProjectView,
-    ),
-    Operation(
-        method="PATCH",
-        path="/projects/{project}",
-        summary="Change a project; omitted fields stay unchanged",
-        handler=_update,
-        body=ProjectChanges,
-        answer=ProjectView,
-    ),
-    Operation(
-        method="POST",
-        path="/projects/{project}/tokens",
-        summary="Create another token",
-        handler=_add_token,
-        answer=ProjectWithToken,
-        status=201,
-    ),
-    Operation(
-        method="DELETE",
-        path="/projects/{project}/tokens/{token}",
-        summary="Revoke a token: events sent with it are refused",
-        handler=_revoke_token,
-        answer=ProjectView,
+        "DELETE",
+        "/projects/{project}/tokens/{token}",
+        "Revoke a token: events sent with it are refused",
+        _revoke_token,
     ),
 )

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
 from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, Operation
@@ -23,21 +24,13 @@ READ_SECONDS: Final = 3.0
 """How long to wait for skip counts from ClickHouse; later the rules are shown without counts."""
 
 
-class RuleView(Struct, frozen=True, rename="camel", kw_only=True, forbid_unknown_fields=True):
+class RuleView(GroupingRule, frozen=True, rename="camel", omit_defaults=False, forbid_unknown_fields=True):
     """A rule for events that match `match` (query language).
 
     `fingerprint` may contain `{{ default }}` and variables such as `{{ tags[KEY] }}`. `inApp` and `notInApp`
     are patterns for the file or function of frames. `discard` drops the event. Rules apply in order; the
     first that sets a fingerprint decides it.
     """
-
-    name: str
-    match: str
-    fingerprint: list[str] | None = None
-    in_app: list[str] | None = None
-    not_in_app: list[str] | None = None
-    discard: bool = False
-    enabled: bool = True
 
 
 class RuleList(Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,7 +46,7 @@ class Skipped(Struct, frozen=True, rename="camel"):
     failed: int = 0
 
 
-class RuleState(RuleView, frozen=True, rename="camel", kw_only=True):
+class RuleState(RuleView, frozen=True, rename="camel"):
     """A saved rule.
 
     `error` says why the rule is never evaluated. `skipped` counts events of the last 14 days that skipped the
@@ -88,27 +81,32 @@ async def skip_counts(reader: Reader, project: int) -> Mapping[str, Skipped] | N
     return {rule: msgspec.convert(counts, Skipped) for rule, counts in kinds.items()}
 
 
-def read_rules(views: list[RuleView]) -> list[GroupingRule]:
-    """Rules as a project stores them. Raises HttpError with the index of every invalid rule."""
-    rules = [
-        GroupingRule(
-            name=rule.name,
-            match=rule.match,
-            fingerprint=_tuple(rule.fingerprint),
-            in_app=_tuple(rule.in_app),
-            not_in_app=_tuple(rule.not_in_app),
-            discard=rule.discard,
-            enabled=rule.enabled,
-        )
-        for rule in views
-    ]
+def check_rules(rules: list[GroupingRule]) -> None:
+    """Raises HttpError with the index of every rule that can't be saved."""
     if details := violations(rules):
         raise HttpError(WireError.VALIDATION_FAILED, details)
+
+
+def _read(body: RuleList) -> list[GroupingRule]:
+    """Rules as a project stores them, an empty list as none. Raises HttpError."""
+    rules = [
+        GroupingRule(
+            rule.name,
+            rule.match,
+            rule.fingerprint or None,
+            rule.in_app or None,
+            rule.not_in_app or None,
+            rule.discard,
+            rule.enabled,
+        )
+        for rule in body.rules
+    ]
+    check_rules(rules)
     return rules
 
 
 async def _put(call: Call[NoInput, RuleList]) -> RuleStates:
-    rules = read_rules(call.body.rules)
+    rules = _read(call.body)
     project = await call.edit(lambda old: set_rules(old, rules))
     return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
 
@@ -120,26 +118,16 @@ class SampleQuery(RangeQuery, frozen=True):
 
 
 async def _test(call: Call[SampleQuery, RuleList]) -> RuleTest:
-    rules, query = read_rules(call.body.rules), call.query
+    rules, query = _read(call.body), call.query
     sample = TrialRequest(query.query, **query.bounds(), limit=query.limit)
     return await call.with_warnings(try_rules(call.state, call.project(), rules, sample))
-
-
-def _tuple(items: list[str] | None) -> tuple[str, ...] | None:
-    return tuple(items) if items else None
 
 
 def _view(rules: tuple[GroupingRule, ...], skipped: Mapping[str, Skipped] | None) -> RuleStates:
     return RuleStates(
         [
             RuleState(
-                name=rule.name,
-                match=rule.match,
-                fingerprint=list(rule.fingerprint) if rule.fingerprint else None,
-                in_app=list(rule.in_app) if rule.in_app else None,
-                not_in_app=list(rule.not_in_app) if rule.not_in_app else None,
-                discard=rule.discard,
-                enabled=rule.enabled,
+                **asdict(rule),
                 error=_joined(errors(rule)),
                 skipped=None if skipped is None else skipped.get(rule.name, Skipped()),
             )
@@ -153,29 +141,18 @@ def _joined(details: Iterable[Detail]) -> str | None:
 
 
 OPERATIONS = (
+    Operation("GET", "/projects/{project}/grouping-rules", "The grouping rules, in order", _get),
     Operation(
-        method="GET",
-        path="/projects/{project}/grouping-rules",
-        summary="The grouping rules, in order",
-        handler=_get,
-        answer=RuleStates,
+        "PUT",
+        "/projects/{project}/grouping-rules",
+        "Replace the grouping rules; they apply to new events",
+        _put,
     ),
     Operation(
-        method="PUT",
-        path="/projects/{project}/grouping-rules",
-        summary="Replace the grouping rules; they apply to new events",
-        handler=_put,
-        body=RuleList,
-        answer=RuleStates,
-    ),
-    Operation(
-        method="POST",
-        path="/projects/{project}/grouping-rules:test",
-        summary="Try rules on past events: what they match and how many issues result; changes nothing",
-        handler=_test,
-        query=SampleQuery,
-        body=RuleList,
-        answer=RuleTest,
+        "POST",
+        "/projects/{project}/grouping-rules:test",
+        "Try rules on past events: what they match and how many issues result; changes nothing",
+        _test,
         is_trial=True,
     ),
 )

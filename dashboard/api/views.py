@@ -1,26 +1,27 @@
-"""Saved views: named issue lists of a project."""
+"""Saved views: named issue lists of a project. Its pages make the same changes."""
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from control import project_edits
-from control.project_edits import MAX_VIEW_NAME, MAX_VIEW_QUERY
+from control.project_edits import (
+    ViewChanges,
+    ViewName,
+    ViewQuery,
+    ViewRange,
+    add_view,
+    change_view,
+    remove_view,
+    view_id,
+)
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.dependencies import State
+from dashboard.http.http_errors import invalid, not_found
 from dashboard.http.inputs import read_view
-from dashboard.saved_views import add, change, remove
-from schemas.projects import SavedView
+from dashboard.projects import edit_project
+from dashboard.time_ranges import range_parameters, read_page_range
+from query.parse import parse
+from schemas.errors import QueryError
+from schemas.projects import Project, SavedView
 from schemas.read_api import Sort
-
-ViewName = Annotated[str, Meta(min_length=1, max_length=MAX_VIEW_NAME)]
-ViewRange = Annotated[
-    str,
-    Meta(
-        max_length=100,
-        description="a duration such as `7d`, or `START/END` with one of them optional",
-    ),
-]
-ViewQuery = Annotated[str, Meta(max_length=MAX_VIEW_QUERY, description="query language; must parse")]
 
 
 class Views(Struct, frozen=True):
@@ -29,7 +30,7 @@ class Views(Struct, frozen=True):
     views: list[SavedView]
 
 
-class NewView(Struct, frozen=True, forbid_unknown_fields=True):
+class NewView(ViewChanges, frozen=True, kw_only=True):
     """A new saved view."""
 
     name: ViewName
@@ -38,13 +39,49 @@ class NewView(Struct, frozen=True, forbid_unknown_fields=True):
     range: ViewRange = "14d"
 
 
-class ViewUpdate(Struct, frozen=True, forbid_unknown_fields=True):
-    """Changes to a view; omitted fields stay unchanged."""
+async def add(state: State, project: Project, fields: NewView, request: str = "") -> SavedView:
+    """Save a list under a name. `request` is the request's name under its idempotency key.
 
-    name: ViewName | None = None
-    query: ViewQuery | None = None
-    sort: Sort | None = None
-    range: ViewRange | None = None
+    Raises HttpError, BadChange, KeyReused, ProjectsUnavailable.
+    """
+    _check(state, fields)
+    view = view_id(request)
+    return _find(await edit_project(state, project, lambda old: add_view(old, view, fields), request), view)
+
+
+async def change(
+    state: State, project: Project, view: str, changes: ViewChanges, request: str = ""
+) -> SavedView:
+    """Rename a view, or change its list; parameters and errors as for `add`."""
+    _check(state, changes)
+    edited = await edit_project(state, project, lambda old: change_view(old, view, changes), request)
+    return _find(edited, view)
+
+
+async def remove(state: State, project: Project, view: str, request: str = "") -> Project:
+    """The project without a view; parameters and errors as for `add`."""
+
+    def edit(old: Project) -> Project:
+        _find(old, view)
+        return remove_view(old, view)
+
+    return await edit_project(state, project, edit, request)
+
+
+def _find(project: Project, view: str) -> SavedView:
+    for saved in project.saved_views:
+        if saved.id == view:
+            return saved
+    raise not_found("this view doesn't exist")
+
+
+def _check(state: State, fields: ViewChanges) -> None:
+    try:
+        parse(fields.query or "")
+    except QueryError as error:
+        raise invalid("query", error.message) from None
+    if fields.range is not None:
+        read_page_range(range_parameters(fields.range), state.dependencies.now_ms())
 
 
 async def _list(call: Call[NoInput, NoInput]) -> Views:
@@ -53,16 +90,12 @@ async def _list(call: Call[NoInput, NoInput]) -> Views:
 
 async def _add(call: Call[NoInput, NewView]) -> SavedView:
     project = call.project()
-    return await add(call.state, project, _fields(call.body), call.request_name(project.id))
+    return await add(call.state, project, call.body, call.request_name(project.id))
 
 
-async def _change(call: Call[NoInput, ViewUpdate]) -> SavedView:
-    project, view, body = call.project(), read_view(call.path("view")), call.body
-    return await change(call.state, project, view, _fields(body), call.request_name(project.id))
-
-
-def _fields(body: NewView | ViewUpdate) -> project_edits.ViewChanges:
-    return project_edits.ViewChanges(body.name, body.query, body.sort, body.range)
+async def _change(call: Call[NoInput, ViewChanges]) -> SavedView:
+    project, view = call.project(), read_view(call.path("view"))
+    return await change(call.state, project, view, call.body, call.request_name(project.id))
 
 
 async def _remove(call: Call[NoInput, NoInput]) -> Views:
@@ -72,35 +105,14 @@ async def _remove(call: Call[NoInput, NoInput]) -> Views:
 
 
 OPERATIONS = (
+    Operation("GET", "/projects/{project}/views", "Saved views of a project", _list),
     Operation(
-        method="GET",
-        path="/projects/{project}/views",
-        summary="Saved views of a project",
-        handler=_list,
-        answer=Views,
-    ),
-    Operation(
-        method="POST",
-        path="/projects/{project}/views",
-        summary="Save a list under a name: query, sort order and range",
-        handler=_add,
-        body=NewView,
-        answer=SavedView,
+        "POST",
+        "/projects/{project}/views",
+        "Save a list under a name: query, sort order and range",
+        _add,
         status=201,
     ),
-    Operation(
-        method="PATCH",
-        path="/projects/{project}/views/{view}",
-        summary="Rename a saved view or change its list",
-        handler=_change,
-        body=ViewUpdate,
-        answer=SavedView,
-    ),
-    Operation(
-        method="DELETE",
-        path="/projects/{project}/views/{view}",
-        summary="Remove a saved view",
-        handler=_remove,
-        answer=Views,
-    ),
+    Operation("PATCH", "/projects/{project}/views/{view}", "Rename a saved view or change its list", _change),
+    Operation("DELETE", "/projects/{project}/views/{view}", "Remove a saved view", _remove),
 )

@@ -1,6 +1,7 @@
 """Decoding of a request's path, query string and body. All functions raise HttpError for invalid input."""
 
 import uuid
+from collections.abc import Mapping
 from typing import Annotated, Final, TypedDict, TypeVar
 
 import msgspec
@@ -83,8 +84,13 @@ def check_year(field: str, ms: int) -> int:
 
 def decode_query(request: web.Request, kind: type[S]) -> S:
     """The query string as a struct. The last value of a repeated name counts; unknown names are ignored."""
+    return decode_fields(request.query, kind)
+
+
+def decode_fields(given: Mapping[str, str], kind: type[S]) -> S:
+    """The fields of a query string or a form as a struct; unknown names are ignored."""
     names = {field.encode_name for field in msgspec.structs.fields(kind)}
-    fields = {name: value for name, value in request.query.items() if name in names}
+    fields = {name: value for name, value in given.items() if name in names}
     if bad := [name for name, value in fields.items() if not is_text(value)]:
         raise invalid(bad[0], "must be valid UTF-8 without null characters")
     try:

@@ -33,10 +33,6 @@ class DashboardMetrics:
         self.damaged_payloads = counter(
             "svc_dashboard_damaged_payloads", "Requests for events whose stored payload is damaged"
         )
-        self.cached_responses = counter(
-            "svc_dashboard_shared_answers",
-            "Requests answered from the response cache or a pending equal request",
-        )
         self.refused_passwords = counter("svc_dashboard_refused_passwords", "Wrong passwords")
         self.throttled_passwords = counter(
             "svc_dashboard_throttled_passwords",

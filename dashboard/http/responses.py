@@ -39,29 +39,22 @@ def error_response(error: HttpError) -> web.Response:
     return json_response(body, error.error.status, error.headers)
 
 
-class TaggedBody(Struct, frozen=True):
-    """A JSON body and its ETag; `partial` if the rows of a server are missing."""
-
-    body: bytes
-    etag: str
-    partial: bool = False
-
-
-def encode_tagged(answer: Struct, *, partial: bool = False) -> TaggedBody:
-    """The answer as JSON with a weak ETag, which ignores cursors: they differ with each call for the same page."""
+def encode_tagged(answer: Struct) -> tuple[bytes, str]:
+    """The answer as JSON, and a weak ETag, which ignores cursors: they differ with each call for the same page."""
     body = content = _encode(answer)
     if getattr(answer, "next_cursor", None) is not None:
         content = _encode(msgspec.structs.replace(answer, next_cursor=""))
     digest = hashlib.blake2b(content, digest_size=_DIGEST_BYTES).hexdigest()
-    return TaggedBody(body, f'W/"{digest}"', partial)
+    return body, f'W/"{digest}"'
 
 
-def conditional_response(request: web.Request, answer: TaggedBody) -> web.Response:
-    """The body, or 304 if the client has it already."""
-    headers = REVALIDATE | {"ETag": answer.etag} | (PARTIAL if answer.partial else {})
-    if matches_etag(request.headers.getall("If-None-Match", []), answer.etag):
+def conditional_response(request: web.Request, answer: Struct, *, partial: bool) -> web.Response:
+    """The answer, or 304 if the client has it already; `partial` if the rows of a server are missing."""
+    body, etag = encode_tagged(answer)
+    headers = REVALIDATE | {"ETag": etag} | (PARTIAL if partial else {})
+    if matches_etag(request.headers.getall("If-None-Match", []), etag):
         return web.Response(status=304, headers=headers)
-    return web.Response(body=answer.body, headers=headers, content_type="application/json")
+    return web.Response(body=body, headers=headers, content_type="application/json")
 
 
 def matches_etag(if_none_match: list[str], etag: str) -> bool:

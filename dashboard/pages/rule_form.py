@@ -1,9 +1,6 @@
 """Grouping rules as form fields: a group of fields per rule, ordered by position."""
 
-from collections.abc import Iterable
 from typing import Any, Final, Protocol
-
-from msgspec import Struct
 
 from dashboard.http.http_errors import invalid
 from grouping.rule_checks import MAX_RULES
@@ -20,35 +17,7 @@ class Form(Protocol):
         ...
 
 
-class RuleFields(Struct, frozen=True, kw_only=True):
-    """A rule as entered: lists are lines of text."""
-
-    name: str = ""
-    match: str = ""
-    fingerprint: str = ""
-    in_app: str = ""
-    not_in_app: str = ""
-    discard: bool = False
-    enabled: bool = True
-
-
-def fields_of(rules: Iterable[GroupingRule]) -> list[RuleFields]:
-    """The rules of a project as form fields."""
-    return [
-        RuleFields(
-            name=rule.name,
-            match=rule.match,
-            fingerprint="\n".join(rule.fingerprint or ()),
-            in_app="\n".join(rule.in_app or ()),
-            not_in_app="\n".join(rule.not_in_app or ()),
-            discard=rule.discard,
-            enabled=rule.enabled,
-        )
-        for rule in rules
-    ]
-
-
-def read_fields(form: Form) -> list[RuleFields]:
+def read_rules(form: Form) -> list[GroupingRule]:
     """The entered rules by position, without groups that lack name and match. Raises HttpError."""
     lists = [[str(value) for value in form.getall(name, [])] for name in _FIELDS]
     if len({len(values) for values in lists}) != 1 or len(lists[0]) > MAX_RULES + 1:
@@ -59,12 +28,12 @@ def read_fields(form: Form) -> list[RuleFields]:
     ):
         if not (name.strip() or match.strip()):
             continue
-        rule = RuleFields(
+        rule = GroupingRule(
             name=name.strip(),
             match=match.strip(),
-            fingerprint="\n".join(filter(str.strip, fingerprint.splitlines())),
-            in_app="\n".join(in_app.split()),
-            not_in_app="\n".join(not_in_app.split()),
+            fingerprint=tuple(filter(str.strip, fingerprint.splitlines())) or None,
+            in_app=tuple(in_app.split()) or None,
+            not_in_app=tuple(not_in_app.split()) or None,
             discard=discard == "yes",
             enabled=enabled != "no",
         )

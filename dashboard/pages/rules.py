@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
 
 from control.project_edits import set_rules
-from dashboard.api.rules import RuleView, Skipped, read_rules, skip_counts
+from dashboard.api.rules import Skipped, check_rules, skip_counts
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import MAX_QUERY
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
-from dashboard.pages.rule_form import RuleFields, fields_of, read_fields
+from dashboard.pages.rule_form import read_rules
 from dashboard.projects import edit_project, project_of
 from dashboard.rule_trial import RuleTest, TrialRequest, try_rules
 from grouping import rule_checks
@@ -24,6 +25,8 @@ from schemas.changes import is_issue
 from schemas.errors import Detail
 from schemas.ids import hex64
 from schemas.projects import GroupingRule, Project
+
+_EMPTY: Final = GroupingRule("", "")
 
 
 class RulesPage(Struct, frozen=True, kw_only=True):
@@ -43,26 +46,27 @@ async def show(request: web.Request) -> web.Response:
     errors = rule_checks.violations(project.grouping_rules)
     skipped = await skip_counts(state.dependencies.reader, project.number)
     # From an issue: a new rule for what is like its events, or for what was merged into it.
-    new = RuleFields(
-        name=given.get("name", "")[: rule_checks.MAX_NAME],
-        match=given.get("match", "")[:MAX_QUERY],
-        fingerprint=given.get("fingerprint", "")[: rule_checks.MAX_CHARACTERS],
+    new = GroupingRule(
+        given.get("name", "")[: rule_checks.MAX_NAME],
+        given.get("match", "")[:MAX_QUERY],
+        tuple(given.get("fingerprint", "")[: rule_checks.MAX_CHARACTERS].splitlines()),
     )
     into, tested = _issue(given.get("into", "")), None
     if new.name and new.match and not errors:
         with suppress(HttpError):
-            rules = read_rules([_rule(fields) for fields in (*fields_of(project.grouping_rules), new)])
+            rules = [*project.grouping_rules, new]
+            check_rules(rules)
             tested = await try_rules(state, project, rules, TrialRequest(), _merged(project, rules, into))
     content = RulesPage(errors=errors, saved="saved" in given, skipped=skipped, tested=tested, into=into)
-    return _page(request, project, fields_of(project.grouping_rules), content, new=new)
+    return _page(request, project, project.grouping_rules, content, new=new)
 
 
 async def change(request: web.Request) -> web.Response:
     """Test or save the entered rules, or show errors beside them and change nothing."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
-    entered, into = read_fields(await request.post()), _issue(form.get("into", ""))
+    rules, into = read_rules(await request.post()), _issue(form.get("into", ""))
     try:
-        rules = read_rules([_rule(fields) for fields in entered])
+        check_rules(rules)
         merged = _merged(project, rules, into)
         if form.get("do") == "save":
             if merged:
@@ -75,8 +79,8 @@ async def change(request: web.Request) -> web.Response:
     except HttpError as error:
         if not error.details:
             raise
-        return _page(request, project, entered, RulesPage(errors=error.details, into=into), status=400)
-    return _page(request, project, entered, RulesPage(tested=tested, into=into))
+        return _page(request, project, rules, RulesPage(errors=error.details, into=into), status=400)
+    return _page(request, project, rules, RulesPage(tested=tested, into=into))
 
 
 def _issue(text: str) -> str:
@@ -93,25 +97,13 @@ def _merged(project: Project, rules: Sequence[GroupingRule], into: str) -> dict[
     return {fingerprint: int(into, 16) for fingerprint in found if fingerprint is not None}
 
 
-def _rule(fields: RuleFields) -> RuleView:
-    return RuleView(
-        name=fields.name,
-        match=fields.match,
-        fingerprint=fields.fingerprint.splitlines() or None,
-        in_app=fields.in_app.split() or None,
-        not_in_app=fields.not_in_app.split() or None,
-        discard=fields.discard,
-        enabled=fields.enabled,
-    )
-
-
 def _page(
     request: web.Request,
     project: Project,
-    rules: list[RuleFields],
+    rules: Sequence[GroupingRule],
     content: RulesPage,
     status: int = 200,
-    new: RuleFields | None = None,
+    new: GroupingRule = _EMPTY,
 ) -> web.Response:
     return page(
         request,
@@ -119,7 +111,7 @@ def _page(
         status,
         project=project,
         active="rules",
-        rules=[*rules, new or RuleFields()],
+        rules=[*rules, new],
         entered=len(rules),
         errors=_by_index(content.errors),
         tested=content.tested,

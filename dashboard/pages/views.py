@@ -5,13 +5,13 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from control.project_edits import ViewChanges
+from dashboard.api.views import NewView, add, change, remove
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
-from dashboard.http.inputs import read_view
+from dashboard.http.inputs import decode_fields, read_view
 from dashboard.http.responses import redirect
 from dashboard.pages.list_parameters import ALL_STATES, PLAIN_SORT, ListParameters
 from dashboard.projects import project_of
-from dashboard.saved_views import add, change, remove
 from dashboard.time_ranges import range_parameters
 from dashboard.view.filters import split_view
 from schemas.projects import Project, SavedView
@@ -47,17 +47,13 @@ def view_link(view: SavedView) -> str:
 
 async def save(request: web.Request) -> web.Response:
     """Save the list under a name."""
-    project, fields = project_of(request), await read_form(request)
-    view = ViewChanges(
-        fields.get("name", ""), fields.get("query", ""), fields.get("sort"), fields.get("range")
-    )
+    project, view = project_of(request), decode_fields(await read_form(request), NewView)
     return _show(project, await add(state_of(request), project, view))
 
 
 async def rename(request: web.Request) -> web.Response:
     """Rename a view."""
-    project, fields = project_of(request), await read_form(request)
-    changes = ViewChanges(name=fields.get("name", ""))
+    project, changes = project_of(request), decode_fields(await read_form(request), ViewChanges)
     view = read_view(request.match_info["view"])
     return _show(project, await change(state_of(request), project, view, changes))
 

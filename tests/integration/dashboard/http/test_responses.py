@@ -8,7 +8,6 @@ from dashboard.api.operation import Operation
 from dashboard.api.routes import OPERATIONS
 from dashboard.http.responses import encode_tagged, matches_etag
 from schemas.read_api import IssuePage
-from storage.read.issues.issue_list import ListIssues
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN
@@ -36,9 +35,7 @@ async def test_every_read_is_304_without_a_body_while_nothing_changes(
     assert first.status == 200
     tag = first.headers["ETag"]
     assert first.headers["Cache-Control"] == "private, no-cache"
-    again = await site.client.get(
-        path, headers=ADMIN | {"If-None-Match": f'"other", {tag}', "Cache-Control": "no-cache"}
-    )
+    again = await site.client.get(path, headers=ADMIN | {"If-None-Match": f'"other", {tag}'})
     assert (again.status, await again.read()) == (304, b"")
     assert (again.headers["ETag"], again.headers["Cache-Control"]) == (tag, "private, no-cache")
     other = await site.client.get(path, headers=ADMIN | {"If-None-Match": 'W/"other"'})
@@ -79,35 +76,12 @@ async def test_a_read_right_after_a_change_shows_it(site: StoredSite) -> None:
         assert {i["id"]: i["status"] for i in found[1]["issues"]}[issue_of(SHOWCASE)] == status
 
 
-@pytest.mark.usefixtures("sample_stored")
-async def test_a_change_by_a_page_ends_shared_answers_too(site: StoredSite) -> None:
-    one = f"/issues/{issue_of(SHOWCASE)}"
-    await site.api("GET", one)
-    await site.sign_in()
-    csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(one)).text())
-    assert csrf is not None
-    await site.client.post(f"{one}/change", data={"csrf": csrf[1], "change": "resolve"})
-    assert (await site.api("GET", one))[1]["status"] == "resolved"
-
-
-@pytest.mark.usefixtures("sample_stored")
-async def test_equal_calls_cost_one_question_and_are_counted(site: StoredSite) -> None:
-    path = f"/projects/{site.project.id}/issues"
-    answers = [await site.api("GET", f"{path}?sort=events&limit=5") for _ in range(10)]
-    assert site.reader.calls[ListIssues] < 10
-    assert all(answer == answers[0] for answer in answers)
-    await site.api("GET", f"{path}?limit=5&sort=users")
-    metrics = await (await site.client.get("/metrics")).text()
-    shared = re.search(r"svc_dashboard_shared_answers_total (\d+)", metrics)
-    assert shared is not None
-    assert int(shared[1]) == 11 - site.reader.calls[ListIssues]
-
-
 async def test_a_cursor_is_no_part_of_what_a_page_says() -> None:
-    pages = [encode_tagged(IssuePage([], cursor)) for cursor in ("a", "b", None)]
-    assert pages[0].etag == pages[1].etag
-    assert pages[0].etag != pages[2].etag
-    assert pages[0].body != pages[1].body
+    (body, tag), (other_body, other_tag), (_, last_tag) = (
+        encode_tagged(IssuePage([], cursor)) for cursor in ("a", "b", None)
+    )
+    assert tag == other_tag != last_tag
+    assert body != other_body
 
 
 @pytest.mark.parametrize(

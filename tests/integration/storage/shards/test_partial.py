@@ -31,8 +31,7 @@ async def dashboard(urls: Sequence[str], world: World, *, partial: bool) -> Asyn
 
 async def ask(client: Client, path: str) -> tuple[int, str | None, str]:
     """Status, the header of partial answers, and the body."""
-    headers = ADMIN | {"Cache-Control": "no-cache"}
-    async with client.get(path, headers=headers) as answer:
+    async with client.get(path, headers=ADMIN) as answer:
         return answer.status, answer.headers.get("Svc-Partial"), await answer.text()
 
 
