@@ -12,7 +12,7 @@ from dashboard.http.responses import error_response
 from dashboard.pages.render import error_page
 from schemas.errors import WireError
 from storage.errors import DamagedPayload
-from storage.read.partial import noting
+from storage.read.execute import noting
 
 log = logging.getLogger(__name__)
 

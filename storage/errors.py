@@ -1,6 +1,5 @@
 """Exceptions of the storage package that its callers handle."""
 
-from schemas.errors import QueryError
 from schemas.read_api import EventDetail
 from storage.diagnosis import RetryLater
 
@@ -28,23 +27,12 @@ class ReadError(Exception):
 
 
 class BadQuery(ReadError):
-    """A parameter is invalid: a query that doesn't parse, a cursor of another list, a bad range.
+    """The parameter `field` is invalid: a query that doesn't parse, a cursor of another list, a bad range."""
 
-    `field` names the parameter; for a query, `position` (code points from 0) and `expected` describe the
-    syntax error.
-    """
-
-    def __init__(self, field: str, message: str, position: int | None = None, expected: str = "") -> None:
+    def __init__(self, field: str, message: str) -> None:
         self.field = field
         self.message = message
-        self.position = position
-        self.expected = expected
         super().__init__(f"{field}: {message}")
-
-    @classmethod
-    def of(cls, error: QueryError) -> "BadQuery":
-        """The error for a query that doesn't parse."""
-        return cls("query", error.message, error.position, error.expected)
 
 
 class QueryTooExpensive(ReadError):

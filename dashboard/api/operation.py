@@ -20,7 +20,7 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from schemas.read_api import KeyWarning
-from storage.read.partial import noting
+from storage.read.execute import noting
 from storage.read.reader import ReadCall, Reader
 
 Q = TypeVar("Q")

@@ -13,7 +13,7 @@ from dashboard.auth.session import masked_csrf
 from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.view import charts, filters, text, times
-from storage.read.partial import is_partial
+from storage.read.execute import is_partial
 
 TITLES = {
     400: "Invalid request",

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from queue import Empty, LifoQueue
 from typing import Annotated, Any, Final, cast
 
@@ -11,7 +13,6 @@ from msgspec import Meta, Struct
 
 from storage.client import ClickHouseError, Client, open_client
 from storage.errors import QueryTooExpensive, StorageUnavailable
-from storage.read.partial import note_partial
 from storage.shards import WHOLE_SETTINGS
 
 log = logging.getLogger(__name__)
@@ -19,6 +20,32 @@ log = logging.getLogger(__name__)
 Rows = Sequence[tuple[Any, ...]]
 _Answer = tuple[Rows, bool]
 """Rows, and whether those of a server are missing."""
+
+
+_note: Final[ContextVar["Note | None"]] = ContextVar("partial", default=None)
+
+
+class Note:
+    """Whether the reads of one answer are partial: they lack the rows of a server that did not answer."""
+
+    is_partial = False
+
+
+@contextmanager
+def noting() -> Iterator[Note]:
+    """A note of the reads in the `with` block, also of those in tasks that begin there."""
+    note = Note()
+    token = _note.set(note)
+    try:
+        yield note
+    finally:
+        _note.reset(token)
+
+
+def is_partial() -> bool:
+    """Whether a read since the beginning of the innermost `noting` is partial."""
+    note = _note.get()
+    return note is not None and note.is_partial
 
 
 class Sql(Struct, frozen=True):
@@ -76,8 +103,8 @@ other statements."""
 class Executor:
     """Runs statements on a small pool of clients; each is used by one thread at a time.
 
-    With `partial`, a statement over several servers leaves out those that don't answer;
-    `storage.read.partial` notes it.
+    With `partial`, a statement over several servers leaves out those that don't answer, and the answer's
+    `Note` says so.
     """
 
     def __init__(self, urls: Sequence[str], limits: Limits, *, partial: bool = False) -> None:
@@ -100,11 +127,11 @@ class Executor:
         # The slot is freed when the thread finishes, even if the caller was cancelled.
         running.add_done_callback(self._release_slot)
         try:
-            rows, is_partial = await asyncio.shield(running)
+            rows, lacks_rows = await asyncio.shield(running)
         except ClickHouseError as error:
             raise refusal(error) from error
-        if is_partial:
-            note_partial()
+        if lacks_rows and (note := _note.get()) is not None:
+            note.is_partial = True
         return rows
 
     async def close(self) -> None:

@@ -106,6 +106,18 @@ class ReadCall(Struct, Generic[A_co], frozen=True):
         raise NotImplementedError
 
 
+class RangeCall(ReadCall[A_co], Generic[A_co], frozen=True):
+    """A read of what happened to a project in a range."""
+
+    project: int
+    start: int | None = None
+    end: int | None = None
+
+    def question(self, session: Session) -> Question:
+        """The question over the range. Raises BadQuery."""
+        return session.question(self.project, "", self.start, self.end)
+
+
 class ProjectCall(ReadCall[A_co], Generic[A_co], frozen=True):
     """A read of a project's events that are in a range and match a query."""
 

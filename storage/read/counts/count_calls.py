@@ -29,7 +29,7 @@ from storage.read.query.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.read.query.query_sql import event_condition
 from storage.read.query.question import Question, Statement
 from storage.read.query.ranges import UNIT_MS, Range, cut, floor, whole
-from storage.read.reader import IssueCall, ProjectCall, ReadCall, Session, check_limit
+from storage.read.reader import IssueCall, ProjectCall, RangeCall, ReadCall, Session, check_limit
 
 MAX_POINTS: Final = 2000
 _STARTS: Final = {
@@ -111,21 +111,18 @@ class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
         ]
 
 
-class ListUnknownFields(ReadCall[list[UnknownFieldCount]], frozen=True):
+class ListUnknownFields(RangeCall[list[UnknownFieldCount]], frozen=True):
     """The fields that the schema doesn't know, in the edges' sample of accepted events.
 
     The most frequent are first, at most `limit`.
     """
 
-    project: int
-    start: int | None = None
-    end: int | None = None
     limit: int = 50
 
     async def answer(self, session: Session) -> list[UnknownFieldCount]:
         """The fields, each with the nearest known one, the SDK and the count."""
         check_limit(self.limit)
-        question = session.question(self.project, "", self.start, self.end)
+        question = self.question(session)
         return [
             UnknownFieldCount(field, nearest, sdk, int(count))
             for reason, sdk, count, _ in await session.rows(_reasons(question, UNKNOWN_FIELD, self.limit))
@@ -133,34 +130,28 @@ class ListUnknownFields(ReadCall[list[UnknownFieldCount]], frozen=True):
         ]
 
 
-class ListRevokedTokens(ReadCall[list[RevokedTokenCount]], frozen=True):
+class ListRevokedTokens(RangeCall[list[RevokedTokenCount]], frozen=True):
     """The requests with a revoked token, by token and SDK: the most frequent first, at most `limit`."""
 
-    project: int
-    start: int | None = None
-    end: int | None = None
     limit: int = 50
 
     async def answer(self, session: Session) -> list[RevokedTokenCount]:
         """The tokens, each with SDK, count, and when it was last used."""
         check_limit(self.limit)
-        question = session.question(self.project, "", self.start, self.end)
+        question = self.question(session)
         return [
             RevokedTokenCount(token, sdk, int(count), iso(last))
             for token, sdk, count, last in await session.rows(_reasons(question, REVOKED, self.limit))
         ]
 
 
-class CountOutcomes(ReadCall[OutcomeSeries], frozen=True):
+class CountOutcomes(RangeCall[OutcomeSeries], frozen=True):
     """Outcomes of events and requests, by outcome, SDK and reason; with `interval` also by time."""
 
-    project: int
-    start: int | None = None
-    end: int | None = None
     interval: Interval | None = None
 
     async def answer(self, session: Session) -> OutcomeSeries:
-        question = session.question(self.project, "", self.start, self.end)
+        question = self.question(session)
         interval = self.interval
         if interval is not None:
             interval = chosen_interval(interval, question.span, question.now_ms)
@@ -267,7 +258,7 @@ def _sources(question: Question, interval: Interval, by_deployment: bool, narrow
 
 def _from_events(statement: Statement, span: Range, interval: Interval, narrowed: str) -> str:
     return (
-        f"SELECT {bucket_of('ts', interval)} AS bucket, count() AS n, {USERS_STATE} AS users FROM events"
+        f"SELECT {bucket_of(interval)} AS bucket, count() AS n, {USERS_STATE} AS users FROM events"
         f" WHERE {statement.project} AND {statement.within('ts', span)}{narrowed} AND {statement.event} GROUP BY bucket"
     )
 

@@ -86,14 +86,14 @@ def by_bucket(statement: Statement, span: Range, unit: Interval) -> str:
             f" WHERE {statement.project} AND {statement.within('hour', span, 'hour')}"
         )
     return (
-        f"SELECT fingerprint, {bucket_of('ts', unit)} AS bucket, count() AS n FROM events WHERE {statement.project}"
+        f"SELECT fingerprint, {bucket_of(unit)} AS bucket, count() AS n FROM events WHERE {statement.project}"
         f" AND {statement.within('ts', span)} AND {statement.event} GROUP BY fingerprint, bucket"
     )
 
 
-def bucket_of(column: str, unit: Interval) -> str:
-    """The start (Unix ms) of the unit that contains a time."""
-    return f"intDiv(toUnixTimestamp64Milli({column}), {UNIT_MS[unit]}) * {UNIT_MS[unit]}"
+def bucket_of(unit: Interval) -> str:
+    """The start (Unix ms) of the unit that contains an event."""
+    return f"intDiv(toUnixTimestamp64Milli(ts), {UNIT_MS[unit]}) * {UNIT_MS[unit]}"
 
 
 def issue_counts(question: Question, members: Mapping[int, Sequence[int]]) -> Sql:
@@ -140,7 +140,7 @@ def from_events(statement: Statement, key: str, narrowed: str) -> str:
     inside, in_trend = statement.within("ts", span), statement.within("ts", window)
     names = key.rpartition(" AS ")[2]
     return (
-        f"SELECT {key}, {bucket_of('ts', unit)} AS bucket, countIf({inside}) AS n, countIf({in_trend}) AS in_trend,"
+        f"SELECT {key}, {bucket_of(unit)} AS bucket, countIf({inside}) AS n, countIf({in_trend}) AS in_trend,"
         f" uniqCombinedStateIf(12)(user_hash, user_hash != 0 AND {inside}) AS users"
         f" FROM events WHERE {statement.project}"
         f" AND {statement.within('ts', span.around(window))}{narrowed} AND {statement.event} GROUP BY {names}, bucket"

@@ -10,10 +10,17 @@ from schemas.ids import hex64, issue_id
 from schemas.read_api import EventDetail, GroupingOf, MergedBy
 from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.errors import DamagedPayload, NotFound
-from storage.read.events import event_lookup
-from storage.read.events.event_rows import EventHeader, event_number, event_text, readable
+from storage.read.events.event_rows import (
+    ATTRIBUTES,
+    HEADER,
+    EventHeader,
+    beside,
+    event_number,
+    event_text,
+    readable,
+)
 from storage.read.events.payloads import likely_range, stored_payload
-from storage.read.execute import Rows
+from storage.read.execute import Rows, Sql
 from storage.read.issue_rows import IssueRef, issue_by_id, issue_number, issues_of
 from storage.read.query.question import Question
 from storage.read.query.ranges import Range
@@ -87,14 +94,12 @@ class GetProjectEvent(ReadCall[EventDetail], frozen=True):
         question = session.question_ever(self.project)
         payload: _Payload = None
         if self.event in _NEWEST:
-            rows = await session.rows(
-                event_lookup.newest_or_oldest(question, None, newest=_NEWEST[self.event])
-            )
+            rows = await session.rows(_ends_sql(question, None, newest=_NEWEST[self.event]))
         else:
             number = event_number(self.event)
             payload = await _payload(session, question, number)
             time = payload[0] if payload else None
-            rows = await session.rows(event_lookup.event_by_id(question, number, time))
+            rows = await session.rows(_event_sql(question, number, time))
         stored = _first(rows)
         issue = await _issue_of(session, question, stored.fingerprint)
         return await _complete(session, question, stored, issue, payload)
@@ -104,13 +109,13 @@ async def _by_id(
     session: Session, question: Question, number: int, payload: _Payload, issue: _EventIssue
 ) -> EventDetail:
     if payload is None:
-        stored = _first(await session.rows(event_lookup.event_by_id(question, number, None)))
+        stored = _first(await session.rows(_event_sql(question, number, None)))
         _check_issue(stored, issue)
         return await _complete(session, question, stored, issue, payload)
     time = payload[0]
     itself, before, after = await _neighbours(session, question, EventHeader(number, time), issue)
     if itself is None:
-        itself = _first(await session.rows(event_lookup.event_by_id(question, number, time)))
+        itself = _first(await session.rows(_event_sql(question, number, time)))
         _check_issue(itself, issue)
     return await _detail(session, question, itself, payload[1], issue, before, after)
 
@@ -158,8 +163,8 @@ async def _newest_or_oldest(
     fingerprints = issue_ref.fingerprints
     rows: Rows = ()
     if bound > 0:
-        rows = await session.rows(event_lookup.newest_or_oldest(question, fingerprints, newest, bound))
-    return _first(rows or await session.rows(event_lookup.newest_or_oldest(question, fingerprints, newest)))
+        rows = await session.rows(_ends_sql(question, fingerprints, newest, bound))
+    return _first(rows or await session.rows(_ends_sql(question, fingerprints, newest)))
 
 
 async def _neighbours(
@@ -171,13 +176,9 @@ async def _neighbours(
     """
     end = at.time + issue.reach
     near = Range(max(0, at.time - issue.reach), end if end < question.now_ms else None)
-    ((before, after, itself),) = await session.rows(
-        event_lookup.nearby(question, issue.fingerprints, at, near)
-    )
+    ((before, after, itself),) = await session.rows(_nearby_sql(question, issue.fingerprints, at, near))
     if (before is None and near.start > 0) or (after is None and near.end is not None):
-        ids: dict[int, int] = dict(
-            await session.rows(event_lookup.neighbours(question, issue.fingerprints, at))
-        )
+        ids: dict[int, int] = dict(await session.rows(_neighbours_sql(question, issue.fingerprints, at)))
         before, after = ids.get(-1), ids.get(1)
     return (EventHeader(at.id, at.time, *itself[0]) if itself else None), before, after
 
@@ -227,7 +228,7 @@ async def _grouping(
         return issue.parts, None
     parts, merges = await asyncio.gather(
         session.rows(issue_by_id(own, question.project, "grouping_parts")),
-        session.rows(event_lookup.merge_of(question, issue.number, fingerprint)),
+        session.rows(_merge_sql(question, issue.number, fingerprint)),
     )
     return parts[0][0] if parts else (), MergedBy(merges[0][0], iso(merges[0][1])) if merges else None
 
@@ -259,3 +260,83 @@ async def _detail(
     if payload is not None and detail.event is None:
         raise DamagedPayload(detail)
     return detail
+
+
+def _event_sql(question: Question, event: int, time: int | None) -> Sql:
+    """`HEADER` of an event; its time, if known, limits the read to one week of the table."""
+    statement = question.statement()
+    at = "" if time is None else f" AND ts = {statement.parameters.moment(time)}"
+    return statement.ready(
+        f"SELECT {HEADER} FROM events WHERE {statement.project}{at}"
+        f" AND id = {statement.parameters.add(event, 'UInt128')} LIMIT 1"
+    )
+
+
+def _ends_sql(
+    question: Question, fingerprints: Sequence[int] | None, newest: bool, bound: int | None = None
+) -> Sql:
+    """`HEADER` of the newest or the oldest event of fingerprints, or of the project, that matches the query.
+
+    Only events from `bound` (Unix ms) on are read, or up to it for the oldest; there may be none.
+    """
+    statement = question.statement()
+    conditions = [statement.project, statement.event]
+    if fingerprints is not None:
+        conditions.append(statement.of_fingerprints(fingerprints))
+    else:
+        edge = "max(hour)" if newest else "min(hour) + INTERVAL 1 HOUR"
+        # Of the column's own type: compared with a DateTime, pruning by DateTime64 loses a second before
+        # midnight (26.9).
+        hour = f"SELECT toDateTime64({edge}, 3, 'UTC') FROM project_hour WHERE {statement.project}"
+        conditions.append(f"ts {'>=' if newest else '<'} ({hour})")
+    if bound is not None:
+        conditions.append(f"ts {'>=' if newest else '<='} {statement.parameters.moment(bound)}")
+    order = "DESC" if newest else "ASC"
+    return statement.ready(
+        f"SELECT {HEADER} FROM events WHERE {' AND '.join(conditions)} ORDER BY ts {order}, id {order} LIMIT 1"
+    )
+
+
+def _nearby_sql(question: Question, fingerprints: Sequence[int], event: EventHeader, near: Range) -> Sql:
+    """One row: ids of the previous and next event in a range, and a list with `ATTRIBUTES` of the event.
+
+    The previous and next event match the query; an id is None if there is none. The list is empty if the
+    event has none of the fingerprints. All events of the range are read, so it should be short.
+    """
+    statement = question.statement()
+    ts, number = statement.parameters.moment(event.time), statement.parameters.add(event.id, "UInt128")
+    at = f"({ts}, {number})"
+    # Not `(ts, id) = at`: over several servers that is written in two ways, and its column not found.
+    # One pass takes half the time of two that each stop at the first row: planning dominates short statements.
+    return statement.ready(
+        f"SELECT argMaxOrNullIf(id, (ts, id), (ts, id) < {at} AND {statement.event}),"
+        f" argMinOrNullIf(id, (ts, id), (ts, id) > {at} AND {statement.event}),"
+        f" groupArrayIf(({ATTRIBUTES}), ts = {ts} AND id = {number}) FROM events"
+        f" WHERE {statement.project} AND {statement.of_fingerprints(fingerprints)} AND {statement.within('ts', near)}"
+    )
+
+
+def _neighbours_sql(question: Question, fingerprints: Sequence[int], event: EventHeader) -> Sql:
+    """-1 with the id of the previous event, 1 with the id of the next.
+
+    They are among the events of some fingerprints that match the query.
+    """
+    statement = question.statement()
+    of = f"{statement.project} AND {statement.of_fingerprints(fingerprints)} AND {statement.event}"
+    sides = (
+        f"(SELECT {side} AS side, id FROM events WHERE {of} AND {beside(statement, sign, event.time, event.id)}"
+        f" ORDER BY ts {order}, id {order} LIMIT 1)"
+        for side, sign, order in ((-1, "<", "DESC"), (1, ">", "ASC"))
+    )
+    return statement.ready(" UNION ALL ".join(sides))
+
+
+def _merge_sql(question: Question, issue: int, fingerprint: int) -> Sql:
+    """Author and time (Unix ms) of the last merge of a fingerprint into an issue."""
+    statement = question.statement()
+    name = statement.parameters.add(hex64(fingerprint), "String")
+    return statement.ready(
+        "SELECT by, toUnixTimestamp64Milli(at) FROM issue_activity FINAL"
+        f" WHERE {statement.project} AND issue_id = {statement.parameters.add(issue, 'UInt64')} AND kind = 'merged'"
+        f" AND has(JSONExtract(data, 'fingerprints', 'Array(String)'), {name}) ORDER BY at DESC, id DESC LIMIT 1"
+    )

@@ -21,7 +21,7 @@ from storage.read.counts.counts import (
 )
 from storage.read.execute import Rows, Sql
 from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, answer
-from storage.read.query.cursors import IssueCursor, first_cursor, read_cursor, write_cursor
+from storage.read.query.cursors import IssueCursor, read_cursor, write_cursor
 from storage.read.query.question import Question, Statement
 from storage.read.query.ranges import UNIT_MS, Range, trend_unit, trend_window
 from storage.read.reader import ProjectCall, Session, check_limit
@@ -82,14 +82,16 @@ class ListIssues(ProjectCall[IssuePage], frozen=True):
         elif last is not None:
             # Issues may have come since the first page.
             total = Total(max(last.total, offset + len(rows)), last.is_bound)
+        next_cursor = None
+        if len(rows) > self.limit:
+            before = last or IssueCursor.begin(
+                self.sort, question.span, question.now_ms, total.count, is_bound=total.is_bound
+            )
+            next_cursor = write_cursor(before.after(page[-1][0], [row.issue_id for _, row in page]))
         return IssuePage(
             # An issue may become visible shortly before the block of its first events.
             issues=[answer(row, counts[row.issue_id]) for _, row in page if counts[row.issue_id].events],
-            next_cursor=(
-                write_cursor(_cursor(question, self.sort, page, last, total))
-                if len(rows) > self.limit
-                else None
-            ),
+            next_cursor=next_cursor,
             offset=offset,
             total=total.count,
             total_is_bound=total.is_bound,
@@ -169,17 +171,6 @@ async def _rows(session: Session, question: Question, keys: Rows) -> list[Keyed]
     by_id = {row.issue_id: row for row in (IssueRow(*columns) for columns in rows)}
     # An issue may have changed between the two statements so that it no longer matches.
     return [(key, by_id[issue]) for key, _, issue, *_ in keys if issue in by_id]
-
-
-def _cursor(
-    question: Question, sort: Sort, page: Sequence[Keyed], last: IssueCursor | None, total: Total
-) -> IssueCursor:
-    key, issues = page[-1][0], [row.issue_id for _, row in page]
-    if last is None:
-        return first_cursor(
-            sort, question.span, question.now_ms, key, issues, total.count, is_bound=total.is_bound
-        )
-    return last.after(key, issues)
 
 
 def needs_no_counts(question: Question, sort: Sort) -> bool:

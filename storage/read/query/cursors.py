@@ -4,7 +4,7 @@ import base64
 import binascii
 import struct
 from collections.abc import Sequence
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Final, Self, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -48,6 +48,11 @@ class IssueCursor(Struct, array_like=True, frozen=True):
     total: Count
     is_bound: bool
 
+    @classmethod
+    def begin(cls, sort: Sort, span: Range, now_ms: int, total: int = 0, *, is_bound: bool = True) -> Self:
+        """The cursor before the first page."""
+        return cls(sort, span.start, span.end, now_ms, 1 << 62, "f" * 16, b"", 0, total, is_bound)
+
     @property
     def issues(self) -> list[int] | None:
         """The issues returned so far, or None if there are too many."""
@@ -65,31 +70,6 @@ class IssueCursor(Struct, array_like=True, frozen=True):
             given=_extended(self.given, issues),
             offset=self.offset + len(issues),
         )
-
-
-def first_cursor(
-    sort: Sort,
-    span: Range,
-    now_ms: int,
-    key: int,
-    issues: Sequence[int],
-    total: int = 0,
-    *,
-    is_bound: bool = True,
-) -> IssueCursor:
-    """The cursor after the first page."""
-    return IssueCursor(
-        sort,
-        span.start,
-        span.end,
-        now_ms,
-        key,
-        hex64(issues[-1]),
-        _extended(b"", issues),
-        len(issues),
-        total,
-        is_bound,
-    )
 
 
 def _extended(given: bytes | None, issues: Sequence[int]) -> bytes | None:

@@ -113,7 +113,7 @@ def question(project: int, text: str, span: Range, now_ms: int) -> Question:
     try:
         of_issue, of_event = split(parse(text))
     except QueryError as error:
-        raise BadQuery.of(error) from None
+        raise BadQuery("query", error.message) from None
     return Question(project, span, now_ms, of_issue, of_event)
 
 

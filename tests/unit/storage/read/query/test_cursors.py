@@ -10,7 +10,6 @@ from storage.read.query.cursors import (
     MAX_GIVEN,
     EventCursor,
     IssueCursor,
-    first_cursor,
     read_cursor,
     write_cursor,
 )
@@ -46,7 +45,7 @@ def test_any_other_text_is_refused(text: str) -> None:
 
 def test_a_cursor_remembers_what_was_given_and_the_lowest_place() -> None:
     great = (1 << 64) - 7
-    first = first_cursor("events", Range(1, None), 2, 50, [great, 9])
+    first = IssueCursor.begin("events", Range(1, None), 2).after(50, [great, 9])
     assert (first.key, first.issue, first.issues) == (50, f"{9:016x}", [great, 9])
     climbed = first.after(70, [3])
     assert (climbed.key, climbed.issue, climbed.issues) == (50, f"{9:016x}", [great, 9, 3])
@@ -55,7 +54,7 @@ def test_a_cursor_remembers_what_was_given_and_the_lowest_place() -> None:
 
 
 def test_a_cursor_stays_short_enough_for_a_url() -> None:
-    cursor = first_cursor("events", Range(1, None), 2, 50, list(range(400)))
+    cursor = IssueCursor.begin("events", Range(1, None), 2).after(50, list(range(400)))
     assert len(write_cursor(cursor.after(40, list(range(400, MAX_GIVEN))))) < 6000
     long = cursor.after(40, list(range(400, 1000)))
     assert long.issues is None
