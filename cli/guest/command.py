@@ -23,7 +23,7 @@ def guest() -> None:
     type=click.Choice(list(FORMATS)),
     default="page",
     show_default=True,
-    help="For people, Kafka's tools, Strimzi, Terraform, an administrator of ClickHouse, or the Helm chart.",
+    help="For people, for Kafka's own scripts, SQL for ClickHouse, or values of the Helm chart.",
 )
 @click.pass_obj
 def plan_(workspace: Workspace, format_: str) -> None:

@@ -1,6 +1,5 @@
 """The plan in the forms that its readers use. Pure."""
 
-import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -63,81 +62,6 @@ def kafka(plan: Plan) -> str:
         f" --topic {plan.prefix} --resource-pattern-type prefixed"
     )
     return "\n".join(lines) + "\n"
-
-
-def strimzi(plan: Plan) -> str:
-    """Resources of Strimzi: topics, and users with their ACLs. `cluster` is yours to name."""
-    objects = [
-        _topic_object(
-            topic.name,
-            {"partitions": topic.partitions, "replicas": topic.replication, "config": dict(topic.configs)},
-        )
-        for topic in plan.topics
-    ]
-    for process, rights in plan.rights.items():
-        acls: list[dict[str, Any]] = [
-            {"resource": {"type": kind, "name": name, "patternType": "literal"}, "operations": operations}
-            for (kind, name), operations in _by_resource(rights).items()
-        ]
-        if process == "operator":
-            acls.append(
-                {
-                    "resource": {"type": "topic", "name": plan.prefix, "patternType": "prefix"},
-                    "operations": ["Create"],
-                }
-            )
-        objects.append(
-            {
-                "apiVersion": "kafka.strimzi.io/v1beta2",
-                "kind": "KafkaUser",
-                "metadata": {"name": user_of(process), "labels": {"strimzi.io/cluster": "cluster"}},
-                "spec": {
-                    "authentication": {"type": "scram-sha-512"},
-                    "authorization": {"type": "simple", "acls": acls},
-                },
-            }
-        )
-    return yaml.safe_dump_all(objects, sort_keys=False)
-
-
-def _topic_object(name: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": "kafka.strimzi.io/v1beta2",
-        "kind": "KafkaTopic",
-        # A resource's name may have no capital letters or underscores; the topic's may.
-        "metadata": {"name": name.lower().replace("_", "-"), "labels": {"strimzi.io/cluster": "cluster"}},
-        "spec": {"topicName": name, **spec},
-    }
-
-
-def terraform(plan: Plan) -> str:
-    """JSON configuration of Terraform for the provider Mongey/kafka: save it as `svc.tf.json`."""
-    topics = {
-        _identifier(topic.name): {
-            "name": topic.name,
-            "partitions": topic.partitions,
-            "replication_factor": topic.replication,
-            "config": dict(topic.configs),
-        }
-        for topic in plan.topics
-    }
-    acls = {}
-    for process, rights in plan.rights.items():
-        created = [("Topic", plan.prefix, "Prefixed", "Create")] if process == "operator" else []
-        for kind, name, pattern, operation in (
-            *((right.kind.capitalize(), right.name, "Literal", right.operation) for right in rights),
-            *created,
-        ):
-            acls[_identifier(f"{process}_{operation}_{kind}_{name}")] = {
-                "resource_name": name,
-                "resource_type": kind,
-                "resource_pattern_type_filter": pattern,
-                "acl_principal": f"User:{user_of(process)}",
-                "acl_host": "*",
-                "acl_operation": operation,
-                "acl_permission_type": "Allow",
-            }
-    return json.dumps({"resource": {"kafka_topic": topics, "kafka_acl": acls}}, indent=2) + "\n"
 
 
 def helm(plan: Plan) -> str:
@@ -213,17 +137,6 @@ def _by_resource(rights: list[KafkaRight]) -> dict[tuple[str, str], list[str]]:
     return found
 
 
-def _identifier(text: str) -> str:
-    return "".join([character if character.isalnum() else "_" for character in text]).strip("_")
-
-
 FORMATS: Final[Mapping[str, Callable[[Plan], str]]] = MappingProxyType(
-    {
-        "page": page,
-        "kafka": kafka,
-        "strimzi": strimzi,
-        "terraform": terraform,
-        "clickhouse": clickhouse,
-        "helm": helm,
-    }
+    {"page": page, "kafka": kafka, "clickhouse": clickhouse, "helm": helm}
 )

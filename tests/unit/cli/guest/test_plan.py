@@ -5,7 +5,6 @@ import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -90,41 +89,6 @@ def test_lines_for_kafkas_tools_are_the_rights_and_topics(tmp_path: Path) -> Non
         }
     assert topics == TOPICS
     assert rights == RIGHTS
-
-
-def test_strimzi_gets_the_same(tmp_path: Path) -> None:
-    objects: list[dict[str, Any]] = list(yaml.safe_load_all(printed(tmp_path, "strimzi")))
-    for one in objects:
-        assert re.fullmatch(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", one["metadata"]["name"])
-    specs = [one["spec"] for one in objects if one["kind"] == "KafkaTopic"]
-    assert {
-        spec["topicName"]: (spec["partitions"], spec["replicas"], spec["config"]) for spec in specs
-    } == TOPICS
-    rights = {
-        (one["metadata"]["name"], acl["resource"]["type"], acl["resource"]["name"], operation)
-        for one in objects
-        if one["kind"] == "KafkaUser"
-        for acl in one["spec"]["authorization"]["acls"]
-        for operation in acl["operations"]
-    }
-    assert rights == RIGHTS
-
-
-def test_terraform_gets_the_same(tmp_path: Path) -> None:
-    resources = json.loads(printed(tmp_path, "terraform"))["resource"]
-    topics = resources["kafka_topic"].values()
-    assert {t["name"]: (t["partitions"], t["replication_factor"], t["config"]) for t in topics} == TOPICS
-    rights = {
-        (
-            a["acl_principal"].removeprefix("User:"),
-            a["resource_type"].lower(),
-            a["resource_name"],
-            a["acl_operation"],
-        )
-        for a in resources["kafka_acl"].values()
-    }
-    assert rights == RIGHTS
-    assert all(re.fullmatch(r"[A-Za-z]\w*", name) for kind in resources.values() for name in kind)
 
 
 def test_users_of_clickhouse_get_the_documented_rights(tmp_path: Path) -> None:
