@@ -97,13 +97,11 @@ def needs(
             describes_groups=(processors_app, writer_group),
         ),
         "notify": RequiredRights(
-            reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.NOTIFICATIONS),
+            reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
             writes=(Topic.NOTIFICATIONS,),
             groups=(notify_group,),
             sources=(Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
             sinks=(Topic.NOTIFICATIONS,),
-            describes=(Topic.EVENTS,),
-            describes_groups=(processors_app,),
         ),
         "operator": RequiredRights(
             reads=tuple(Topic),

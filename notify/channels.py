@@ -125,7 +125,7 @@ class AlertmanagerChannel(PostChannel):
                 "labels": {
                     "alertname": f"Svc{cause['kind'][0].upper()}{cause['kind'][1:]}",
                     "project": message.data["project"]["name"],
-                    **({"issue": cause["issue"]["id"]} if "issue" in cause else {}),
+                    "issue": cause["issue"]["id"],
                     "cause": cause["id"],
                     "rule": message.data["rule"]["name"],
                 },

@@ -40,9 +40,7 @@ class Describer:
         name = project.name if project is not None else outgoing.project_id
         issues: dict[str, Issue] = {}
         if self._reader is not None and not outgoing.decision.rule.without_content:
-            wanted = list(
-                dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED] if cause.issue)
-            )
+            wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
             found = await asyncio.gather(*(self._stored(self._reader, issue) for issue in wanted))
             issues = {number: issue for number, issue in zip(wanted, found, strict=True) if issue is not None}
         return written(outgoing.decision, name, issues, self._dashboard_url)

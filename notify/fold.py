@@ -10,14 +10,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from notify.project_hours import ProjectHours
 from notify.rule_queue import RuleDecision, RuleQueue
 from schemas.notifications import (
     Cause,
     CauseRecord,
     ChannelsRecord,
     DeliveryRecord,
-    HoursRecord,
     NotificationRecord,
     NotificationRule,
     PositionRecord,
@@ -58,7 +56,6 @@ class Notifications:
     def __init__(self) -> None:
         self.now_ms = 0
         self.next_offsets: dict[int, int] = {}
-        self.hours = ProjectHours()
         self.rules: dict[str, tuple[NotificationRule, ...]] = {}
         self._rules_ms: dict[str, int] = {}
         self.channels: tuple[str, ...] = ()
@@ -81,15 +78,11 @@ class Notifications:
         decisions = list(self._time())
         match record:
             case CauseRecord(_, cause, partition, offset):
-                if cause.issue:
-                    self.next_offsets[partition] = max(self.next_offsets.get(partition, 0), offset + 1)
-                self.hours.note(cause)
+                self.next_offsets[partition] = max(self.next_offsets.get(partition, 0), offset + 1)
                 decisions += self._cause(cause)
             case PositionRecord(_, next_offsets):
                 for partition, offset in next_offsets.items():
                     self.next_offsets[partition] = max(self.next_offsets.get(partition, 0), offset)
-            case HoursRecord():
-                self.hours.add(record)
             case RulesRecord(_, project, rules):
                 self._change(project, rules)
             case ChannelsRecord(_, names):
@@ -109,10 +102,6 @@ class Notifications:
         due = [(state.due_ms, key) for key, state in self._states.items() if state.due_ms is not None]
         for _, key in sorted(due):
             yield from self._states[key].time(self.now_ms)
-
-    def knows(self, cause: Cause) -> bool:
-        """Whether the cause is in the log."""
-        return cause.id in self._known
 
     def _cause(self, cause: Cause) -> Iterator[RuleDecision]:
         if cause.id in self._known:

@@ -1,6 +1,6 @@
 """The work of the process that leads.
 
-It writes causes, counts, rules and time to the log, and sends what follows from the log.
+It writes causes, rules and time to the log, and sends what follows from the log.
 """
 
 import asyncio
@@ -16,7 +16,6 @@ from broker.types import Consumer, Producer, Record, TopicPartition
 from notify.channels import Channel
 from notify.fold import Notifications
 from notify.metrics import NotifyMetrics
-from notify.project_watch import ProjectWatch
 from notify.sender import MessageSender, Write
 from schemas.health import Health
 from schemas.issues import decode_activity
@@ -94,10 +93,6 @@ class LogLeader:
                 tasks.create_task(self._follow())
                 tasks.create_task(self._read(activities))
                 tasks.create_task(self._look())
-                projects = ProjectWatch(
-                    self._settings, self._registry, self._state, self._append, self._now_ms
-                )
-                tasks.create_task(projects.run())
         finally:
             self._metrics.outgoing.set(0)
             await self._sender.stop()

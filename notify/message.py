@@ -27,8 +27,6 @@ KINDS: Final = {
     "seenInEnvironment": "First event in environment {}",
     "usersReached": "{} users",
     "escalated": "Escalating",
-    "projectEscalated": "The project has far more events: {} within an hour",
-    "projectSilent": "No events since {}",
 }
 """What happened, in words; `{}` stands for the cause's value."""
 _REASONS: Final = {
@@ -39,8 +37,6 @@ _REASONS: Final = {
     "seenInEnvironment": "it had no event in this environment before",
     "usersReached": "{} users have met it",
     "escalated": "{} events within an hour are far more than before",
-    "projectEscalated": "they are far more than before",
-    "projectSilent": "at this time of the week the project had events",
 }
 
 
@@ -94,7 +90,7 @@ def harmless(text: str, most: int = _TEXT_CHARS) -> str:
 def _heading(cause: Cause, issue: Issue | None) -> str:
     kind = KINDS[cause.kind].format(harmless(cause.value, 60))
     if issue is None:
-        return f"{kind}: issue {cause.issue}" if cause.issue else kind
+        return f"{kind}: issue {cause.issue}"
     return f"{kind}: {harmless(issue.message or issue.error_type, _TITLE_CHARS - len(kind))}"
 
 
@@ -113,14 +109,12 @@ def _block(cause: Cause, issue: Issue | None, base: str) -> str:
             lines.append(f"last 24 hours {sparkline(issue.trend)}")
     lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
     if base:
-        lines.append(_link(cause, base))
-        if cause.issue:
-            lines.append(f"Snooze: {_link(cause, base)}/snooze")
+        lines += [_link(cause, base), f"Snooze: {_link(cause, base)}/snooze"]
     return "\n".join(lines)
 
 
 def _link(cause: Cause, base: str) -> str:
-    return f"{base}/issues/{cause.issue}" if cause.issue else f"{base}/projects/{cause.project_id}/outcomes"
+    return f"{base}/issues/{cause.issue}"
 
 
 def _counted(number: int, noun: str) -> str:
@@ -135,16 +129,15 @@ def sparkline(counts: Sequence[int]) -> str:
 
 
 def _data(cause: Cause, issue: Issue | None, base: str) -> dict[str, Any]:
+    url = _link(cause, base) if base else ""
     data: dict[str, Any] = {
         "id": cause.id,
         "kind": cause.kind,
         "at": cause.at,
         "value": cause.value,
-        "url": _link(cause, base) if base else "",
+        "url": url,
+        "issue": {"id": cause.issue, "url": url, "snoozeUrl": f"{url}/snooze" if base else ""},
     }
-    if cause.issue:
-        snooze_url = f"{data['url']}/snooze" if base else ""
-        data["issue"] = {"id": cause.issue, "url": data["url"], "snoozeUrl": snooze_url}
     if issue is not None:
         data["issue"] |= {
             "errorType": issue.error_type,

@@ -157,9 +157,7 @@ class Notifier:
 
 def rights_needed(settings: NotifySettings) -> RequiredRights:
     """What the process may do on Kafka."""
-    return needs(settings.processors_app, "", grouped_events=False, notify_group=settings.notify_group)[
-        "notify"
-    ]
+    return needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
 
 
 async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) -> None:

@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from query.parse import parse
 from query.tree import ISSUE_FIELDS, And, Compare, Filter, Has, Is, Not, Or, Query, Text
 from schemas.errors import Detail, QueryError
-from schemas.notifications import CAUSES, PROJECT_CAUSES, CauseKind, NotificationRule
+from schemas.notifications import CAUSES, CauseKind, NotificationRule
 
 MAX_RULES: Final = 50
 Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="HH:MM")]
@@ -79,9 +79,6 @@ def _problems(
         refused = next(_refused(parse(rule.query)), "")
     except QueryError as error:
         refused = f"position {error.position}: expected {error.expected}"
-    if not refused and rule.query.strip():
-        of_project = next((kind for kind in rule.causes if kind in PROJECT_CAUSES), "")
-        refused = of_project and f"{of_project} is about the project, not about an issue: leave this empty"
     if refused:
         yield Detail(f"{field}.query", refused)
     if rule.quiet is not None and not _is_zone(rule.quiet.zone):

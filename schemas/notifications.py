@@ -11,16 +11,11 @@ from msgspec import Struct
 
 from schemas.issues import Activity, Subject
 
-IssueCauseKind = Literal[
+CauseKind = Literal[
     "created", "regressed", "reopened", "seenInRelease", "seenInEnvironment", "usersReached", "escalated"
 ]
 """Kinds of activity that a rule can choose, if an event caused them."""
-ProjectCauseKind = Literal["projectEscalated", "projectSilent"]
-"""What the counts of a project show as a whole."""
-CauseKind = Literal[IssueCauseKind, ProjectCauseKind]
-ISSUE_CAUSES: Final[tuple[IssueCauseKind, ...]] = get_args(IssueCauseKind)
-PROJECT_CAUSES: Final[tuple[ProjectCauseKind, ...]] = get_args(ProjectCauseKind)
-CAUSES: Final[tuple[CauseKind, ...]] = (*ISSUE_CAUSES, *PROJECT_CAUSES)
+CAUSES: Final[tuple[CauseKind, ...]] = get_args(CauseKind)
 DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
@@ -41,10 +36,9 @@ class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Which causes of a project are sent, where, and when.
 
     A cause is sent if its kind is among `causes`, `query` holds for the issue as it was then, and the issue
-    was open; causes of the project have no issue, so rules that choose them have no query. `users` is the
-    least number for `usersReached`. With `digest_minutes` causes wait for each other, with `most_per_hour`
-    for their turn; what has waited is sent in one message. `to` are recipients, for channels that want some.
-    `without_content`: the message says no more of the issue than its id and link.
+    was open. `users` is the least number for `usersReached`. With `digest_minutes` causes wait for each
+    other, with `most_per_hour` for their turn; what has waited is sent in one message. `to` are recipients,
+    for channels that want some. `without_content`: the message says no more of the issue than its id and link.
     """
 
     id: str
@@ -62,10 +56,7 @@ class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Cause(Struct, frozen=True, rename="camel"):
-    """Something that happened to an issue or to a project.
-
-    For an issue it is an activity that an event caused, with its id. For a project, `issue` is empty.
-    """
+    """Something that happened to an issue: an activity that an event caused, with its id."""
 
     id: str
     project_id: str
@@ -74,12 +65,12 @@ class Cause(Struct, frozen=True, rename="camel"):
     at: str
     subject: Subject
     value: str = ""
-    """The release, the environment, the number or the time that the cause is about."""
+    """The release, the environment or the number that the cause is about."""
 
 
 def cause_of(activity: Activity) -> Cause | None:
     """The cause that an activity is; None for what people change, and what no rule can choose."""
-    if activity.subject is None or activity.kind not in ISSUE_CAUSES:
+    if activity.subject is None or activity.kind not in CAUSES:
         return None
     named = [
         str(activity.data[name])
@@ -98,12 +89,12 @@ def cause_of(activity: Activity) -> Cause | None:
 
 
 class CauseRecord(Struct, frozen=True, rename="camel", tag="cause"):
-    """A cause, read from this position of `issue-activity`; that of a project has none."""
+    """A cause, read from this position of `issue-activity`."""
 
     at_ms: int
     cause: Cause
-    partition: int = -1
-    offset: int = -1
+    partition: int
+    offset: int
 
 
 class PositionRecord(Struct, frozen=True, rename="camel", tag="position"):
@@ -111,19 +102,6 @@ class PositionRecord(Struct, frozen=True, rename="camel", tag="position"):
 
     at_ms: int
     next_offsets: dict[int, int]
-
-
-class HoursRecord(Struct, frozen=True, rename="camel", tag="hours"):
-    """Accepted events that `outcomes` has between two positions, by project and Unix hour of receipt.
-
-    A position has the next offset of each partition. All hours before `complete` are counted.
-    """
-
-    at_ms: int
-    first_offsets: dict[int, int]
-    next_offsets: dict[int, int]
-    counts: dict[str, dict[int, int]]
-    complete: int
 
 
 class RulesRecord(Struct, frozen=True, rename="camel", tag="rules"):
@@ -158,9 +136,7 @@ class DeliveryRecord(Struct, frozen=True, rename="camel", tag="delivery", omit_d
     error: str = ""
 
 
-NotificationRecord = (
-    CauseRecord | PositionRecord | HoursRecord | RulesRecord | ChannelsRecord | TimeRecord | DeliveryRecord
-)
+NotificationRecord = CauseRecord | PositionRecord | RulesRecord | ChannelsRecord | TimeRecord | DeliveryRecord
 """A value of `notifications`; `at_ms` is the clock of the process that wrote it (Unix ms)."""
 encode_notification: Final = msgspec.json.Encoder().encode
 decode_notification: Final = msgspec.json.Decoder(NotificationRecord).decode

@@ -390,9 +390,6 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
         str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
     ] = "127.0.0.1"
     notify_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8084
-    processors_app: Annotated[
-        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
-    ] = "svc-processors"
     notify_seconds: Annotated[Seconds, Meta(description="maximum wait for a channel's answer")] = 10.0
     dashboard_url: Annotated[
         str, Meta(description="address of the dashboard in links of messages; unset: messages have no links")

@@ -76,7 +76,6 @@ TOGETHER: Final[Mapping[str, Sequence[str]]] = {
     "processors": [r"Read on topic svc.(grouped|issues|seen|projects)$|Write on topic svc.dead-letters"],
     "writer": [r"Read on topic svc.projects|Write|Describe", r"ALTER DELETE|SELECT ON system"],
     "dashboard": [r"Describe"],
-    "notify": [r"Read on topic svc.outcomes|Describe"],
 }
 """Rights of a process that are taken away at once: each would be seen by what stops, and nothing does."""
 LATER: Final[Mapping[str, str]] = {

@@ -24,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "storage": {"schemas", "broker", "query", "grouping"},
     "control": {"schemas", "broker", "query", "storage"},
     "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage", "control"},
-    "notify": {"schemas", "broker", "query", "processors", "storage"},
+    "notify": {"schemas", "broker", "query", "storage"},
     "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control", "notify"},
     "local": {"schemas", "broker", "runtime", "storage"},
     "cli": {
@@ -87,7 +87,6 @@ PURE = (
             "matching",
             "message",
             "preview",
-            "project_hours",
             "quiet_hours",
             "rule_input",
             "rule_queue",

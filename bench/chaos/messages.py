@@ -16,11 +16,11 @@ from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from notify.history import NotificationHistory
 from notify.matching import chooses
-from schemas.notifications import ISSUE_CAUSES, Cause, CauseRecord, NotificationRule
+from schemas.notifications import CAUSES, Cause, CauseRecord, NotificationRule
 from schemas.settings import KafkaSettings
 from tests.webhook_receiver import SECRET, Receiver
 
-RULE: Final = NotificationRule("c" * 16, "everything", ISSUE_CAUSES, ("hook",))
+RULE: Final = NotificationRule("c" * 16, "everything", CAUSES, ("hook",))
 _BAD: Final = 0.05
 """Share of the requests that the receiver refuses, answers late or not at all."""
 _STALLED_SECONDS: Final = 90.0
@@ -46,7 +46,7 @@ class Inbox:
         happened = {
             name
             for name, kind in store.rows("SELECT id, kind FROM issue_activity FINAL WHERE by = 'system'")
-            if kind in ISSUE_CAUSES
+            if kind in CAUSES
         }
         causes, wanted = await self._settled(NotificationHistory(settings), happened)
         received = self._receiver.causes

@@ -40,10 +40,9 @@ class NotificationRulesInput(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CauseView(Struct, frozen=True, rename="camel"):
-    """A cause: something that happened to an issue or to the project.
+    """A cause: something that happened to an issue.
 
-    `issueId` is empty for one of the project. `value` is the release, the environment, the number or the time that
-    the cause is about.
+    `value` is the release, the environment or the number that the cause is about.
     """
 
     id: str

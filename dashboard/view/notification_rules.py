@@ -16,8 +16,6 @@ _CAUSES: Final[dict[str, str]] = {
     "seenInEnvironment": "first events in another environment",
     "usersReached": "issues that reach more users",
     "escalated": "escalating issues",
-    "projectEscalated": "far more events of the project than usual",
-    "projectSilent": "no events of the project though there usually are",
 }
 CHOICES: Final[dict[CauseKind, tuple[str, str]]] = {
     "created": ("New issue", "its first event"),
@@ -27,8 +25,6 @@ CHOICES: Final[dict[CauseKind, tuple[str, str]]] = {
     "usersReached": ("More users", "10, 20, 50 and so on have met it"),
     "seenInRelease": ("Another release", "its first event in that release"),
     "seenInEnvironment": ("Another environment", "its first event there"),
-    "projectEscalated": ("Project escalating", "all its events together rise far above what was before"),
-    "projectSilent": ("Project silent", "no events for two hours or more, at times when it usually has some"),
 }
 """The causes in the order of a form, each in words with its meaning."""
 WEEKDAYS: Final = {

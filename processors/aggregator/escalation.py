@@ -16,12 +16,12 @@ Hours = Sequence[Mapping[int, int]]
 """Events by Unix hour, of each fingerprint of an issue."""
 
 
-def escalates(hours: Hours, hour: int, since: int, least: int = LEAST) -> bool:
-    """Whether the events so far in this hour are too many, and not below `least`.
+def escalates(hours: Hours, hour: int, since: int) -> bool:
+    """Whether the events so far in this hour are too many, and not below `LEAST`.
 
     `since` is the hour of the issue's first event. An issue in its first hour is new and can't escalate.
     """
-    return since < hour and _count(hours, hour) >= max(least, FACTOR * expected(hours, hour, since))
+    return since < hour and _count(hours, hour) >= max(LEAST, FACTOR * expected(hours, hour, since))
 
 
 def expected(hours: Hours, hour: int, since: int) -> float:

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 from schemas.issues import Subject
-from schemas.notifications import CAUSES, DAYS, PROJECT_CAUSES, Cause, CauseKind, NotificationRule, QuietHours
+from schemas.notifications import CAUSES, DAYS, Cause, CauseKind, NotificationRule, QuietHours
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, iso
 
 START = 1_790_000_000_000
@@ -27,7 +27,7 @@ def cause(
     return Cause(
         f"cause-{number}",
         project,
-        "" if kind in PROJECT_CAUSES else f"{number % 7:016x}",
+        f"{number % 7:016x}",
         kind,
         iso(at_ms),
         Subject(**({"first_seen_ms": at_ms, "last_seen_ms": at_ms} | subject)),

@@ -13,7 +13,6 @@ from schemas.notifications import (
     CauseRecord,
     ChannelsRecord,
     DeliveryRecord,
-    HoursRecord,
     NotificationRecord,
     NotificationRule,
     PositionRecord,
@@ -51,16 +50,6 @@ def test_a_cause_is_sent_at_once_and_a_repeat_never() -> None:
     assert sent(decisions) == [(0, ["cause-1"]), (9, ["cause-2"])]
     assert [one.id for one in decisions] == ["cause-1", "cause-2"]
     assert state.next_offsets == {0: 3}
-
-
-def test_the_cause_of_a_project_has_no_position_and_is_sent_by_rules_without_a_query() -> None:
-    silent = cause(1, "projectSilent")
-    state, decisions = folded(RULE, CauseRecord(START, silent), CauseRecord(START + 5, silent))
-    assert sent(decisions) == [(0, ["cause-1"])]
-    assert state.next_offsets == {}
-    assert state.knows(silent)
-    _, decisions = folded(replace(RULE, query="environment:prod"), CauseRecord(START, silent))
-    assert decisions == []
 
 
 def test_a_digest_waits_for_its_end_and_sends_all_together_under_one_id() -> None:
@@ -226,8 +215,6 @@ def live(
             append(luck.choice([record for record in log if isinstance(record, CauseRecord)]))
         if luck.random() < 0.1:
             append(DeliveryRecord(at_ms, "x"))
-        if luck.random() < 0.1:
-            append(HoursRecord(at_ms, {}, {}, {"1": {at_ms // HOUR_MS: 5}}, at_ms // HOUR_MS))
     append(TimeRecord(now + 10 * DAY_MS))
     return log, decisions, now + 10 * DAY_MS
 

@@ -43,31 +43,7 @@ def test_each_cause_has_its_words_also_without_texts_and_link(kind: str) -> None
     assert "Why: " in message.body
     assert "{}" not in message.title + message.body
     assert "http" not in message.body
-    assert set(message.data["causes"][0].get("issue", {})) == (
-        {"id", "url", "snoozeUrl"} if one.issue else set()
-    )
-
-
-def test_what_a_project_shows_is_said_of_the_project_and_leads_to_its_outcomes() -> None:
-    one = replace(cause(1, "projectSilent"), value="2026-11-26T10:00Z")
-    message = written(decision(one), "shop", {}, "https://svc.example.com")
-    assert message.title == "[shop] No events since 2026-11-26T10:00Z"
-    assert message.body.splitlines() == [
-        "No events since 2026-11-26T10:00Z",
-        "Why: at this time of the week the project had events.",
-        "https://svc.example.com/projects/1/outcomes",
-        "",
-        "Sent by the rule “shop \u2039prod\u203a”.",
-    ]
-    assert message.data["causes"] == [
-        {
-            "id": "cause-1",
-            "kind": "projectSilent",
-            "at": one.at,
-            "value": one.value,
-            "url": "https://svc.example.com/projects/1/outcomes",
-        }
-    ]
+    assert set(message.data["causes"][0]["issue"]) == {"id", "url", "snoozeUrl"}
 
 
 def test_a_message_without_content_has_its_links() -> None:
