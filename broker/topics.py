@@ -155,14 +155,6 @@ def differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]
         yield TopicDifference(
             spec.name, f"{spec.name} has {topic.replicas} replicas, expected are {spec.replication}"
         )
-    yield from setting_differences(spec, topic)
-
-
-def setting_differences(spec: TopicSpec, topic: FoundTopic) -> Iterator[TopicDifference]:
-    """The settings that differ from the specification.
-
-    Settings that the broker doesn't describe are not compared.
-    """
     for name, wanted in spec.configs.items():
         have = (topic.configs or {}).get(name, wanted)
         if have != wanted:

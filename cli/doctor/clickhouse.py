@@ -3,17 +3,16 @@
 import socket
 import ssl
 import urllib.error
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 
 from msgspec.structs import replace
 
 from cli.doctor.checks import Finding
 from schemas.errors import BadSetting
-from storage.client import Address, ClickHouseError, open_client, parse_url
+from storage.client import ClickHouseError, open_client, parse_url
 from storage.errors import AnotherServer, ServerRefused
 from storage.rights import (
-    Right,
     Rights,
     as_grants,
     ask,
@@ -60,7 +59,8 @@ def _version(name: str, text: str) -> Finding:
     return Finding(name, True, f"version {text} answers")
 
 
-def _schema(url: str) -> Finding:
+def _data(url: str, shard: str) -> Finding:
+    """Whether the schema is whole, and the server that of the data."""
     client = open_client(url)
     try:
         missing = pending(client)
@@ -69,31 +69,20 @@ def _schema(url: str) -> Finding:
     if missing:
         names = ", ".join(f"{migration.number:04} {migration.name}" for migration in missing)
         return Finding("schema", False, f"not applied: {names}", "run `svc migrate`")
-    return Finding("schema", True, "every migration is applied")
-
-
-def _server(url: str, shard: str) -> Finding:
     try:
         check_server(url, shard)
     except AnotherServer as error:
         detail, _, fix = str(error).partition(": ")
         return Finding("server", False, detail, fix)
-    return Finding("server", True, f"every connection of {WRITER} leads to the server of the data")
+    return Finding("schema", True, f"every migration is applied; {WRITER} leads to the server of the data")
 
 
-def _role(
-    role: str, required: Rights, address: Address, run: Callable[[str], str], *, spread: bool
-) -> Finding:
+def _rights(role: str, required: Rights, url: str, *, spread: bool) -> Finding:
+    name, address, run = f"clickhouse rights: {role}", parse_url(url), partial(ask, url)
     if required is not reader_rights and read_only(run):
         detail = f"the user {address.user} is read-only (its setting `readonly`)"
-        fix = f"set {WRITER} to a user who may write; this one is for {READER}"
-        return Finding(f"clickhouse rights: {role}", False, detail, fix)
-    return _rights(role, list(required(address.database, spread, address.replicas > 1)), address, run)
-
-
-def _rights(role: str, required: Sequence[Right], address: Address, run: Callable[[str], str]) -> Finding:
-    name = f"clickhouse rights: {role}"
-    missing = lacking(required, run)
+        return Finding(name, False, detail, f"set {WRITER} to a user who may write; this one is for {READER}")
+    missing = lacking(list(required(address.database, spread, address.replicas > 1)), run)
     if missing:
         detail = "missing: " + ", ".join(map(str, missing))
         return Finding(name, False, detail, as_grants(missing, address.user))
@@ -144,14 +133,10 @@ def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard:
         return [Finding(NAME, False, "no address is known", fix)]
 
     def further() -> Iterator[Finding]:
-        address, run = parse_url(url), partial(ask, url)
         for role, required in ROLES.items():
             if role in processes:
-                yield _role(role, required, address, run, spread=shard != ONLY)
-        schema = _schema(url)
-        yield schema
-        if schema.ok:
-            yield _server(url, shard)
+                yield _rights(role, required, url, spread=shard != ONLY)
+        yield _data(url, shard)
 
     findings = _check(NAME, WRITER, url, further)
     return findings if shard == ONLY else [replace(f, name=f"{f.name} {shard}") for f in findings]
@@ -172,7 +157,6 @@ def check_reader(reader_url: str, url: str, *, spread: bool = False) -> list[Fin
         if other and own != other:
             detail = f"{READER} names the database {own}, {WRITER} the database {other}"
             yield Finding("reader database", False, detail, "name the same database in both")
-        rights = list(reader_rights(own, spread))
-        yield _rights("reader", rights, parse_url(own_url), partial(ask, own_url))
+        yield _rights("reader", reader_rights, own_url, spread=spread)
 
     return _check("clickhouse reader", variable, own_url, further)

@@ -9,7 +9,7 @@ from rich.text import Text
 from broker.consumer_lag import readers
 from broker.rights import PROCESSES, Process, needs
 from cli.console import console, output
-from cli.doctor.checks import Finding, check_disk, check_local_programs, check_settings
+from cli.doctor.checks import Finding, check_disk, check_settings
 from cli.doctor.clickhouse import check_clickhouse, check_reader
 from cli.doctor.damage import check_damage
 from cli.doctor.kafka import check_kafka
@@ -21,7 +21,7 @@ from storage.shards import only, shards_of
 
 
 def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
-    """Run all applicable checks: local programs only if `svc up` would start a server."""
+    """Run all checks that apply to these processes."""
     environ = workspace.environ
     valid = check_settings(environ)
     results = [valid, check_disk(workspace.data_dir)]
@@ -29,8 +29,6 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
         return results
     settings = load(MigrateSettings, environ)
     stores = {"processors", "writer", "dashboard", "operator"} & set(processes)
-    if not settings.kafka_bootstrap or (stores - {"processors"} and not settings.clickhouse_url):
-        results += check_local_programs()
     processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
     needed = needs(
         processors.processors_app,

@@ -15,17 +15,18 @@ from cli.doctor.rate_limit_store import check_rate_limit_store
 from schemas.settings import EdgeSettings, KafkaSettings
 from storage.tables.migrations.migrate import migrate
 
+NEEDS = needs("svc-processors", "svc-writer", grouped_events=True)
+
 
 def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
-    reached, topics, *_rest = check_kafka(settings)
+    reached, topics, *_rest = check_kafka(settings, NEEDS)
     assert reached.ok
     assert not topics.ok
     assert f"{topic_prefix}events" in topics.message
     assert topics.fix == "run `svc migrate`"
     asyncio.run(ensure_topics(settings))
-    every = needs("svc-processors", "svc-writer", grouped_events=True)
-    assert [finding for finding in check_kafka(settings, every) if not finding.ok] == []
+    assert [finding for finding in check_kafka(settings, NEEDS) if not finding.ok] == []
 
 
 def test_a_topic_with_a_smaller_limit_is_reported_with_its_command(
@@ -46,21 +47,21 @@ def test_a_topic_with_a_smaller_limit_is_reported_with_its_command(
         await ensure_topics(settings)
 
     asyncio.run(make())
-    (finding,) = [finding for finding in check_kafka(settings) if not finding.ok]
-    assert finding.name == "topic settings"
+    (finding,) = [finding for finding in check_kafka(settings, NEEDS) if not finding.ok]
+    assert finding.name == "topics"
     assert f"{grouped} has max.message.bytes=1000000, expected is 4194304" in finding.message
     assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.fix
 
 
 def test_more_replicas_than_brokers_are_reported(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
-    finding = next(finding for finding in check_kafka(settings) if finding.name == "replication")
+    finding = next(finding for finding in check_kafka(settings, NEEDS) if finding.name == "replication")
     assert "3 replicas are required, but the cluster has 1 brokers" in finding.message
 
 
 def test_broker_without_tls_is_reported(kafka_bootstrap: str) -> None:
     (finding,) = check_kafka(
-        KafkaSettings(kafka_bootstrap=kafka_bootstrap, kafka_security_protocol="SASL_SSL")
+        KafkaSettings(kafka_bootstrap=kafka_bootstrap, kafka_security_protocol="SASL_SSL"), NEEDS
     )
     assert "does not speak TLS" in finding.message
     assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.fix
@@ -73,7 +74,7 @@ def test_broker_without_credentials_is_reported(kafka_bootstrap: str) -> None:
         kafka_username="u",
         kafka_password="p",
     )
-    (finding,) = check_kafka(settings)
+    (finding,) = check_kafka(settings, NEEDS)
     assert "expects no credentials" in finding.message
     assert "SVC_KAFKA_SECURITY_PROTOCOL" in finding.fix
 

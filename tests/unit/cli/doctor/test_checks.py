@@ -9,11 +9,14 @@ import msgspec
 import pytest
 
 from broker.diagnosis import split_address
+from broker.rights import needs
 from cli.doctor.checks import Finding, check_disk, check_settings
 from cli.doctor.clickhouse import check_clickhouse
 from cli.doctor.kafka import check_kafka
 from schemas.settings import KafkaSettings
 from tests.unit.local.tls_listener import TlsListener
+
+NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,7 @@ def test_disk_is_looked_at_where_the_data_will_be(tmp_path: Path) -> None:
 
 
 def test_missing_address_is_reported() -> None:
-    assert "SVC_KAFKA_BOOTSTRAP" in check_kafka(KafkaSettings())[0].fix
+    assert "SVC_KAFKA_BOOTSTRAP" in check_kafka(KafkaSettings(), NEEDS)[0].fix
     assert "SVC_CLICKHOUSE_URL" in check_clickhouse("")[0].fix
 
 
@@ -48,11 +51,11 @@ def test_missing_address_is_reported() -> None:
     ("found", "message"),
     [
         (
-            partial(check_kafka, KafkaSettings(kafka_bootstrap="127.0.0.1:1")),
+            partial(check_kafka, KafkaSettings(kafka_bootstrap="127.0.0.1:1"), NEEDS),
             "nothing listens on 127.0.0.1:1",
         ),
         (
-            partial(check_kafka, KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092")),
+            partial(check_kafka, KafkaSettings(kafka_bootstrap="no-such-host.invalid:9092"), NEEDS),
             "name no-such-host.invalid is unknown",
         ),
         (partial(check_clickhouse, "http://svc:x@127.0.0.1:1/svc"), "nothing answers at 127.0.0.1:1"),
@@ -91,14 +94,14 @@ def tls_listener(tmp_path: Path) -> Iterator[TlsListener]:
 def test_what_is_wrong_with_tls_is_distinguished(
     tls_listener: TlsListener, security: dict[str, Any], message: str, fix: str
 ) -> None:
-    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address, **security))
+    (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address, **security), NEEDS)
     assert message in finding.message
     assert fix in finding.fix
 
 
 def test_bad_certificate_is_reported_despite_another_good_broker(tls_listener: TlsListener) -> None:
     both = f"127.0.0.1:1,{tls_listener.address}"
-    findings = check_kafka(KafkaSettings(kafka_bootstrap=both, kafka_security_protocol="SSL"))
+    findings = check_kafka(KafkaSettings(kafka_bootstrap=both, kafka_security_protocol="SSL"), NEEDS)
     assert ["nothing listens" in finding.message for finding in findings] == [True, False]
     assert not any(finding.ok for finding in findings)
 

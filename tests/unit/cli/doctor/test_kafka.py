@@ -4,18 +4,12 @@ import pytest
 
 from broker.cluster import OPERATIONS, ClusterView, TopicView, operations
 from broker.rights import RequiredRights, lacking
-from cli.doctor.kafka import (
-    partitions_finding,
-    replication_finding,
-    rights_finding,
-    settings_finding,
-    topics_finding,
-)
+from cli.doctor.kafka import replication_finding, rights_finding, topics_findings
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_specs
 
 SETTINGS = KafkaSettings()
-SPECS = topic_specs("svc.", {}, 1, 3)
+SPECS = dict(zip(Topic, topic_specs("svc.", {}, 1, 3), strict=True))
 READ, ALL = frozenset({"Read", "Describe"}), frozenset({"Read", "Write", "Describe"})
 
 
@@ -25,7 +19,7 @@ def topic(partitions: int = 4, replicas: int = 3, in_sync: int = 3) -> TopicView
 
 def view(**changed: TopicView | None) -> ClusterView:
     """A cluster of three brokers with all topics; one that is given as None is missing."""
-    topics = {spec.name: topic() for spec in SPECS} | {
+    topics = {spec.name: topic() for spec in SPECS.values()} | {
         f"svc.{name.replace('_', '-')}": topic for name, topic in changed.items()
     }
     return ClusterView(
@@ -36,30 +30,42 @@ def view(**changed: TopicView | None) -> ClusterView:
     )
 
 
+def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
+    """The settings that are asked for, but for those that are given."""
+    return {
+        spec.name: spec.configs | changed.get(spec.name.removeprefix("svc.").replace("-", "_"), {})
+        for spec in SPECS.values()
+    }
+
+
+def wrong(view: ClusterView, configs: dict[str, dict[str, str]]) -> list[str]:
+    """The problems of the topics."""
+    return [finding.message for finding in topics_findings(SPECS, view, configs, "") if not finding.ok]
+
+
 def test_a_cluster_as_specified_is_fine() -> None:
-    assert topics_finding(SPECS, view()).ok
-    assert partitions_finding(SETTINGS, view()).ok
-    assert replication_finding(SPECS, view(), 3).ok
+    (finding,) = topics_findings(SPECS, view(), configs(), "")
+    assert (finding.ok, finding.message, finding.fix) == (True, "all are as specified", "")
+    assert replication_finding(view(), 3).ok
 
 
 def test_missing_topics_are_named() -> None:
-    assert topics_finding(SPECS, view(seen=None)).message == "missing: svc.seen"
+    assert wrong(view(seen=None), configs()) == ["missing: svc.seen"]
 
 
 def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     seen = view()
     hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
-    finding = topics_finding(SPECS, hidden)
-    assert not finding.ok
-    assert "Describe is not allowed: svc.grouped" in finding.message
+    (message,) = wrong(hidden, configs())
+    assert "Describe is not allowed: svc.grouped" in message
 
 
-def configs(**changed: dict[str, str]) -> dict[str, dict[str, str]]:
-    """The settings that are asked for, but for those that are given."""
-    return {
-        spec.name: spec.configs | changed.get(spec.name.removeprefix("svc.").replace("-", "_"), {})
-        for spec in SPECS
-    }
+def test_each_problem_has_a_finding() -> None:
+    found = configs(events={"cleanup.policy": "compact"})
+    missing, unequal, settings = wrong(view(seen=None, grouped=topic(8)), found)
+    assert missing == "missing: svc.seen"
+    assert "svc.events has 4, svc.grouped has 8" in unequal
+    assert settings == "svc.events has cleanup.policy=compact, expected is delete"
 
 
 def test_wrong_topic_settings_are_reported_with_their_commands() -> None:
@@ -67,7 +73,7 @@ def test_wrong_topic_settings_are_reported_with_their_commands() -> None:
         events={"message.timestamp.type": "CreateTime", "segment.ms": "1"},
         issues={"cleanup.policy": "delete", "segment.bytes": "1000000", "max.message.bytes": "1000000"},
     )
-    finding = settings_finding(SPECS, view(), found, "broker:9092")
+    (finding,) = topics_findings(SPECS, view(), found, "broker:9092")
     assert not finding.ok
     assert finding.message == (
         "svc.events has message.timestamp.type=CreateTime, expected is LogAppendTime; "
@@ -82,8 +88,7 @@ def test_wrong_topic_settings_are_reported_with_their_commands() -> None:
 
 
 def test_harmless_settings_are_reported_as_ok() -> None:
-    assert settings_finding(SPECS, view(), configs(), "").message == "as specified"
-    finding = settings_finding(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
+    (finding,) = topics_findings(SPECS, view(), configs(events={"retention.ms": "-1"}), "")
     assert finding.ok
     assert (
         finding.message
@@ -93,7 +98,8 @@ def test_harmless_settings_are_reported_as_ok() -> None:
 
 
 def test_settings_that_cost_time_have_their_command_too() -> None:
-    finding = settings_finding(SPECS, view(), configs(seen={"segment.ms": "1", "retention.ms": "-1"}), "b:1")
+    found = configs(seen={"segment.ms": "1", "retention.ms": "-1"})
+    (finding,) = topics_findings(SPECS, view(), found, "b:1")
     assert finding.ok
     assert finding.fix == (
         "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name svc.seen"
@@ -101,37 +107,31 @@ def test_settings_that_cost_time_have_their_command_too() -> None:
     )
 
 
-def test_unreadable_settings_are_reported_but_not_those_of_missing_topics() -> None:
+def test_unreadable_settings_are_reported_as_ok() -> None:
     found = configs()
-    del found["svc.grouped"], found["svc.seen"]
-    finding = settings_finding(SPECS, view(seen=None), found, "")
+    del found["svc.grouped"]
+    (finding,) = topics_findings(SPECS, view(), found, "")
     assert finding.ok
     assert finding.message == "not compared, DescribeConfigs is not allowed: svc.grouped"
 
 
-def test_unequal_partitions_are_named_where_they_belong_together() -> None:
-    finding = partitions_finding(SETTINGS, view(grouped=topic(8)))
-    assert not finding.ok
-    assert "svc.events has 4, svc.grouped has 8" in finding.message
-    assert partitions_finding(SETTINGS, view(dead_letters=topic(1), outcomes=topic(9))).ok
+def test_topics_off_the_event_path_may_have_other_numbers_of_partitions() -> None:
+    assert wrong(view(dead_letters=topic(1), outcomes=topic(9)), configs()) == []
 
 
 @pytest.mark.parametrize("name", ["outcomes", "issue_activity", "grouped_events"])
 def test_a_topic_that_lacks_a_partition_of_its_source_is_named(name: str) -> None:
-    finding = partitions_finding(SETTINGS, view(**{name: topic(3)}))
-    assert not finding.ok
-    assert finding.message == f"svc.{name.replace('_', '-')} has 3, fewer than the 4 of svc.events"
+    (message,) = wrong(view(**{name: topic(3)}), configs())
+    assert message == f"svc.{name.replace('_', '-')} has 3, fewer than the 4 of svc.events"
 
 
-def test_replication_above_the_brokers_or_below_the_setting_is_wrong() -> None:
-    assert (
-        "4 replicas are required, but the cluster has 3 brokers"
-        in replication_finding(SPECS, view(), 4).message
-    )
-    assert (
-        "svc.events has 1" in replication_finding(SPECS, view(events=topic(replicas=1, in_sync=1)), 3).message
-    )
-    assert "out of sync: svc.events" in replication_finding(SPECS, view(events=topic(in_sync=2)), 3).message
+def test_too_few_replicas_and_lagging_ones_are_wrong() -> None:
+    assert "4 replicas are required, but the cluster has 3 brokers" in replication_finding(view(), 4).message
+    few = configs(events={"min.insync.replicas": "1"})
+    (finding,) = topics_findings(SPECS, view(events=topic(replicas=1, in_sync=1)), few, "")
+    assert finding.message.startswith("svc.events has 1 replicas, expected are 3; ")
+    assert finding.fix.endswith("reassign the partitions, or lower SVC_TOPIC_REPLICATION")
+    assert "out of sync: svc.events" in replication_finding(view(events=topic(in_sync=2)), 3).message
 
 
 def test_operations_are_read_from_the_bit_field() -> None:
