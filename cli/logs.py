@@ -7,7 +7,6 @@ import sys
 import threading
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TextIO
 
 from broker.log_throttle import throttle_repeats
 from schemas.service_variables import service_variables
@@ -65,11 +64,10 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def configure(level: str, stream: TextIO | None = None) -> None:
-    """Send this process's log to `stream` (default: standard error). Libraries log warnings and above only."""
-    out = stream or sys.stderr
-    handler = logging.StreamHandler(out)
-    if out.isatty():
+def configure(level: str) -> None:
+    """Send this process's log to standard error. Libraries log warnings and above only."""
+    handler = logging.StreamHandler(sys.stderr)
+    if sys.stderr.isatty():
         handler.setFormatter(
             logging.Formatter("%(asctime)s %(levelname)-7s %(name)s: %(message)s", "%H:%M:%S")
         )

@@ -35,9 +35,9 @@ def line(status: Status) -> Text:
 class Board:
     """Prints status changes; pass `changed` to a Supervisor."""
 
-    def __init__(self, console: Console, statuses: dict[str, Status] | None = None) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
-        self._statuses = dict(statuses or {})
+        self._statuses: dict[str, Status] = {}
         self._printed: dict[str, tuple[str, str]] = {}
         self._live: Live | None = None
 

@@ -16,6 +16,7 @@ from local.errors import StartError
 
 TETHER = Path(__file__).with_name("tether.py")
 LOG_BYTES = 10 << 20
+_TAIL_LINES = 12
 
 
 class ProcessGroup(subprocess.Popen[bytes]):
@@ -72,16 +73,16 @@ def spawn(
     return _spawner().submit(start).result()
 
 
-def tail(log: Path, lines: int = 12) -> str:
+def tail(log: Path) -> str:
     """The last lines of a log, for an error message."""
     if not log.exists():
         return "(no log)"
     with log.open("rb") as file:
         file.seek(max(0, log.stat().st_size - 16_384))
-        return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+        return "\n".join(file.read().decode(errors="replace").splitlines()[-_TAIL_LINES:])
 
 
-def failed_start(name: str, what: str, log: Path, data: Path | None = None) -> StartError:
+def failed_start(name: str, what: str, log: Path, data: Path | None) -> StartError:
     """Why a child didn't start: the disk of its `data` is full, or `what` and the end of its log."""
     log_tail = tail(log)
     full = full_disk_error(name, data, log_tail) if data else ""

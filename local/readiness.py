@@ -9,6 +9,7 @@ import msgspec
 from schemas.health import Readiness
 
 _NOTHING = Readiness(ready=False, parts={})
+_SECONDS = 2.0
 
 
 def reachable_host(host: str) -> str:
@@ -16,27 +17,27 @@ def reachable_host(host: str) -> str:
     return {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - looked up, not bound
 
 
-def is_ready(address: str, instance: str = "", timeout: float = 2.0) -> bool:
+def is_ready(address: str, instance: str = "") -> bool:
     """True if `GET {address}/readyz` answers 200 from a process with this `SVC_INSTANCE` (if given).
 
     The instance matters because another deployment may use the port.
     """
-    return _readiness(address, instance, timeout).ready
+    return _readiness(address, instance).ready
 
 
-def unready_parts(address: str, instance: str = "", timeout: float = 2.0) -> str:
+def unready_parts(address: str, instance: str) -> str:
     """The unready parts of a process and what they wait for, such as how far it has recovered.
 
     Empty if this instance doesn't answer.
     """
-    parts = _readiness(address, instance, timeout).parts
+    parts = _readiness(address, instance).parts
     return "; ".join(f"{name}: {part.detail}" for name, part in parts.items() if not part.ok)
 
 
-def _readiness(address: str, instance: str, timeout: float) -> Readiness:
+def _readiness(address: str, instance: str) -> Readiness:
     """The body of readyz; without an answer of this instance, not ready and without parts."""
     try:
-        with urllib.request.urlopen(f"{address}/readyz", timeout=timeout) as response:  # noqa: S310 - ours, http
+        with urllib.request.urlopen(f"{address}/readyz", timeout=_SECONDS) as response:  # noqa: S310 - ours, http
             status, body = response.status, response.read()
     except urllib.error.HTTPError as error:
         with error:

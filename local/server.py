@@ -8,6 +8,8 @@ from local.errors import StartError
 from local.process import ProcessGroup, await_ready, spawn
 from runtime.process import end, kill
 
+_STOP_SECONDS = 30.0
+
 
 class LocalServer(ABC):
     """A server whose files live in `directory`.
@@ -43,10 +45,10 @@ class LocalServer(ABC):
             raise
         return self
 
-    def stop(self, timeout: float = 30) -> None:
-        """Stop the server; kill it after `timeout` seconds."""
+    def stop(self) -> None:
+        """Stop the server; kill it if it takes too long."""
         if self._process:
-            end(self._process, timeout)
+            end(self._process, _STOP_SECONDS)
 
     def kill(self) -> None:
         """Kill the server at once; its data is left as it is."""

@@ -1,7 +1,7 @@
 """Notification rules as people give them, and what is wrong with them. Pure."""
 
 import secrets
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -58,23 +58,17 @@ class NotificationRuleInput(
         )
 
 
-def problems(rules: Sequence[NotificationRuleInput], channels: Collection[str] | None = None) -> list[Detail]:
-    """What is wrong with rules, beyond their types. `channels` are the names of existing ones, where they are known."""
+def problems(rules: Sequence[NotificationRuleInput]) -> list[Detail]:
+    """What is wrong with rules, beyond their types."""
     if len(rules) > MAX_RULES:
         return [Detail("rules", f"at most {MAX_RULES} rules")]
-    return [problem for number in range(len(rules)) for problem in _problems(rules, number, channels)]
+    return [problem for number in range(len(rules)) for problem in _problems(rules, number)]
 
 
-def _problems(
-    rules: Sequence[NotificationRuleInput], number: int, channels: Collection[str] | None
-) -> Iterator[Detail]:
+def _problems(rules: Sequence[NotificationRuleInput], number: int) -> Iterator[Detail]:
     rule, field = rules[number], f"rules[{number}]"
     if rule.id and any(rule.id == other.id for other in rules[:number]):
         yield Detail(f"{field}.id", "another rule has this id")
-    unknown = [name for name in rule.channels if channels is not None and name not in channels]
-    if unknown:
-        known = ", ".join(sorted(channels or ())) or "none"
-        yield Detail(f"{field}.channels", f"no channel {unknown[0]}; SVC_NOTIFY_CHANNELS names: {known}")
     try:
         refused = next(_refused(parse(rule.query)), "")
     except QueryError as error:

@@ -77,11 +77,10 @@ class LocalClickHouse(LocalServer):
         directory: Path,
         memory: int = 4 << 30,
         query_memory: int = 1 << 30,
-        log: Path | None = None,
         analyst_password: str = "",
         analyst_projects: Sequence[int] = (),
     ) -> None:
-        super().__init__("ClickHouse", directory, log or directory.resolve() / "log" / "stderr.log")
+        super().__init__("ClickHouse", directory, directory.resolve() / "log" / "stderr.log")
         self.memory = memory
         self.query_memory = query_memory
         self.analyst_projects = analyst_projects

@@ -82,12 +82,12 @@ def _run_maven(target: Path, console: Console) -> None:
         )
 
 
-def kafka_jars(cache: Path, console: Console | None = None) -> Path:
+def kafka_jars(cache: Path) -> Path:
     """The directory with Kafka's jars in `cache`; missing or damaged jars are fetched.
 
     Raises MissingProgram without Maven and DownloadError if Maven fails. Processes may call it concurrently.
     """
-    console = console or Console(stderr=True)
+    console = Console(stderr=True)
     target = jars_in(cache)
     with locked(cache):
         if is_whole(target):

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 METADATA, VERSION, CORRELATION = 3, 2, 1
 CLIENT = b"probe"
+SECONDS = 1.0
 # Kafka protocol: size, then request header v1 (api key, version, correlation id, client id), then "no topics".
 REQUEST = struct.pack(">hhih", METADATA, VERSION, CORRELATION, len(CLIENT)) + CLIENT + struct.pack(">i", 0)
 
@@ -27,10 +28,10 @@ def _read(connection: socket.socket, size: int) -> bytes:
     return read
 
 
-def cluster_at(port: int, host: str = "127.0.0.1", timeout: float = 1.0) -> Cluster | None:
+def cluster_at(port: int) -> Cluster | None:
     """The cluster of the broker at `port`; None if none answers."""
     try:
-        with socket.create_connection((host, port), timeout) as connection:
+        with socket.create_connection(("127.0.0.1", port), SECONDS) as connection:
             connection.sendall(struct.pack(">i", len(REQUEST)) + REQUEST)
             (size,) = struct.unpack(">i", _read(connection, 4))
             return _cluster(_read(connection, size))
@@ -55,7 +56,7 @@ def _text(response: bytes, offset: int) -> tuple[str | None, int]:
     return (response[offset + 2 : end].decode() if length >= 0 else None), end
 
 
-def brokers(port: int, host: str = "127.0.0.1", timeout: float = 1.0) -> int:
+def brokers(port: int) -> int:
     """The number of brokers in the metadata of the broker at `port`; 0 if none answers."""
-    cluster = cluster_at(port, host, timeout)
+    cluster = cluster_at(port)
     return cluster.brokers if cluster else 0
