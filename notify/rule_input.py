@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from query.parse import parse
-from query.tree import ISSUE_FIELDS, And, Compare, Filter, Has, Is, Not, Or, Query, Text
+from query.tree import ISSUE_FIELDS, Compare, Filter, Has, Is, Query, Text, leaves
 from schemas.errors import Detail, QueryError
 from schemas.notifications import CAUSES, CauseKind, NotificationRule
 
@@ -89,17 +89,13 @@ def _is_zone(name: str) -> bool:
 
 def _refused(query: Query) -> Iterator[str]:
     """What a query asks that a cause doesn't know."""
-    match query:
-        case And(items) | Or(items):
-            for item in items:
-                yield from _refused(item)
-        case Not(item):
-            yield from _refused(item)
-        case Text():
-            yield "causes carry no text to search: use keys such as type, release, is"
-        case Filter(key, is_tag) | Has(key, is_tag) if is_tag or key not in _KEYS:
-            yield f"causes don't know {key}, but {', '.join(_KEYS)}, is, firstSeen, lastSeen, events, users"
-        case Compare("timestamp"):
-            yield "a cause is sent when it happens: timestamp can't be compared"
-        case Filter() | Has() | Compare() | Is():
-            pass
+    for leaf in leaves(query):
+        match leaf:
+            case Text():
+                yield "causes carry no text to search: use keys such as type, release, is"
+            case Filter(key, is_tag) | Has(key, is_tag) if is_tag or key not in _KEYS:
+                yield f"causes don't know {key}, but {', '.join(_KEYS)}, is, firstSeen, lastSeen, events, users"
+            case Compare("timestamp"):
+                yield "a cause is sent when it happens: timestamp can't be compared"
+            case Filter() | Has() | Compare() | Is():
+                pass

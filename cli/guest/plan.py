@@ -49,7 +49,7 @@ def plan(
     processors: ProcessorsSettings,
     writer: WriterSettings,
     notify: NotifySettings,
-    database: str = "svc",
+    database: str,
 ) -> Plan:
     """The plan of a deployment with these settings."""
     required = needs(
