@@ -11,7 +11,6 @@ from typing import NoReturn, TypeVar
 
 import click
 
-from broker.traces import check_traces
 from cli.failures import BAD_SETTING_STATUS, fail
 from cli.logs import configure
 from runtime.memory import trim_in_background
@@ -30,7 +29,6 @@ def settings_of(context: click.Context, struct: type[S], check: Callable[[S], No
         settings = load(struct, environ)
         _require(settings, "kafka_bootstrap", *required)
         check(settings)
-        check_traces(settings)
     except BadSetting as error:
         fail(str(error), BAD_SETTING_STATUS)
     return settings

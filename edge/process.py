@@ -16,7 +16,6 @@ from aiohttp import web
 
 from broker.rights import needs
 from broker.rights_watch import watch_rights
-from broker.traces import open_traces
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
@@ -82,7 +81,6 @@ class EdgeProcess:
         self._metrics = EdgeMetrics()
         self._limiter = self._rate_limiter()
         self._scheduler = FairScheduler()
-        self._traces = open_traces(settings, "edge")
         ingest = Ingest(
             projects=self._projects,
             limiter=self._limiter,
@@ -94,7 +92,6 @@ class EdgeProcess:
             throttle=RefusalThrottle(),
             scheduler=self._scheduler,
             unknown_fields=UnknownFieldSampler(self._metrics, self._outcomes),
-            traces=self._traces,
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)
@@ -143,7 +140,6 @@ class EdgeProcess:
                 self.failed = True
         self._scheduler.close()
         self._folder.release()
-        await asyncio.to_thread(self._traces.close)
 
     async def _end_tasks(self) -> None:
         for task in self._tasks:

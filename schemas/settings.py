@@ -76,18 +76,6 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
             ),
         ),
     ] = 10.0
-    traces_url: Annotated[
-        str,
-        Meta(
-            description=(
-                "OTLP address of a collector to which edge, processors and writer send traces of events, "
-                "such as http://collector:4318/v1/traces; needs the extra `traces`; unset: none are made"
-            )
-        ),
-    ] = ""
-    traces_share: Annotated[float, Meta(ge=0, le=1, description="share of the events that are traced")] = (
-        0.001
-    )
     topic_prefix: Annotated[str, Meta(description="prefix of all topic names")] = "svc."
     topic_partitions: Annotated[
         int,

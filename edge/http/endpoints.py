@@ -4,14 +4,12 @@ The contract fixes the order of the checks (section 2, point 1).
 """
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
 from aiohttp import web
 from msgspec import Struct
 
-from broker.traces import NoTraces, Traces
 from edge.delivery.outcomes import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
 from edge.http import responses
@@ -66,7 +64,6 @@ class Ingest(Struct, frozen=True):
     throttle: RefusalThrottle
     scheduler: FairScheduler
     unknown_fields: UnknownFieldSampler
-    traces: Traces = NoTraces()
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises RequestError or SlowBody."""
@@ -79,7 +76,6 @@ class Ingest(Struct, frozen=True):
 
     async def _ingest(self, request: web.BaseRequest, validate: Validate) -> tuple[int, list[RejectedEvent]]:
         """Store the valid events of a request; the number of accepted events, and the rejected ones."""
-        began_ns = time.time_ns()
         token, project = await self._authenticate(request)
         body = b""
         try:
@@ -103,9 +99,6 @@ class Ingest(Struct, frozen=True):
                     if events:
                         self.unknown_fields.look(project.id, head.sdk, events[0][1])
                     chunks = self.publisher.put(project, head.sdk, events)
-                    traced = self.traces.chosen(
-                        bytes.fromhex(number.replace("-", "")) for number, _ in events
-                    )
                 # Free the text while Kafka is awaited: the next body reuses the memory while it is still in
                 # the CPU cache.
                 body = b""
@@ -115,7 +108,6 @@ class Ingest(Struct, frozen=True):
             self._count_refusal(project, request, error, body)
             await self._slow_down(request, token, error)
             raise
-        self.traces.record("accept", traced, began_ns, project=project.id, sdk=head.sdk)
         if accepted:
             self.metrics.count(project.id, head.sdk, "accepted", "", accepted)
         for reason, named, example in refusals:

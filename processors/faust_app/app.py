@@ -14,7 +14,6 @@ from broker.batch_producer import BatchProducer
 from broker.client import METADATA_AGE_MS, topic_names
 from broker.diagnosis import security_options
 from broker.member_name import MemberName, holders
-from broker.traces import Traces
 from processors.aggregator.stage import AggregatorStage, supersedes
 from processors.batch_table import BatchTable
 from processors.faust_app.agents import Agent
@@ -77,7 +76,6 @@ class Processors:
         projects: ProjectRegistry,
         metrics: ProcessorsMetrics,
         stored_ids: IdLookUp | None = None,
-        traces: Traces | None = None,
     ) -> None:
         self.settings = settings
         self.partitions = partitions
@@ -108,7 +106,6 @@ class Processors:
             grouped_events=settings.grouped_events,
             bad_limit=settings.processors_bad_limit,
             stored_ids=None if stored_ids is None else InterruptibleLookUp(stored_ids, self.fence),
-            traces=traces,
         )
         seen.follow(self.grouper.read_ahead)
         self.aggregator = AggregatorStage(

@@ -18,7 +18,6 @@ from broker.rights import RequiredRights, needs
 from broker.rights_watch import Ask, watch_rights
 from broker.send_errors import SendErrorKind, kind_of
 from broker.startup import missing_rights, until_allowed
-from broker.traces import open_traces
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.patches import PlacedConsumer
@@ -64,7 +63,6 @@ async def run(
     # Batches create tens of thousands of short-lived objects: collecting less often halves the cost.
     gc.set_threshold(*GC_THRESHOLDS)
     projects = ProjectRegistry()
-    traces = open_traces(settings, "processors")
     follower = follow_projects(settings, projects)
     background = [asyncio.create_task(follower.run())]
     health.probe("kafka", follower.answering)
@@ -78,7 +76,7 @@ async def run(
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
         metrics = ProcessorsMetrics(registry)
-        processors = Processors(settings, partitions, projects, metrics, stored_ids, traces)
+        processors = Processors(settings, partitions, projects, metrics, stored_ids)
         health.probe("assigned", processors.recovery.assigned)
         health.probe("name", processors.name.part)
         await _work(processors, stop, required)
@@ -86,7 +84,6 @@ async def run(
         for task in background:
             task.cancel()
         await asyncio.wait(background)
-        await asyncio.to_thread(traces.close)
 
 
 async def _work(processors: Processors, stop: asyncio.Event, required: RequiredRights) -> None:

@@ -39,7 +39,6 @@ from msgspec.structs import replace
 
 from broker.batch_producer import BatchProducer
 from broker.message import Message
-from broker.traces import NoTraces, Traces
 from processors.batch_table import BatchTable
 from processors.grouper.batch import (
     BatchOutput,
@@ -104,7 +103,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         grouped_events: bool,
         bad_limit: int = LIMIT,
         stored_ids: IdLookUp | None = None,
-        traces: Traces | None = None,
     ) -> None:
         super().__init__(names, partition_count, producer, metrics, bad_limit)
         self.looking_up = False
@@ -117,7 +115,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         """Follows the table `seen` while it is read."""
         self._paused = 0.0
         self._stored_ids = stored_ids
-        self._traces = traces or NoTraces()
         self._seen = seen
         self._fingerprinter = fingerprinter
         self._tail = tail
@@ -176,7 +173,6 @@ class GrouperStage(PartitionStage[PartitionState]):
 
         Raises OffsetGap, TooManyBad, KafkaError or PartitionsLost: the worker must stop without acknowledging.
         """
-        began_ns = time.time_ns()
         self._paused = asyncio.get_running_loop().time()
         published = [p for p in by_partition if not self._states[p].decided]
         batches = [(self._states[p], self._read(self._states[p], r)) for p, r in by_partition.items()]
@@ -196,7 +192,6 @@ class GrouperStage(PartitionStage[PartitionState]):
             self._count(output)
             await self._compact(output.partition)
             self._measure(output.partition)
-        self._traces.record("group", chain.from_iterable(map(_ids, batches)), began_ns)
 
     def _read(self, state: PartitionState, records: Sequence[SourceRecord]) -> DecodedBatch:
         return read_batch(state, self._new_records(state, records))
@@ -305,11 +300,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         self._metrics.ids.labels(label).set(len(dedupe))
         self._metrics.id_bytes.labels(label).set(dedupe.size)
         self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
-
-
-def _ids(batch: tuple[PartitionState, DecodedBatch]) -> Iterator[bytes]:
-    """The ids of all readable events."""
-    return (event.id for chunk in batch[1].chunks if isinstance(chunk, list) for event in chunk)
 
 
 def _public(partition: int, grouped: GroupedEvent) -> Message:

@@ -3,7 +3,7 @@
 Events are added one by one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import Any, Final
@@ -89,10 +89,6 @@ class EventColumns:
             )
         )
         self.size += len(event.payload)
-
-    def ids(self) -> Iterator[bytes]:
-        """The id of each event."""
-        return (event.id for event in self._fields[::_ROW])
 
     def table(self) -> pa.Table:
         """All rows with their own payloads, in the order in which they were added."""

@@ -9,7 +9,6 @@ from broker.client import follow_projects
 from broker.rights import needs
 from broker.rights_watch import watch_rights
 from broker.startup import until_allowed
-from broker.traces import open_traces
 from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
@@ -73,8 +72,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     block_inserters = [
         (one.shard, BlockInserter(one.events, dead_letters, source.topic, metrics)) for one in shards
     ]
-    traces = open_traces(settings, "writer")
-    events = EventsStage(source, block_inserters, policy, health, metrics, traces)
+    events = EventsStage(source, block_inserters, policy, health, metrics)
     records = [
         RecordsStage(settings, one.shard, one.issues, dead_letters, policy, health, metrics) for one in shards
     ]
@@ -117,6 +115,5 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         watching.cancel()
         await asyncio.wait([watching])
         await dead_letters.close()
-        await asyncio.to_thread(traces.close)
         for one in shards:
             one.close()

@@ -40,7 +40,6 @@ from typing import Final
 from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
-from broker.traces import NoTraces, Traces
 from schemas.health import Health
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.insert_guard import Renewer
@@ -85,14 +84,12 @@ class EventsStage:
         policy: FlushPolicy,
         health: Health,
         metrics: WriterMetrics,
-        traces: Traces | None = None,
     ) -> None:
         self._source = source
         self._inserters = inserters
         self._policy = policy
         self._health = health
         self._metrics = metrics
-        self._traces = traces or NoTraces()
         self._partitions: set[int] = set()
         self._assigned = asyncio.Event()
         self._stopping = asyncio.Event()
@@ -230,7 +227,6 @@ class EventsStage:
     async def _flush(self, inserter: BlockInserter, blocks: Iterable[Block]) -> None:
         """Record the plan, insert, commit: block by block."""
         for block in blocks:
-            began_ns = time.time_ns()
             plan = block.plan(await inserter.mark())
             ends = plan.ends(block.source_offsets)
             if len(block) or block.rejected or block.put_back:
@@ -238,7 +234,6 @@ class EventsStage:
                 await renew()
                 await inserter.deliver(block, renew)
             await self._source.commit(ends)
-            self._traces.record("store", block.columns.ids(), began_ns, rows=len(block))
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 
     def _renewer(self, plan: BlockPlan, offsets: Mapping[int, int]) -> Renewer:

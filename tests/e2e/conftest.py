@@ -15,14 +15,7 @@ from runtime.supervisor import Supervisor
 from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.integration.notify.mail_server import MailServer
 from tests.servers import CACHE, new_database, new_prefix
-from tests.trace_collector import Collector, collecting
 from tests.webhook_receiver import SECRET, Receiver
-
-
-@pytest.fixture(scope="package")
-def collector() -> Iterator[Collector]:
-    with collecting() as found:
-        yield found
 
 
 @pytest.fixture
@@ -52,7 +45,6 @@ async def running(
     tmp_path_factory: pytest.TempPathFactory,
     kafka_bootstrap: str,
     clickhouse_url: str,
-    collector: Collector,
     inboxes: tuple[MailServer, Receiver],
 ) -> AsyncIterator[tuple[Stack, Supervisor]]:
     """All our processes on the session's servers, under a topic prefix and a database of their own.
@@ -76,8 +68,6 @@ async def running(
             SVC_WRITER_GROUP=f"{topic_prefix}writer",
             SVC_NOTIFY_GROUP=f"{topic_prefix}notify",
             SVC_NOTIFY_CHANNELS=json.dumps(channels),
-            SVC_TRACES_URL=collector.url,
-            SVC_TRACES_SHARE="1",
         )
         supervisor = Supervisor(stack.children())
         cleanup.push_async_callback(supervisor.stop)

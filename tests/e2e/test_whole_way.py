@@ -9,7 +9,6 @@ import re
 import signal
 import sys
 import textwrap
-import uuid
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,7 +33,6 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from tests.e2e.whole_stack import SDK, encoded, project_of, session_of
 from tests.eventually import eventually
 from tests.programs import program
-from tests.trace_collector import Collector
 from tests.unit.docker.test_chart import queries
 
 ROOT = Path(__file__).parents[2]
@@ -160,22 +158,6 @@ NEVER_HAPPENED = re.compile(
     r"insert_failures|dead_letters|missing_rights|audit_difference|connections_ended|outcome!="
 )
 """Metrics with labels that have no value before something fails."""
-
-
-async def test_an_event_is_a_trace_with_a_span_of_each_stage(
-    running: tuple[Stack, Supervisor], collector: Collector
-) -> None:
-    stack, _ = running
-    project = await project_of(stack)
-    events = fresh(load_samples()[:3], datetime.now(UTC), random.Random(21))
-    assert (await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))).clean
-    for event in events:
-        number = uuid.UUID(event["id"]).bytes
-
-        def stages(number: bytes = number) -> set[str]:
-            return {span.name for span in collector.spans if span.trace_id == number}
-
-        await eventually(lambda: stages() == {"accept", "group", "store"}, 60)
 
 
 async def test_every_query_of_the_grafana_dashboards_is_answered(

@@ -80,9 +80,9 @@ def test_only_our_two_ports_are_reachable_from_outside(compose: dict[str, Any]) 
 def test_the_image_has_what_the_project_requires_in_versions_that_it_allows() -> None:
     locked = dict(PINNED.findall((ROOT / "docker" / "requirements.txt").read_text()))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    # SVC_RATE_LIMIT_STORE and SVC_TRACES_URL need extras, which nobody can add to an image.
+    # SVC_RATE_LIMIT_STORE needs an extra, which cannot be added to an image.
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["rate-limit-store"], *extras["traces"]]
+    wanted = [*project["dependencies"], *extras["rate-limit-store"]]
     for requirement in map(Requirement, wanted):
         if requirement.name != "svc-reporting":
             assert requirement.specifier.contains(locked[requirement.name]), requirement
