@@ -72,12 +72,6 @@ class EdgeMetrics:
             "Events, or requests refused as a whole, by project, SDK, outcome and reason.",
             ["project", "sdk", "outcome", "reason"],
         )
-        self.unknown_fields = counter(
-            "svc_edge_unknown_fields",
-            "Fields that the schema doesn't know in one event a minute of each SDK of a project, "
-            "by the nearest known field.",
-            ["project", "sdk", "nearest"],
-        )
         self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")
         self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
         self.quarantined = counter(

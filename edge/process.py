@@ -36,7 +36,6 @@ from edge.limits.remote_window import RemoteWindow
 from edge.limits.scheduler import FairScheduler
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
-from edge.unknown_fields import UnknownFieldSampler
 from schemas.health import Health, Part
 from schemas.settings import EdgeSettings
 from schemas.topics import Topic
@@ -91,7 +90,6 @@ class EdgeProcess:
             body_budget=BodyBudget(settings.edge_body_bytes, settings.edge_token_body_bytes),
             throttle=RefusalThrottle(),
             scheduler=self._scheduler,
-            unknown_fields=UnknownFieldSampler(self._metrics, self._outcomes),
         )
         self.health.set("accepting", True)
         self.health.probe("projects", self._projects.health)

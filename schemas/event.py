@@ -29,7 +29,7 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
         _UserFields      id
         _FrameFields     file function
 
-The edge derives its shapes from the structs below, in `edge.validation` and `schemas.unknown_fields`.
+The edge derives its shapes from the structs below, in `edge.validation`.
 Three lists of names don't: `INTEGER_FIELDS` in `edge.validation.repair`, and what `dashboard.view.event` and
 `dashboard.view.stack` show of an event's JSON. The reporting library, `svc`, writes events and reads none.
 """

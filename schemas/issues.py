@@ -139,9 +139,7 @@ class Activity(Struct, frozen=True, rename="camel"):
 
 Refusal = Literal["invalid", "tooLarge", "rateLimited"]
 """How the edge ends an event that it doesn't accept."""
-OutcomeKind = Literal[
-    "accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped", "unknownField", "revokedToken"
-]
+OutcomeKind = Literal["accepted", "duplicate", Refusal, "deadLettered", "ruleSkipped", "revokedToken"]
 OUTCOME_LABELS: Final[dict[str, str]] = {
     "accepted": "Accepted",
     "duplicate": "Duplicate",
@@ -153,17 +151,12 @@ OUTCOME_LABELS: Final[dict[str, str]] = {
 """The outcomes of events, for people, in the order of pages."""
 RULE_SKIPPED: Final = "ruleSkipped"
 """Counts events on which a grouping rule was skipped. The reason is `tooExpensive` or `failed`, `/` and its name."""
-UNKNOWN_FIELD: Final = "unknownField"
-"""Counts fields that the schema doesn't know, in a sample of the accepted events.
-
-The reason is the field, `/` and the nearest known one.
-"""
 REVOKED: Final = "revokedToken"
 """Counts requests with a revoked token, whose events are not read.
 
 The reason is the token's last four characters.
 """
-NOT_OF_EVENTS: Final = (RULE_SKIPPED, UNKNOWN_FIELD, REVOKED)
+NOT_OF_EVENTS: Final = (RULE_SKIPPED, REVOKED)
 """Kinds that are no outcome of an event: sums leave them out."""
 
 

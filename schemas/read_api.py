@@ -251,18 +251,6 @@ class RuleSkipped(Struct, frozen=True):
     events: int
 
 
-class UnknownFieldCount(Struct, frozen=True):
-    """A field that the schema doesn't know, in a sample of the accepted events.
-
-    `nearest` is the known field, empty for `other` fields.
-    """
-
-    field: str
-    nearest: str
-    sdk: str
-    count: int
-
-
 class IssuePart(Struct, frozen=True):
     """A fingerprint of a merged issue, with the texts of the issue that it was.
 

@@ -17,7 +17,6 @@ from rich.table import Table
 from cli.console import json_option, output, settings_of
 from cli.send.batches import batches, read_lines
 from cli.send.sender import Sender, SendReport
-from cli.send.strict import as_lines, as_objects, find_unknown
 from cli.workspace import Workspace
 from schemas.settings import LibrarySettings
 
@@ -34,11 +33,9 @@ def bar(console: Console) -> Progress:
     return Progress(*columns, console=console, disable=not console.is_terminal, transient=True)
 
 
-def events_of(
-    files: tuple[Path, ...], progress: Progress, report: SendReport, doing: str = "sending"
-) -> Iterator[bytes]:
+def events_of(files: tuple[Path, ...], progress: Progress, report: SendReport) -> Iterator[bytes]:
     """The events of all files in order, with progress; files that can't be read completely are added to the report."""
-    task = progress.add_task(doing, total=sum(file.stat().st_size for file in files), said="")
+    task = progress.add_task("sending", total=sum(file.stat().st_size for file in files), said="")
 
     def advance(read: int) -> None:
         progress.update(task, advance=read, said=f"{report.accepted:,} accepted")
@@ -79,21 +76,6 @@ def show(report: SendReport, console: Console) -> None:
         console.print(f"not read completely: {escape(unread)}", highlight=False, soft_wrap=True)
 
 
-def refuse_unknown(files: tuple[Path, ...], as_json: bool) -> None:
-    """Exit with 1 and the list of unknown fields if there are any. What can't be read is left to the sending."""
-    for file in files:
-        if not file.is_file():
-            raise click.UsageError(f"--strict reads a file twice, which {file} doesn't allow")
-    report = SendReport()
-    with bar(Console(stderr=True)) as progress:
-        found = find_unknown(events_of(files, progress, report, "checking"))
-    if not found:
-        return
-    text = "\n".join([*as_lines(found), "nothing was sent"])
-    output(as_json, {"unknownFields": as_objects(found)}, lambda: click.echo(text))
-    sys.exit(1)
-
-
 @click.command()
 @click.argument(
     "files", nargs=-1, required=True, type=click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -112,9 +94,6 @@ def refuse_unknown(files: tuple[Path, ...], as_json: bool) -> None:
     show_default=True,
     help="Seconds to retry a batch.",
 )
-@click.option(
-    "--strict", is_flag=True, help="Send nothing if an event has a field that the protocol doesn't know."
-)
 @json_option
 @click.pass_obj
 def send(
@@ -124,7 +103,6 @@ def send(
     url: str | None,
     rate: float | None,
     retry_for: float,
-    strict: bool,
     as_json: bool,
 ) -> None:
     """Post events from JSONL files (.gz too) in gzipped batches; exits 1 unless every event was accepted."""
@@ -139,8 +117,6 @@ def send(
         raise click.UsageError(
             "no ingest address: pass --url, set SVC_INGEST_URL, or start `svc up` on this data directory"
         )
-    if strict:
-        refuse_unknown(files, as_json)
     sender = Sender(url, token, rate=rate, retry_for=retry_for)
     with bar(console) as progress:
         report = asyncio.run(sender.send(batches(events_of(files, progress, sender.report))))

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from aiohttp import web
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from dashboard.dependencies import state_of
 from dashboard.pages.render import page
@@ -13,9 +13,9 @@ from dashboard.time_ranges import DURATIONS, PageRange, read_page_range
 from dashboard.view.charts import outcomes_chart
 from dashboard.view.release_marks import release_marks
 from schemas.issues import OUTCOME_LABELS
-from schemas.read_api import Interval, OutcomeCount, OutcomeExample, UnknownFieldCount
+from schemas.read_api import Interval, OutcomeCount, OutcomeExample
 from schemas.times import iso
-from storage.read.counts.count_calls import CountOutcomes, ListRevokedTokens, ListUnknownFields
+from storage.read.counts.count_calls import CountOutcomes, ListRevokedTokens
 from storage.read.query.ranges import UNIT_MS
 
 
@@ -39,18 +39,16 @@ class ReasonRow(Struct, frozen=True):
 async def show(request: web.Request) -> web.Response:
     """Show the outcomes of a project's events.
 
-    They are counts over time and by SDK, the reasons for refusals, revoked tokens in use, and fields that the
-    schema doesn't know.
+    They are counts over time and by SDK, the reasons for refusals, and revoked tokens in use.
     """
     state, project = state_of(request), project_of(request)
     dependencies = state.dependencies
     now_ms, reader = dependencies.now_ms(), dependencies.reader
     time_range = read_page_range(dict(request.query), now_ms)
     interval = _interval(time_range, now_ms)
-    whole, timed, unknown, revoked, releases = await asyncio.gather(
+    whole, timed, revoked, releases = await asyncio.gather(
         reader.read(CountOutcomes(project.number, **time_range.bounds)),
         reader.read(CountOutcomes(project.number, **time_range.bounds, interval=interval)),
-        reader.read(ListUnknownFields(project.number, **time_range.bounds)),
         reader.read(ListRevokedTokens(project.number, **time_range.bounds)),
         state.releases.of(reader, project.number),
     )
@@ -67,7 +65,6 @@ async def show(request: web.Request) -> web.Response:
         rows=_by_sdk(whole.outcomes),
         reasons=_reasons(whole.outcomes),
         revoked_tokens=revoked,
-        unknown_fields=[_named(row) for row in unknown],
         figure=outcomes_chart(timed.outcomes, times, interval, release_marks(releases)),
     )
 
@@ -101,11 +98,3 @@ def _reasons(outcomes: Sequence[OutcomeCount]) -> list[ReasonRow]:
         if row.outcome not in {"accepted", "duplicate"}
     ]
     return sorted(rows, key=lambda row: -row.count)[:50]
-
-
-def _named(row: UnknownFieldCount) -> UnknownFieldCount:
-    """The row with words for fields that are not named: `other` and `user.other`."""
-    if row.nearest:
-        return row
-    where, _, _ = row.field.rpartition(".")
-    return structs.replace(row, field=f"other fields of {where}" if where else "other fields")

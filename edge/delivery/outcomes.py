@@ -1,4 +1,4 @@
-"""Reports what the edge refused, and fields that it doesn't know, as records on the topic `outcomes`.
+"""Reports what the edge refused, as records on the topic `outcomes`.
 
 The contract defines them in section 2, point 14. Accepted events are not counted here: the grouper counts
 them exactly in the topic `events` (docs/decisions/edge-outcomes.md).

@@ -25,7 +25,6 @@ from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
 from edge.refusals import example_of, reason_of, with_field
 from edge.request_errors import RequestError
-from edge.unknown_fields import UnknownFieldSampler
 from edge.validation.validate import (
     LENIENT,
     STRICT,
@@ -63,7 +62,6 @@ class Ingest(Struct, frozen=True):
     body_budget: BodyBudget
     throttle: RefusalThrottle
     scheduler: FairScheduler
-    unknown_fields: UnknownFieldSampler
 
     async def single(self, request: web.BaseRequest) -> web.Response:
         """POST /v1/events. Raises RequestError or SlowBody."""
@@ -96,8 +94,6 @@ class Ingest(Struct, frozen=True):
                         raise RequestError(WireError.VALIDATION_FAILED, reason, error.details) from None
                     refusals = [self._refusal(project, head.sdk, event, body) for event in rejected]
                     accepted = len(events)
-                    if events:
-                        self.unknown_fields.look(project.id, head.sdk, events[0][1])
                     chunks = self.publisher.put(project, head.sdk, events)
                 # Free the text while Kafka is awaited: the next body reuses the memory while it is still in
                 # the CPU cache.

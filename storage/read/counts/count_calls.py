@@ -1,4 +1,4 @@
-"""Counts over time, of releases, of outcomes, of skipped grouping rules and unknown fields.
+"""Counts over time, of releases, of outcomes, of skipped grouping rules and revoked tokens.
 
 The counts over time are events and users by interval.
 """
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from query.tree import EVERYTHING
-from schemas.issues import NOT_OF_EVENTS, REVOKED, RULE_SKIPPED, UNKNOWN_FIELD
+from schemas.issues import NOT_OF_EVENTS, REVOKED, RULE_SKIPPED
 from schemas.read_api import (
     Interval,
     OutcomeCount,
@@ -19,7 +19,6 @@ from schemas.read_api import (
     RevokedTokenCount,
     RuleSkipped,
     Series,
-    UnknownFieldCount,
 )
 from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.errors import BadQuery
@@ -111,37 +110,15 @@ class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
         ]
 
 
-class ListUnknownFields(RangeCall[list[UnknownFieldCount]], frozen=True):
-    """The fields that the schema doesn't know, in the edges' sample of accepted events.
-
-    The most frequent are first, at most `limit`.
-    """
-
-    limit: int = 50
-
-    async def answer(self, session: Session) -> list[UnknownFieldCount]:
-        """The fields, each with the nearest known one, the SDK and the count."""
-        check_limit(self.limit)
-        question = self.question(session)
-        return [
-            UnknownFieldCount(field, nearest, sdk, int(count))
-            for reason, sdk, count, _ in await session.rows(_reasons(question, UNKNOWN_FIELD, self.limit))
-            for field, _, nearest in [reason.partition("/")]
-        ]
-
-
 class ListRevokedTokens(RangeCall[list[RevokedTokenCount]], frozen=True):
-    """The requests with a revoked token, by token and SDK: the most frequent first, at most `limit`."""
-
-    limit: int = 50
+    """The requests with a revoked token, by token and SDK: the most frequent first, at most 50."""
 
     async def answer(self, session: Session) -> list[RevokedTokenCount]:
         """The tokens, each with SDK, count, and when it was last used."""
-        check_limit(self.limit)
         question = self.question(session)
         return [
             RevokedTokenCount(token, sdk, int(count), iso(last))
-            for token, sdk, count, last in await session.rows(_reasons(question, REVOKED, self.limit))
+            for token, sdk, count, last in await session.rows(_revoked(question))
         ]
 
 
@@ -324,12 +301,12 @@ def _rules_skipped(question: Question) -> Sql:
     )
 
 
-def _reasons(question: Question, outcome: str, limit: int) -> Sql:
-    """Reason, SDK, count and the last minute (Unix ms) of an outcome that is none of events."""
+def _revoked(question: Question) -> Sql:
+    """The end of a token, SDK, count and the last minute (Unix ms) of requests with a revoked token."""
     statement = question.statement()
     return statement.ready(
         "SELECT reason, sdk, sum(count) AS n, toInt64(toUnixTimestamp(max(minute))) * 1000"
-        f" FROM outcomes FINAL WHERE {statement.project} AND outcome = '{outcome}'"
+        f" FROM outcomes FINAL WHERE {statement.project} AND outcome = '{REVOKED}'"
         f" AND {statement.within('minute', question.span, 'hour')} GROUP BY reason, sdk"
-        f" ORDER BY n DESC, reason, sdk LIMIT {limit:d}"
+        f" ORDER BY n DESC, reason, sdk LIMIT 50"
     )

@@ -183,7 +183,7 @@ AS SELECT
     o.count AS count,
     o.example AS example
 FROM outcomes AS o FINAL
-WHERE o.outcome NOT IN ('ruleSkipped', 'unknownField', 'revokedToken')
+WHERE o.outcome NOT IN ('ruleSkipped', 'revokedToken')
 COMMENT 'What became of everything that was sent: sum(count) by what you ask for';
 
 CREATE VIEW IF NOT EXISTS analyst_issue_day

@@ -29,7 +29,6 @@ from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import FairScheduler
 from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
-from edge.unknown_fields import UnknownFieldSampler
 from schemas.chunks import ChunkEvent, decode_chunk
 from schemas.health import Health
 from schemas.ids import new_token
@@ -86,7 +85,6 @@ class LiveEdge:
             body_budget=self.body_budget,
             throttle=self.throttle,
             scheduler=FairScheduler(),
-            unknown_fields=UnknownFieldSampler(self.metrics, self.outcomes),
         )
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:

@@ -120,17 +120,3 @@ async def test_events_of_one_request_wait_for_all_their_chunks(edge: LiveEdge) -
     answer = await edge.post_batch([event() for _ in range(60)])
     assert answer.json["accepted"] == 60
     assert sum(int(line.split(": ")[1]) for line in order) == 60
-
-
-@pytest.mark.holds("contract 2.6")
-async def test_misspelt_field_is_accepted_kept_and_counted_under_the_nearest(edge: LiveEdge) -> None:
-    misspelt = event(tag={"a": "b"})
-    assert (await edge.post_batch([event(kind="x", traceid="1"), misspelt])).json["accepted"] == 1
-    assert (await edge.post(encoded(enviroment="prod"))).status == 202
-    assert json.loads(edge.stored_bytes()[0])["tag"] == {"a": "b"}
-    lines = [
-        line for line in (await edge.metrics_page()).decode().splitlines() if "unknown_fields_total" in line
-    ]
-    assert [line for line in lines if not line.startswith("#")] == [
-        'svc_edge_unknown_fields_total{nearest="tags",project="1",sdk="svc-js"} 1.0'
-    ]

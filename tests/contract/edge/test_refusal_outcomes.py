@@ -79,11 +79,3 @@ async def test_a_project_sees_who_still_uses_a_revoked_token_and_the_sender_hear
         old[-4:],
         1,
     )
-
-
-async def test_unknown_fields_of_an_accepted_event_are_reported_apart(edge: LiveEdge) -> None:
-    answer = await edge.post_event(tag={"a": SECRET}, **{SECRET: 1}, user={"id": "u", "ids": SECRET})
-    assert answer.status == 202
-    found = {(one.outcome, one.reason, one.sdk) for one in await reported(edge)}
-    reasons = ("tag/tags", "other", "user.ids/user.id")
-    assert found == {("unknownField", reason, "svc-js/1.2.3") for reason in reasons}

@@ -244,8 +244,6 @@ def outcomes(now_ms: int) -> list[Outcome]:
         count(hour, "invalid", SDKS[2], "release", 120)
         for reason in EXAMPLES:
             count(hour, "invalid", SDKS[hour % 2], reason, 30, 1)
-        for reason in ("tag/tags", "user.ids/user.id", "user.other", "other"):
-            count(hour, "unknownField", SDKS[0], reason, 3, 1)
         if hour % 48 == 0:
             count(hour, "revokedToken", SDKS[1], "k3x9", 40, 1)
             count(hour, "rateLimited", SDKS[1], "perToken", 400)

@@ -12,7 +12,6 @@ from schemas.read_api import (
     Release,
     RevokedTokenCount,
     RuleSkipped,
-    UnknownFieldCount,
 )
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, from_ms, iso
 from storage.client import Client
@@ -25,7 +24,6 @@ from storage.read.counts.count_calls import (
     ListReleases,
     ListRevokedTokens,
     ListSkippedRules,
-    ListUnknownFields,
 )
 from storage.read.counts.tag_calls import CountIssueTags, CountProjectTags
 from storage.read.reader import Reader
@@ -205,10 +203,6 @@ async def test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event
         [project, minute, "", "ruleSkipped", "tooExpensive/a/b", "grouper/1", 8, 2],
         [project, minute, "", "ruleSkipped", "failed/c", "grouper/1", 8, 1],
         [project, minute - timedelta(days=15), "", "ruleSkipped", "failed/c", "grouper/1", 1, 9],
-        [project, minute, "js/1", "unknownField", "tag/tags", "edge-1", 3, 2],
-        [project, minute, "js/1", "unknownField", "tag/tags", "edge-2", 3, 2],
-        [project, minute, "js/2", "unknownField", "user.other", "edge-1", 4, 1],
-        [project, minute - timedelta(days=15), "js/2", "unknownField", "tag/tags", "edge-1", 5, 9],
         [project, minute, "js/1", "revokedToken", "k3x9", "edge-1", 6, 2],
         [project, minute - timedelta(hours=2), "js/1", "revokedToken", "k3x9", "edge-1", 7, 3],
     ]
@@ -222,12 +216,6 @@ async def test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event
         RuleSkipped("c", "failed", 1),
         RuleSkipped("a/b", "tooExpensive", 5),
     ]
-    most, rare = [
-        UnknownFieldCount("tag", "tags", "js/1", 4),
-        UnknownFieldCount("user.other", "", "js/2", 1),
-    ]
-    assert await reader.read(ListUnknownFields(project)) == [most, rare]
-    assert await reader.read(ListUnknownFields(project, limit=1)) == [most]
     [used] = await reader.read(ListRevokedTokens(project))
     assert used == RevokedTokenCount("k3x9", "js/1", 5, iso(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS))
     by_hour = (await reader.read(CountOutcomes(project, interval="hour"))).outcomes

@@ -117,8 +117,7 @@ def write(client: Client, world: World) -> None:
     changes = table(ISSUE_ACTIVITY, [activity_row(change) for change in world.activity])
     # Rules that were skipped end no event: analysts don't see them.
     skipped = Outcome(str(SHOP), iso(NOW_MS), "", "ruleSkipped", "tooExpensive/rule", 5, "grouper/0", 1)
-    unknown = Outcome(str(SHOP), iso(NOW_MS), "js/1", "unknownField", "tag/tags", 5, "edge", 1)
-    counts = table(OUTCOMES, [outcome_row(outcome) for outcome in (*world.outcomes, skipped, unknown)])
+    counts = table(OUTCOMES, [outcome_row(outcome) for outcome in (*world.outcomes, skipped)])
     for name in "ab":
         _insert(client, "issue_activity", changes, name)
         _insert(client, "outcomes", counts, name)
