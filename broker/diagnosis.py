@@ -78,11 +78,11 @@ def addresses(settings: KafkaSettings) -> list[str]:
     return [address.strip() for address in settings.kafka_bootstrap.split(",") if address.strip()]
 
 
-def split_address(address: str, default_port: int = 9092) -> tuple[str, int]:
-    """Host and port of `host:port` or `[::1]:port`."""
+def split_address(address: str) -> tuple[str, int]:
+    """Host and port of `host:port` or `[::1]:port`; the port is 9092 by default."""
     host, colon, port = address.strip().rpartition(":")
     if not colon or not port.isdecimal():
-        return address.strip("[] "), default_port
+        return address.strip("[] "), 9092
     return host.strip("[]"), int(port)
 
 

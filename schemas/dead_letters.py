@@ -26,9 +26,6 @@ class DeadLetter(Struct, frozen=True):
         return [*original, *ours]
 
 
-HEADERS: Final = tuple(_PREFIX + field for field in DeadLetter.__struct_fields__)
-
-
 def from_headers(headers: Iterable[tuple[str, bytes]]) -> tuple[DeadLetter, list[tuple[str, bytes]]]:
     """The dead letter and the original's headers: the inverse of `DeadLetter.headers`.
 

@@ -185,17 +185,6 @@ def _check_certificate(file: str, key: str) -> None:
         raise BadSetting(f"{named}: {error.strerror or error}") from None
 
 
-def redacted(settings: Struct) -> dict[str, object]:
-    """The settings for logs: secrets are shown as `***`."""
-    info = msgspec.inspect.type_info(type(settings))
-    assert isinstance(info, msgspec.inspect.StructType)
-    shown = {}
-    for field in info.fields:
-        value = getattr(settings, field.name)
-        shown[field.name] = "***" if value and is_secret(field) else value
-    return shown
-
-
 def is_secret(field: msgspec.inspect.Field) -> bool:
     """Whether the variable's value must never be shown."""
     kind = field.type

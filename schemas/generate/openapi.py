@@ -46,18 +46,13 @@ def document(
     description: str,
     security: dict[str, JsonObject],
     operations: Iterable[Described],
-    *,
-    also: Iterable[type[Struct]] = (),
 ) -> JsonObject:
-    """The document as JSON values.
-
-    Each of the `security` schemes suffices; `also` are structs that descriptions refer to.
-    """
+    """The document as JSON values; each of the `security` schemes suffices."""
     operations = list(operations)
     used = [
         kind for operation in operations for kind in (operation.answer, operation.body) if kind is not None
     ]
-    kinds: list[type[Struct]] = list(dict.fromkeys([ErrorBody, *also, *used]))
+    kinds: list[type[Struct]] = list(dict.fromkeys([ErrorBody, *used]))
     references, components = msgspec.json.schema_components(kinds, ref_template=_REFERENCE)
     names = dict(zip(kinds, references, strict=True))
     paths: dict[str, JsonObject] = {}
