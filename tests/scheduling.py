@@ -8,7 +8,7 @@ TOGETHER: Final = ("tests/integration/storage/shards/",)
 """Folders and files whose tests share processes or servers beyond one file."""
 
 
-class FileScheduling(LoadScopeScheduling):
+class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """In the order of `pytest_collection_modifyitems`; `TOGETHER` counts as one file."""
 
     def _split_scope(self, nodeid: str) -> str:
