@@ -10,7 +10,7 @@ from tests.e2e.page_server import PASSWORD, serving
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
 
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 390])
 def test_the_controls_change_the_issue_and_tell_its_history(clickhouse_url: str, width: int) -> None:
     with serving(clickhouse_url) as address, sync_playwright() as playwright:
         browser = launch(playwright)
@@ -63,8 +63,15 @@ def test_the_controls_change_the_issue_and_tell_its_history(clickhouse_url: str,
         browser.close()
 
 
-@pytest.mark.parametrize("javascript", [True, False])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize(
+    ("width", "javascript"),
+    [
+        (1280, True),
+        pytest.param(1280, False, marks=pytest.mark.slow),
+        pytest.param(390, True, marks=pytest.mark.slow),
+        (390, False),
+    ],
+)
 def test_the_link_of_a_message_snoozes_its_issue_with_one_key(
     clickhouse_url: str, width: int, *, javascript: bool
 ) -> None:

@@ -61,8 +61,15 @@ def session(browser: Browser, address: str) -> StorageState:
         return watched.page.context.storage_state()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1440, "light"),
+        pytest.param(1440, "dark", marks=pytest.mark.slow),
+        pytest.param(390, "light", marks=pytest.mark.slow),
+        (390, "dark"),
+    ],
+)
 def test_every_page_is_quiet_accessible_and_fits(
     browser: Browser, address: str, session: StorageState, scheme: Scheme, width: int
 ) -> None:

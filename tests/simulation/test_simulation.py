@@ -39,6 +39,7 @@ def simulation(*arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_planted_faults_of_each_area_are_found() -> None:
     printed = simulation("-m", "tests.simulation", "--planted", "--few", "--schedules", "2000")
     assert [line.rpartition(": seed ")[0] for line in printed.splitlines()[:-1]] == list(FEW)
@@ -58,6 +59,7 @@ def test_a_seed_tells_the_same_story_each_time() -> None:
     assert simulation("-m", "tests.simulation", "--seed", "7") == first
 
 
+@pytest.mark.slow
 def test_a_failing_plan_is_shrunk_to_what_it_needs() -> None:
     entries, unneeded = map(int, simulation("-c", SHRINK).split())
     assert 0 < unneeded < entries

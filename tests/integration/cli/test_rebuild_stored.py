@@ -280,6 +280,7 @@ async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipel
     assert len(found) == len(feed.ids) + 1
 
 
+@pytest.mark.slow
 async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the_command_that_is_named(
     pipeline: Pipeline, start: Start
 ) -> None:
@@ -321,6 +322,7 @@ def unread(feed: Feed) -> list[tuple[int, bytes]]:
     return [(p, feed.chunk(p, 20, repeats=0)) for p in range(PARTITIONS)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
 async def test_issues_are_built_though_nothing_says_what_the_writer_has_stored(
     pipeline: Pipeline, start: Start, killed: bool
@@ -350,6 +352,7 @@ async def test_issues_are_built_though_nothing_says_what_the_writer_has_stored(
     await counts_are_exact(pipeline, feed)
 
 
+@pytest.mark.slow
 async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_were_just_written(
     pipeline: Pipeline, start: Start
 ) -> None:
@@ -373,6 +376,7 @@ async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_
     assert (done.exit_code, done.output.count("written from ClickHouse")) == (0, 2), done.output
 
 
+@pytest.mark.slow
 async def test_a_merge_that_has_not_ended_is_undone_and_its_signal_changes_nothing(
     pipeline: Pipeline, start: Start
 ) -> None:

@@ -98,7 +98,10 @@ async def missing(deployment: Deployment, load: Load) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("how", ["stop", "kill", "freeze"])
+@pytest.mark.parametrize(
+    "how",
+    [pytest.param("stop", marks=pytest.mark.slow), "kill", pytest.param("freeze", marks=pytest.mark.slow)],
+)
 @pytest.mark.holds("contract 2.9")
 async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     outage: Deployment, broker: LocalKafka, tmp_path: Path, how: str
@@ -125,6 +128,7 @@ async def test_no_accepted_event_is_lost_when_kafka_goes_away_under_load(
     assert set(load.statuses) == {202}
 
 
+@pytest.mark.slow
 @pytest.mark.holds("contract 2.9")
 async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outage(
     outage: Deployment, broker: LocalKafka, tmp_path: Path
@@ -154,6 +158,7 @@ async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outa
     assert set(load.statuses) <= {202, 503}
 
 
+@pytest.mark.slow
 async def test_edge_without_a_snapshot_started_while_kafka_is_unreachable_answers_503_until_it_is_back(
     outage: Deployment, broker: LocalKafka, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ async def test_acknowledged_records_are_there_after_kill_and_stop(kafka: LocalKa
     assert await consume(address, 3) == [b"1", b"2", b"3"]
 
 
+@pytest.mark.slow
 async def test_broker_on_the_same_data_may_get_another_port(kafka: LocalKafka) -> None:
     await create(kafka.bootstrap)
     await produce(kafka.bootstrap, [b"1"])
@@ -87,6 +88,7 @@ async def test_broker_on_the_same_data_may_get_another_port(kafka: LocalKafka) -
         await asyncio.to_thread(moved.stop)
 
 
+@pytest.mark.slow
 def test_broker_is_not_ready_because_another_answers_on_its_port(kafka: LocalKafka, tmp_path: Path) -> None:
     other = LocalKafka(tmp_path / "other", CACHE)
     # As where both chose their ports before either listened.
@@ -102,6 +104,7 @@ def test_overrides_reach_the_broker(tmp_path: Path) -> None:
     assert "num.partitions=3\n" in (tmp_path / "server.properties").read_text()
 
 
+@pytest.mark.slow
 async def test_broker_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 import pathlib, signal

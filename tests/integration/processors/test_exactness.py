@@ -114,8 +114,15 @@ async def truncate(bootstrap: str, topic: str, keep: int = 0) -> None:
         await consumer.stop()
 
 
-@pytest.mark.parametrize("keep", [0, 3])
-@pytest.mark.parametrize("table", ["seen", "issues"])
+@pytest.mark.parametrize(
+    ("table", "keep"),
+    [
+        ("seen", 0),
+        pytest.param("seen", 3, marks=pytest.mark.slow),
+        pytest.param("issues", 0, marks=pytest.mark.slow),
+        ("issues", 3),
+    ],
+)
 async def test_a_table_whose_topic_was_emptied_or_trimmed_is_built_again(
     kafka_bootstrap: str, prefix: str, start: Start, table: str, keep: int
 ) -> None:

@@ -83,6 +83,7 @@ async def test_with_the_patches_each_start_reads_every_record_once(
     assert [await asyncio.to_thread(starts.faults) for _ in range(CURED_STARTS)] == [0] * CURED_STARTS
 
 
+@pytest.mark.slow
 async def test_without_the_patches_a_start_goes_wrong(
     kafka_bootstrap: str, backlog: str, tmp_path: Path
 ) -> None:

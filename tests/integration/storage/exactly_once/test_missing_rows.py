@@ -290,7 +290,14 @@ def late(client: Client, monkeypatch: pytest.MonkeyPatch, table: str, meanwhile:
         monkeypatch.setattr(client, name, standing(getattr(client, name)))
 
 
-@pytest.mark.parametrize("table", ["events", "payloads", "issue_hour"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        "events",
+        pytest.param("payloads", marks=pytest.mark.slow),
+        pytest.param("issue_hour", marks=pytest.mark.slow),
+    ],
+)
 def test_a_completion_that_stood_still_while_the_server_was_started_again_counts_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:

@@ -86,6 +86,7 @@ async def test_the_reading_user_can_not_lift_its_limits(reader_url: str, setting
         assert setting in str(refused.value.__cause__)
 
 
+@pytest.mark.slow
 async def test_the_server_bounds_all_questions_of_the_reading_user_together(reader_url: str) -> None:
     async with asking(reader_url, Limits()) as executor:
         ((together, memory),) = await executor.rows(

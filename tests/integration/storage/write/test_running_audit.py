@@ -7,6 +7,8 @@ import re
 import time
 from collections import Counter
 
+import pytest
+
 from storage.client import Client, scalar
 from storage.maintain.erase.user import erase_user
 from storage.shards import alone
@@ -110,6 +112,7 @@ async def test_issues_that_were_removed_are_told(stage: Stage) -> None:
     client.close()
 
 
+@pytest.mark.slow
 async def test_a_pipeline_that_is_behind_replays_or_erases_is_no_difference(stage: Stage) -> None:
     client = stage.client()
     received = await filled(stage, client)

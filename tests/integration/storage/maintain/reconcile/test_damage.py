@@ -6,6 +6,8 @@ Its rows are restored.
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from broker.client import reading, writing
 from broker.consumer_lag import readers
 from broker.types import TopicPartition
@@ -53,6 +55,7 @@ async def issues_on_their_way_are_not_lost(stage: Stage) -> None:
     assert (lost.ok, lost.message) == (False, "10 fingerprints have events and no issue")
 
 
+@pytest.mark.slow
 async def test_parts_with_empty_files_are_reported_and_their_rows_repaired(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
