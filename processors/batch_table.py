@@ -8,7 +8,7 @@ equals what a recovery reads.
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from faust import App, Table
 from faust.stores.memory import Store
@@ -21,19 +21,6 @@ from processors.changelog import Changelog, Supersedes
 # As in `processors.faust_app.patches`.
 _FAUST_LOG: Final = logging.getLogger("faust")
 Restore = Callable[[set[int]], Awaitable[None]]
-Changes = Sequence[tuple[bytes, bytes | None]]
-
-
-class Follower(Protocol):
-    """Follows what a recovery reads of a table."""
-
-    def read(self, partition: int, changes: Changes) -> None:
-        """Changes were applied to a partition, perhaps one that isn't followed."""
-        ...
-
-    def hold(self, partitions: set[int]) -> None:
-        """Follow these partitions."""
-        ...
 
 
 class PartitionStore(Store[bytes, bytes]):
@@ -47,7 +34,6 @@ class PartitionStore(Store[bytes, bytes]):
     logger = _FAUST_LOG
     changelog: Changelog
     """Says which records are dropped; its table sets it."""
-    follower: Follower | None = None
 
     def __post_init__(self) -> None:
         self.parts: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
@@ -95,14 +81,10 @@ class PartitionStore(Store[bytes, bytes]):
         if generation != self._generation or partition not in self._held:
             return False
         part, log = self.parts[partition], self.changelog.log(partition)
-        changes = []
         for record in records:
             key = record.key or b""
             if log.read(record.offset, key, record.value, record.headers, part.get(key)):
-                changes.append((key, record.value))
-                self.apply(partition, changes[-1:])
-        if self.follower is not None:
-            self.follower.read(partition, changes)
+                self.apply(partition, [(key, record.value)])
         self.reached[partition] = records[-1].offset
         self.read += len(records)
         return True
@@ -163,10 +145,6 @@ class BatchTable(Table[bytes, bytes]):
         """Records that recoveries have applied."""
         return self._parts.read
 
-    def follow(self, follower: Follower) -> None:
-        """Let a follower see what recoveries read from now on."""
-        self._parts.follower = follower
-
     def part(self, partition: int) -> Mapping[bytes, bytes]:
         """The keys and values of one partition."""
         return self._parts.parts[partition]
@@ -194,17 +172,12 @@ class BatchTable(Table[bytes, bytes]):
         self._parts.hold(held, generation_id)
         if generation_id != self.app.consumer_generation_id:
             # Faust doesn't recover for an assignment that is not the latest.
-            self._hold(set())
+            self._open = set()
             return
         if self._owner is not None:
             for partition in sorted(held - self._open):
                 await self._changelog.open(partition, self._owner)
-        self._hold(held)
-
-    def _hold(self, partitions: set[int]) -> None:
-        self._open = partitions
-        if self._parts.follower is not None:
-            self._parts.follower.hold(partitions)
+        self._open = held
 
     async def on_recovery_completed(self, active_tps: set[TP], other_tps: set[TP]) -> None:
         """Restore the stages, unless the group rebalances meanwhile.

@@ -107,7 +107,6 @@ class Processors:
             bad_limit=settings.processors_bad_limit,
             stored_ids=None if stored_ids is None else InterruptibleLookUp(stored_ids, self.fence),
         )
-        seen.follow(self.grouper.read_ahead)
         self.aggregator = AggregatorStage(
             names, partitions, issues, seen, self.producer, metrics, bad_limit=settings.processors_bad_limit
         )

@@ -1,9 +1,6 @@
 """What the table `seen` says of a partition: where to read on, the ids, and the keys of the entries. Pure.
 
-Millions of ids take seconds. So pieces of the table are decoded, and their ids sorted, while the rest is
-still being read. A later record may replace or remove an entry that was read: a piece counts only while the
-table holds each of its values. The others, and entries that no piece has, are decoded from the table in the
-end.
+The entries are decoded piece by piece: decoded, all of them would take several times their memory.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,17 +23,11 @@ class Piece(NamedTuple):
     ids: SortedIds
 
     @staticmethod
-    def of(values: Mapping[bytes, bytes], *, merged: bool = False) -> "Piece":
-        """Decode entries; with `merged` only merged ones, which are rarely replaced."""
+    def of(values: Mapping[bytes, bytes]) -> "Piece":
+        """Decode entries."""
         entries = {key: decode_entry(value) for key, value in values.items()}
-        if merged:
-            entries = {key: entry for key, entry in entries.items() if entry.merged}
         heads = {key: EntryHead.of(values[key], entry) for key, entry in entries.items()}
         return Piece(heads, SortedIds.of(list(entries.values())))
-
-    def is_in(self, part: Mapping[bytes, bytes]) -> bool:
-        """Whether the table's partition still holds all values."""
-        return all(part.get(key) is head.value for key, head in self.heads.items())
 
 
 class Recovered(NamedTuple):
@@ -49,19 +40,11 @@ class Recovered(NamedTuple):
 
 
 def recovered(
-    partition: int,
-    part: Mapping[bytes, bytes],
-    pieces: Iterable[Piece],
-    log_start: int,
-    days: int,
-    latest: int,
+    partition: int, part: Mapping[bytes, bytes], log_start: int, days: int, latest: int
 ) -> Recovered:
-    """What a partition's table says, with so many latest records; `pieces` were decoded while it was read."""
-    pieces = [piece for piece in pieces if piece.is_in(part)]
-    done = {key for piece in pieces for key in piece.heads}
-    pieces += map(Piece.of, _pieces((k, v) for k, v in part.items() if is_entry(k) and k not in done))
-    found = {key: head for piece in pieces for key, head in piece.heads.items()}
-    heads = {key: found[key] for key in part if key in found}
+    """What a partition's table says, with so many latest records."""
+    pieces = [Piece.of(values) for values in _pieces((k, v) for k, v in part.items() if is_entry(k))]
+    heads = {key: head for piece in pieces for key, head in piece.heads.items()}
     horizon = part.get(horizon_key(partition))
     start = replay_start(list(heads.values()), max(log_start, decode_horizon(horizon) if horizon else 0))
     dedupe = Dedupe(days)

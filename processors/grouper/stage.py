@@ -55,7 +55,6 @@ from processors.grouper.counts import MAX_OUTCOMES, bundles
 from processors.grouper.dedup_log import decode_entry, encode, entry_key
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.read_ahead import ReadAhead
 from processors.grouper.recovered import recovered
 from processors.grouper.replay import ReplayBoundary, ReplayStart
 from processors.metrics import ProcessorsMetrics
@@ -111,8 +110,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         """When the group last assigned partitions, by the monotonic clock."""
         self.decided = 0
         """Events decided: progress within a batch."""
-        self.read_ahead = ReadAhead()
-        """Follows the table `seen` while it is read."""
         self._paused = 0.0
         self._stored_ids = stored_ids
         self._seen = seen
@@ -135,10 +132,9 @@ class GrouperStage(PartitionStage[PartitionState]):
         of the table, and LogRecreated if `grouped` was published from another log.
         """
         # In a thread: millions of ids take seconds, and numpy lets other threads run.
-        pieces = await self.read_ahead.pieces(partition)
         part = dict(self._seen.part(partition))
         start, dedupe, entries, latest = await asyncio.to_thread(
-            recovered, partition, part, pieces, log_start, self._days, WINDOW
+            recovered, partition, part, log_start, self._days, WINDOW
         )
         if start.next_offset is None and log_start:
             self._metrics.rebuilt.labels(self.name).inc()
@@ -150,7 +146,6 @@ class GrouperStage(PartitionStage[PartitionState]):
             )
         self._states[partition] = PartitionState(partition, dedupe, next_offset, start.decided, boundary)
         self._entries[partition] = entries
-        self.read_ahead.forget(partition)
         self._limit.restore(latest)
         self._measure(partition)
         return len(dedupe)

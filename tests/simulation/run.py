@@ -93,7 +93,6 @@ def models(schedule: Schedule) -> Iterator[None]:
         "clickhouse_connect.get_client": get_client,
         "storage.write.inserter.ThreadPoolExecutor": Executor,
         "storage.read.events.stored_ids.ThreadPoolExecutor": Executor,
-        "processors.grouper.read_ahead.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
         "storage.maintain.erase.user.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
@@ -113,7 +112,7 @@ def models(schedule: Schedule) -> Iterator[None]:
     if schedule.shape.low:
         replacements |= {
             "processors.grouper.compaction.MERGE_AT": 2,
-            "processors.grouper.read_ahead.PIECE_BYTES": 1,
+            "processors.grouper.recovered.PIECE_BYTES": 1,
             "processors.grouper.log_clock.DAY_RECORDS": 1,
         }
     if schedule.shape.tiny:

@@ -62,7 +62,7 @@ class Table(BatchTable):
         if self._owner is not None:
             for partition in sorted(partitions - self._open):
                 await self._changelog.open(partition, self._owner)
-        self._hold(partitions)
+        self._open = partitions
 
     async def correct(self) -> None:
         """As `BatchTable.on_recovery_completed`."""
@@ -194,7 +194,6 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
                 self._reached,
             ),
         )
-        self._seen.follow(self._grouper.read_ahead)
         self._aggregator = AggregatorStage(
             topics, self._partitions, self._issues, self._seen, producer, metrics, bad_limit=0
         )

@@ -116,35 +116,3 @@ async def test_after_a_recovery_the_owner_writes_again_what_a_dropped_record_hid
     await table.on_recovery_completed({tp}, set())
     assert topic.keys[10:] == [b"k"]
     assert reached(table._parts, 0) == 10
-
-
-class Follower:
-    """Remembers what it is told."""
-
-    def __init__(self) -> None:
-        self.changes: list[tuple[int, list[tuple[bytes, bytes | None]]]] = []
-        self.held: list[set[int]] = []
-
-    def read(self, partition: int, changes: Sequence[tuple[bytes, bytes | None]]) -> None:
-        self.changes.append((partition, list(changes)))
-
-    def hold(self, partitions: set[int]) -> None:
-        self.held.append(set(partitions))
-
-
-async def test_a_follower_sees_what_changes_the_table_and_which_partitions_are_assigned(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))
-    one, two = TP(TOPIC, 0), TP(TOPIC, 1)
-    monkeypatch.setattr(faust.App, "consumer_generation_id", 5, raising=False)
-    table, follower = BatchTable(app, "seen", TOPIC, 4, cast(BatchProducer, None), nothing), Follower()
-    table.follow(follower)
-    await table.on_rebalance({one, two}, set(), {one, two}, 5)
-    late, removed = read(9, b"a"), read(10, b"b")
-    late.headers, removed.value = [("epoch", b"3")], None
-    table._parts.read_records(0, [read(6, b"b"), read(7, OWNER_KEY), read(8, b"a"), late, removed], 5)
-    table._parts.read_records(0, [read(11, b"late")], 4)
-    await table.on_rebalance({one, two}, set(), set(), 4)
-    assert follower.changes == [(0, [(b"b", b"v"), (b"a", b"v"), (b"b", None)])]
-    assert follower.held == [{0, 1}, set()]

@@ -67,9 +67,3 @@ async def test_both_tables_and_both_agents_are_there() -> None:
     processors = built()
     assert {*processors.app.tables} == {"seen", "issues"}
     assert {agent.rpartition(".")[2] for agent in processors.app.agents} == {"grouper", "aggregator"}
-
-
-async def test_ids_are_decoded_while_their_table_is_read() -> None:
-    processors = built()
-    seen: Any = processors.app.tables["seen"]
-    assert seen._parts.follower is processors.grouper.read_ahead
