@@ -26,6 +26,7 @@ from broker.access_token import AccessToken, TokenRefused
 from schemas.settings import KafkaSettings
 
 SECONDS: Final = 5.0
+_PORT: Final = 9092
 _CREDENTIALS: Final = "check SVC_KAFKA_USERNAME and SVC_KAFKA_PASSWORD"
 
 
@@ -79,10 +80,10 @@ def addresses(settings: KafkaSettings) -> list[str]:
 
 
 def split_address(address: str) -> tuple[str, int]:
-    """Host and port of `host:port` or `[::1]:port`; the port is 9092 by default."""
+    """Host and port of `host:port` or `[::1]:port`."""
     host, colon, port = address.strip().rpartition(":")
     if not colon or not port.isdecimal():
-        return address.strip("[] "), 9092
+        return address.strip("[] "), _PORT
     return host.strip("[]"), int(port)
 
 
