@@ -1,5 +1,6 @@
 """Classifies failed statements: retry later, or the server refuses the data. Pure."""
 
+import re
 from enum import Enum
 from typing import Final
 
@@ -31,6 +32,8 @@ class RetryLater(ClickHouseError):
     reason = "notNow"
 
 
+_COLUMNS: Final = re.compile(r"(?<=\bINSERT|\bSELECT)\([^)]*\)(?= ON )")
+"""Columns of a missing grant: a long list would hide the table behind it."""
 _REFUSED: Final = frozenset({
     6,  # CANNOT_PARSE_TEXT
     25,  # CANNOT_PARSE_ESCAPE_SEQUENCE
@@ -84,7 +87,7 @@ def diagnose(error: ClickHouseError) -> ClickHouseFailure:
     if isinstance(error, RetryLater):
         return ClickHouseFailure(FailureKind.WAIT, error.reason, str(error))
     code = error.code if isinstance(error, Error) else None
-    text = " ".join(str(error).split())[:300]
+    text = _COLUMNS.sub("", " ".join(str(error).split()))[:300]
     if code in _REFUSED:
         return ClickHouseFailure(FailureKind.REFUSED, "refused", text)
     if code is None:

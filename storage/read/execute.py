@@ -77,6 +77,7 @@ _OPTIONAL_SETTINGS: Final = frozenset({"use_top_k_dynamic_filtering"})
 """Settings that older servers don't have."""
 _MEMORY: Final = 241
 _SHARD: Final = 279
+_DENIED: Final = 497
 _EXPENSIVE: Final = {
     158: "reads too many rows",
     _MEMORY: "needs too much memory",
@@ -92,7 +93,7 @@ _UNAVAILABLE: Final[dict[int | None, str]] = {
     **dict.fromkeys((159, 160), "ClickHouse took too long: try again in a moment, or with a shorter range"),
     **dict.fromkeys((173, 202, 203, 243, 394, 439, 745), _BUSY),
     **dict.fromkeys((194, 516), "ClickHouse refuses the reading user or its password"),
-    497: "the reading user lacks a right on ClickHouse",
+    _DENIED: "the reading user lacks a right on ClickHouse",
 }
 _FORBIDDEN_SETTING: Final = 452
 _OWN_MEMORY: Final = ("Query memory limit", "(for query)")
@@ -216,6 +217,8 @@ class Executor:
 def refusal(error: ClickHouseError) -> Exception:
     """The ReadError for an error of the driver; an error in our own SQL is returned unchanged."""
     code = getattr(error, "code", None)
+    if code == _DENIED:
+        log.error("ClickHouse refuses a read: %s", " ".join(str(error).split()))
     if code in _UNAVAILABLE:
         return StorageUnavailable(_UNAVAILABLE[code])
     if code == _MEMORY and not any(limit in str(error) for limit in _OWN_MEMORY):

@@ -32,6 +32,12 @@ def test_a_server_that_is_unreachable_is_waited_for() -> None:
     assert diagnose(NoConsistentRead("inserts overlapped")).reason == "noConsistentRead"
 
 
+def test_missing_right_on_a_wide_table_is_named_with_the_table() -> None:
+    columns = ", ".join(f"column_{number}" for number in range(50))
+    text = f"it's necessary to have the grant INSERT({columns}) ON svc.issues. (ACCESS_DENIED)"
+    assert "the grant INSERT ON svc.issues." in diagnose(DatabaseError(text, code=497)).sentence
+
+
 def test_values_that_are_not_taken_are_a_refusal() -> None:
     assert diagnose(DatabaseError("constraint", code=469)).kind is FailureKind.REFUSED
 
