@@ -9,7 +9,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from broker.client import name_of, reading, writing
-from broker.errors import KafkaError
+from broker.errors import KafkaError, TopicAuthorizationFailedError
 from broker.types import Consumer, Producer, TopicPartition
 from schemas.errors import ChangePending, ChangesUnavailable
 from schemas.idempotency import is_repeat
@@ -47,7 +47,10 @@ class Commands:
             async with asyncio.timeout(self._deadline):
                 return await self._settled({command.issue: command for command in commands}, sending)
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("%d changes not confirmed: %r", len(commands), error)
+            log.warning(
+                "%d changes, written to %s and read back from %s, not confirmed: %r",
+                *(len(commands), self._deltas, self._issues, error),
+            )
             if sending.is_set():
                 raise ChangePending(
                     "the change was not confirmed in time and is still being applied"
@@ -77,7 +80,7 @@ class Commands:
                 partitions = await producer.partitions_for(self._deltas)
                 await self._send(producer, commands, len(partitions))
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("%d changes not sent: %r", len(commands), error)
+            log.warning("%d changes not written to %s: %r", len(commands), self._deltas, error)
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
     async def _settled(self, commands: dict[str, Command], sending: asyncio.Event) -> dict[str, IssueRecord]:
@@ -87,6 +90,8 @@ class Commands:
             await consumer._client.force_metadata_update()
             partitions = len(consumer.partitions_for_topic(self._issues) or ())
             if not partitions:
+                if self._issues in consumer._client.cluster.unauthorized_topics:
+                    raise TopicAuthorizationFailedError(self._issues)
                 raise ChangesUnavailable("the topics are missing: run `svc migrate`")
             found: dict[str, IssueRecord] = {}
             waiting = commands
