@@ -221,11 +221,15 @@ class TopicFollower:
         Records that were read stay valid without the right to read more.
         """
         if self._refused:
-            return Part(self.loaded.is_set(), f"Kafka refuses Read on topic {self._topic}")
+            return Part(self.loaded.is_set(), self._refusal)
         if self._current_at is None:
             return Part(ok=False, detail="connecting")
         silent = self.age > SILENT_SECONDS
         return Part(not silent, f"no broker has answered for {self.age:.0f} s" if silent else "")
+
+    @property
+    def _refusal(self) -> str:
+        return f"Kafka refuses Read on topic {self._topic}"
 
     @property
     def age(self) -> float:
@@ -248,7 +252,9 @@ class TopicFollower:
                 # Only diagnosed from time to time: it takes seconds if nobody responds.
                 diagnose = attempt % _EXPLAIN_EVERY == 0 and not self._refused
                 reason = await asyncio.to_thread(why_unreachable, self._settings) if diagnose else None
-                log.warning("can't follow %s: %s", self._topic, reason or error)
+                log.warning(
+                    "can't follow %s: %s", self._topic, self._refusal if self._refused else reason or error
+                )
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
                 attempt += 1
 

@@ -169,12 +169,8 @@ async def describe_cluster(
 ) -> ClusterView:
     """Describe the cluster. Raises KafkaError."""
     async with administering(settings) as admin:
-        return await describe(admin, topics, groups)
-
-
-async def describe(admin: Admin, topics: Iterable[str], groups: Iterable[str]) -> ClusterView:
-    """As `describe_cluster`, with a client that stays connected. Raises KafkaError."""
-    response = await admin._send_request(_TopicsAndRights(topics))
+        response = await admin._send_request(_TopicsAndRights(topics))
+        allowed = {group: await _group(admin, group) for group in groups}
     described = {topic[1]: topic for topic in response.topics}
     return ClusterView(
         brokers=len(response.brokers),
@@ -182,7 +178,7 @@ async def describe(admin: Admin, topics: Iterable[str], groups: Iterable[str]) -
         missing=frozenset(
             name for name, topic in described.items() if for_code(topic[0]) is UnknownTopicOrPartitionError
         ),
-        groups={group: await _group(admin, group) for group in groups},
+        groups=allowed,
     )
 
 

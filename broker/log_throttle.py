@@ -11,10 +11,8 @@ from typing import Final
 from broker.errors import PartitionsLost
 from broker.send_errors import SendErrorKind, kind_of
 
-_LOGGERS: Final = ("aiokafka", "broker.client", "clickhouse_connect")
+_LOGGERS: Final = ("aiokafka", "broker.client", "broker.startup", "clickhouse_connect")
 _PAUSE_SECONDS: Final = 30.0
-_REFUSED_SECONDS: Final = 60.0
-_GRACE_SECONDS: Final = 10.0
 _REFUSALS: Final = (
     "not authorized",
     "unauthorized topics",
@@ -22,35 +20,26 @@ _REFUSALS: Final = (
     "lacks a right",
     "not enough privileges",
 )
-_WATCH: Final = "broker.rights_watch"
 
 
 class RepeatFilter(logging.Filter):
-    """Passes each distinct message of the loggers above once in 30 s.
+    """Passes each distinct message of the loggers above, and of any logger about a refusal, once in 30 s.
 
-    `broker.rights_watch` names each missing right. Other loggers' messages about a refusal pass once a minute
-    in total, without a traceback, and only if that watch has named nothing in 10 s.
+    Messages about a refusal have no traceback.
     """
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
         self._now = now
         self._passed_at: dict[tuple[str, str], float] = {}
-        self._quiet_until = self._first_at = self._last_at = -_REFUSED_SECONDS
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether the record is logged."""
-        now = self._now()
-        if isinstance(_error_of(record), PartitionsLost):
-            # A takeover is no fault of the code: the last line of the process says what happened.
+        now, is_refusal = self._now(), _is_refusal(record)
+        if is_refusal or isinstance(_error_of(record), PartitionsLost):
+            # No fault of the code: the message, or the last line of the process, says what happened.
             record.exc_info = None
-        if record.name == _WATCH:
-            self._quiet_until = now + _REFUSED_SECONDS + _GRACE_SECONDS
-            return True
-        if _is_refusal(record):
-            record.exc_info = None
-            return record.levelno >= logging.CRITICAL or self._unnamed(now)
-        if not record.name.startswith(_LOGGERS):
+        if record.levelno >= logging.CRITICAL or not (is_refusal or record.name.startswith(_LOGGERS)):
             return True
         message = record.name, record.getMessage()
         if now - self._passed_at.get(message, -_PAUSE_SECONDS) < _PAUSE_SECONDS:
@@ -61,16 +50,6 @@ class RepeatFilter(logging.Filter):
             if now - passed_at < _PAUSE_SECONDS
         }
         self._passed_at[message] = now
-        return True
-
-    def _unnamed(self, now: float) -> bool:
-        """Whether a refusal is logged that the watch has not named."""
-        if now - self._last_at >= _REFUSED_SECONDS:
-            self._first_at = now
-        self._last_at = now
-        if now < max(self._quiet_until, self._first_at + _GRACE_SECONDS):
-            return False
-        self._quiet_until = now + _REFUSED_SECONDS
         return True
 
 

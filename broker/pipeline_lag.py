@@ -102,7 +102,8 @@ class PipelineLag:
                             self.lag = await self._look(admin, consumer)
                         await asyncio.sleep(self._look_seconds)
             except (KafkaError, OSError) as error:
-                log.debug("the pipeline's lag is unknown: %r", error)
+                if self.lag.is_known:
+                    log.warning("the pipeline's lag is unknown: %r", error)
             except Exception:
                 # The boundary of a background task: without it the lag would never be known again.
                 log.exception("looking at the pipeline's lag failed")

@@ -25,16 +25,11 @@ class RequiredRights(Struct, frozen=True):
     Without the rights on what it `describes`, its work continues: the audit fails, or a page or command
     doesn't know whether the pipeline is behind. `compares` are topics whose settings it compares, `empties`
     those whose records it deletes.
-
-    `sources` are the topics that it reads as a member of its groups, `sinks` those that each of its records
-    may lead to: without one, or without its group, it stands still.
     """
 
     reads: tuple[Topic, ...]
     writes: tuple[Topic, ...]
     groups: tuple[str, ...] = ()
-    sources: tuple[Topic, ...] = ()
-    sinks: tuple[Topic, ...] = ()
     describes: tuple[Topic, ...] = ()
     describes_groups: tuple[str, ...] = ()
     compares: tuple[Topic, ...] = ()
@@ -79,14 +74,11 @@ def needs(
             ),
             writes=(*results, Topic.DEAD_LETTERS),
             groups=(processors_app,),
-            sources=(Topic.EVENTS, Topic.ISSUE_DELTAS),
-            sinks=results,
         ),
         "writer": RequiredRights(
             reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
             groups=(writer_group, *record_groups(writer_group, shards)),
-            sources=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
             describes=(Topic.EVENTS,),
             describes_groups=(processors_app,),
         ),
@@ -100,8 +92,6 @@ def needs(
             reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
             writes=(Topic.NOTIFICATIONS,),
             groups=(notify_group,),
-            sources=(Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
-            sinks=(Topic.NOTIFICATIONS,),
         ),
         "operator": RequiredRights(
             reads=tuple(Topic),
@@ -165,13 +155,6 @@ def lacking(
         for right in rights_of(need, settings)
         if right.operation not in allowed[right.kind].get(right.name, {right.operation})
     ]
-
-
-def standstill(need: RequiredRights, settings: KafkaSettings) -> frozenset[str]:
-    """The rights without which the process stands still, as `lacking` names them."""
-    sources = [f"Read on topic {name}" for name in names_of(need.sources, settings)]
-    sinks = [f"Write on topic {name}" for name in names_of(need.sinks, settings)]
-    return frozenset([*sources, *sinks, *(f"Read on group {group}" for group in need.groups)])
 
 
 def names_of(topics: Iterable[Topic], settings: KafkaSettings) -> list[str]:

@@ -1,38 +1,45 @@
-"""Waits for a process's Kafka rights before it starts: without one a client hangs, or retries for ever."""
+"""Waits for a process's rights before it starts: without one a client hangs, or retries for ever."""
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
 
 from broker.cluster import describe_cluster
 from broker.diagnosis import why_unreachable
-from broker.rights import RequiredRights, lacking, names_of
+from broker.rights import RequiredRights, lacking, names_of, rights_of
+from schemas.health import Health
 from schemas.settings import KafkaSettings
 
 log = logging.getLogger(__name__)
 
+Ask = Callable[[], Awaitable[Sequence[str]]]
+"""The rights that another server refuses; any exception means that it doesn't tell."""
 _ANSWER_SECONDS: Final = 15.0
 _RETRY_SECONDS: Final = 1.0
 _EXPLAIN_EVERY: Final = 20
 """Attempts between two diagnoses, which take seconds if nobody responds."""
 
 
-async def until_allowed(settings: KafkaSettings, need: RequiredRights) -> None:
-    """Return once a broker grants all rights in `need` that a process begins with.
+async def until_allowed(
+    settings: KafkaSettings, need: RequiredRights, *more: Ask, health: Health | None = None
+) -> None:
+    """Return once Kafka, and the servers of `more`, grant all rights that a process begins with.
 
-    `broker.rights_watch` names those that it refuses. A broker that can't report rights counts as granting
-    them.
+    The log and the part `rights` name those that are missing. A server that can't report rights counts as
+    granting them.
     """
+    optional = {*map(str, rights_of(need, settings))} - {*map(str, rights_of(need.to_start, settings))}
     attempt = 0
     while True:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                missing = await missing_rights(settings, need.to_start)
+                missing = await missing_rights(settings, need)
         except (IncompatibleBrokerVersion, UnsupportedVersionError) as error:
             log.warning("Kafka can't report the rights of these credentials: %s", error)
-            return
+            missing = []
         except (KafkaError, OSError, TimeoutError) as error:
             diagnose = attempt % _EXPLAIN_EVERY == 0
             reason = await asyncio.to_thread(why_unreachable, settings) if diagnose else None
@@ -40,7 +47,15 @@ async def until_allowed(settings: KafkaSettings, need: RequiredRights) -> None:
             attempt += 1
             await asyncio.sleep(_RETRY_SECONDS)
             continue
-        if not missing:
+        for ask in more:
+            missing += await _refused(ask)
+        sentence = f"missing: {', '.join(missing)}; docs/operate/permissions.md lists all rights"
+        if missing:
+            log.error("%s", sentence)
+        begins = optional.issuperset(missing)
+        if health is not None:
+            health.set("rights", ok=begins, detail="" if begins else sentence)
+        if begins:
             return
         await asyncio.sleep(_RETRY_SECONDS)
 
@@ -48,5 +63,13 @@ async def until_allowed(settings: KafkaSettings, need: RequiredRights) -> None:
 async def missing_rights(settings: KafkaSettings, need: RequiredRights) -> list[str]:
     """The rights that Kafka refuses at the moment. Raises KafkaError or OSError."""
     names = names_of(need.topics, settings)
-    view = await describe_cluster(settings, names, need.groups)
+    view = await describe_cluster(settings, names, [*need.groups, *need.describes_groups])
     return lacking(need, settings, view.allowed(names), view.groups)
+
+
+async def _refused(ask: Ask) -> Sequence[str]:
+    try:
+        return await ask()
+    except Exception as error:  # noqa: BLE001 - of any client; other parts report an unreachable server
+        log.debug("rights are unknown: %r", error)
+        return ()

@@ -10,14 +10,14 @@ from aiohttp import web
 
 from broker.pipeline_lag import PipelineLag
 from broker.rights import needs
-from broker.rights_watch import watch_rights
+from broker.startup import until_allowed
 from broker.waiting import until
 from cli import process
 from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.app import build_app, build_runner
-from dashboard.dependencies import STATE, Dependencies
+from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
 from notify.history import NotificationHistory
 from schemas.errors import BadSetting, CannotRun
@@ -63,7 +63,7 @@ async def serve(settings: DashboardSettings) -> None:
         settings,
         Dependencies(reader, projects, changes=changes, notifications=notifications, lag=lag),
     )
-    state, runner = app[STATE], build_runner(app)
+    runner = build_runner(app)
     required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["dashboard"]
     host, port = settings.dashboard_host, settings.dashboard_port
     try:
@@ -79,9 +79,9 @@ async def serve(settings: DashboardSettings) -> None:
         stored_rights = ClickHouseRights(
             reader_urls(settings), reader_rights, spread=len(settings.shard_urls) > 1
         )
-        await until(
-            stop, watch_rights(settings, required, state.health, state.metrics.registry, stored_rights)
-        )
+        # It names missing rights, and answers what it can without them.
+        await until(stop, until_allowed(settings, required, stored_rights))
+        await stop.wait()
     finally:
         await runner.cleanup()
         await projects.stop()

@@ -15,7 +15,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker.rights import needs
-from broker.rights_watch import watch_rights
+from broker.startup import until_allowed
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
@@ -100,9 +100,9 @@ class EdgeProcess:
         self._spawn(self._projects.run(settings))
         self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
-        # Without any of them it is ready: it spools, or knows the projects of the snapshot.
+        # It names missing rights, and works without them: it spools, or knows the projects of the snapshot.
         required = needs("", "", grouped_events=False)["edge"]
-        self._spawn(watch_rights(settings, required, self.health, self._metrics.registry))
+        self._tasks.append(asyncio.create_task(until_allowed(settings, required)))
         connections = ConnectionLimits(
             affordable(settings.edge_connections, descriptors()), settings.edge_address_connections
         )

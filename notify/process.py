@@ -30,7 +30,6 @@ from broker.client import follow_projects, name_of, new_consumer, writing
 from broker.commit import leave
 from broker.errors import KafkaError
 from broker.rights import RequiredRights, needs
-from broker.rights_watch import until_granted, watch_rights
 from broker.send_errors import SendErrorKind, kind_of
 from broker.startup import until_allowed
 from broker.types import Consumer, RebalanceListener, TopicPartition
@@ -121,7 +120,7 @@ class Notifier:
                 with suppress(KafkaError, OSError):
                     await leave(consumer)
             if refused:
-                await until_granted(self._settings, self._need, lambda: False)
+                await until_allowed(self._settings, self._need)
             await asyncio.sleep(_RESTART_SECONDS)
 
     async def _take_part(self, consumer: Consumer) -> None:
@@ -167,7 +166,6 @@ async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) 
     follower = follow_projects(settings, registry)
     health.probe("kafka", follower.answering)
     required = rights_needed(settings)
-    watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry))
     urls = reader_urls(settings)
     reader = Reader.open(urls) if urls else None
     stopping = asyncio.Event()
@@ -175,7 +173,7 @@ async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     try:
-        await until(stopping, until_allowed(settings, required))
+        await until(stopping, until_allowed(settings, required, health=health))
         if stopping.is_set():
             return
         async with (
@@ -194,7 +192,5 @@ async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) 
             for task in (notifying, following):
                 task.cancel()
     finally:
-        watching.cancel()
-        await asyncio.wait([watching])
         if reader is not None:
             await reader.close()

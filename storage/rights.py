@@ -119,7 +119,7 @@ def as_grants(rights: Sequence[Right], user: str) -> str:
 
 
 class ClickHouseRights:
-    """Asks the servers for the missing rights of the users in `urls`: for `broker.rights_watch`."""
+    """Asks the servers for the missing rights of the users in `urls`: for `broker.startup`."""
 
     def __init__(self, urls: Sequence[str], rights: Rights, *, spread: bool) -> None:
         self._urls = urls

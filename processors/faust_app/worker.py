@@ -14,10 +14,10 @@ from broker.client import TopicFollower, follow_projects, name_of, writing
 from broker.diagnosis import reason_of
 from broker.errors import KafkaError, PartitionsLost
 from broker.log_end_offsets import LogEndOffsets
+from broker.member_name import MemberName
 from broker.rights import RequiredRights, needs
-from broker.rights_watch import Ask, watch_rights
 from broker.send_errors import SendErrorKind, kind_of
-from broker.startup import missing_rights, until_allowed
+from broker.startup import Ask, missing_rights, until_allowed
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.patches import PlacedConsumer
@@ -70,8 +70,7 @@ async def run(
     required = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
     try:
         more = () if stored_rights is None else (stored_rights,)
-        background.append(asyncio.create_task(watch_rights(settings, required, health, registry, *more)))
-        await until(stop, until_allowed(settings, required))
+        await until(stop, until_allowed(settings, required, *more, health=health))
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return
@@ -79,20 +78,26 @@ async def run(
         processors = Processors(settings, partitions, projects, metrics, stored_ids)
         health.probe("assigned", processors.recovery.assigned)
         health.probe("name", processors.name.part)
-        await _work(processors, stop, required)
+        await _work(processors, stop, required, health)
     finally:
         for task in background:
             task.cancel()
         await asyncio.wait(background)
 
 
-async def _work(processors: Processors, stop: asyncio.Event, required: RequiredRights) -> None:
+async def _work(
+    processors: Processors, stop: asyncio.Event, required: RequiredRights, health: Health
+) -> None:
     app = processors.app
     await processors.producer.start()
     failure: BaseException | None = None
+    refusal = ""
     try:
         app.finalize()
         failure = await until(stop, _started(app)) or await _watch(processors, stop)
+        if failure is not None and kind_of(failure) is SendErrorKind.DENIED:
+            refusal = await _refusal(failure, processors.settings, required)
+            health.set("rights", ok=False, detail=refusal)
     finally:
         own = cast(PlacedConsumer, app.consumer).member_id
         try:
@@ -102,21 +107,22 @@ async def _work(processors: Processors, stop: asyncio.Event, required: RequiredR
             log.warning("the app did not stop cleanly: %s", error)
         await processors.producer.stop()
     if failure is not None:
-        raise CannotRun(await exit_reason(failure, processors, required, own))
+        raise CannotRun(refusal or await exit_reason(failure, processors.name, own))
 
 
-async def exit_reason(
-    failure: BaseException, processors: Processors, required: RequiredRights, own: str
-) -> str:
-    """What the worker says before it ends: missing rights, another worker of its name, or the failure itself."""
+async def _refusal(failure: BaseException, settings: ProcessorsSettings, required: RequiredRights) -> str:
+    """The rights that Kafka refuses, or the error in which it did."""
     missing: list[str] = []
-    if kind_of(failure) is SendErrorKind.DENIED:
-        with suppress(KafkaError, OSError):
-            missing = await missing_rights(processors.settings, required)
+    with suppress(KafkaError, OSError):
+        missing = await missing_rights(settings, required)
+    return f"Kafka refuses {', '.join(missing)}" if missing else reason_of(failure)
+
+
+async def exit_reason(failure: BaseException, name: MemberName, own: str) -> str:
+    """What the worker says before it ends: another worker of its name, or the failure itself."""
     # Of two with one name, the other one takes it again now.
     is_ousted = isinstance(failure, PartitionsLost) or _FENCED in str(failure)
-    other = await processors.name.other(own) if is_ousted else ""
-    return f"Kafka refuses {', '.join(missing)}" if missing else other or reason_of(failure)
+    return (await name.other(own) if is_ousted else "") or reason_of(failure)
 
 
 async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException | None:

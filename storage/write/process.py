@@ -7,7 +7,6 @@ from typing import Final
 
 from broker.client import follow_projects
 from broker.rights import needs
-from broker.rights_watch import watch_rights
 from broker.startup import until_allowed
 from broker.waiting import until
 from schemas.health import Health
@@ -90,9 +89,8 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
         shards=len(settings.shard_urls),
     )["writer"]
     stored_rights = ClickHouseRights(settings.shard_urls, writer_rights, spread=len(shards) > 1)
-    watching = asyncio.create_task(watch_rights(settings, required, health, metrics.registry, stored_rights))
     try:
-        await until(stopping, until_allowed(settings, required))
+        await until(stopping, until_allowed(settings, required, stored_rights, health=health))
         if stopping.is_set():
             return
         async with asyncio.TaskGroup() as tasks:
@@ -112,8 +110,6 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
             for task in (*background, following):
                 task.cancel()
     finally:
-        watching.cancel()
-        await asyncio.wait([watching])
         await dead_letters.close()
         for one in shards:
             one.close()

@@ -22,9 +22,10 @@ from broker.client import name_of, new_consumer
 from broker.commit import commit, leave
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.rights import RequiredRights, record_groups
-from broker.rights_watch import until_granted
 from broker.send_errors import SendErrorKind, kind_of
+from broker.startup import until_allowed
 from broker.types import Consumer, Record, TopicPartition
+from broker.waiting import until
 from schemas.health import Health
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -77,17 +78,19 @@ class RecordsStage:
         self._group = record_groups(settings.writer_group, shard.count)[shard.number]
         self._part = shard.named("records")
         self._need = RequiredRights(
-            reads=tuple(kind.topic for kind in RECORD_TOPICS), writes=(), groups=(self._group,)
+            reads=tuple(kind.topic for kind in RECORD_TOPICS),
+            writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
+            groups=(self._group,),
         )
-        self._stopping = False
+        self._stopping = asyncio.Event()
 
     def stop(self) -> None:
         """Return from `run` after the inserts in progress."""
-        self._stopping = True
+        self._stopping.set()
 
     async def run(self) -> None:
         self._health.set(self._part, ok=False, detail="joining the group")
-        while not self._stopping:
+        while not self._stopping.is_set():
             consumer, refused = self._consumer(), False
             try:
                 await consumer.start()
@@ -103,7 +106,7 @@ class RecordsStage:
             finally:
                 await leave(consumer)
             if refused:
-                await until_granted(self._settings, self._need, lambda: self._stopping)
+                await until(self._stopping, until_allowed(self._settings, self._need))
 
     def _consumer(self) -> Consumer:
         return new_consumer(
@@ -116,7 +119,7 @@ class RecordsStage:
 
     async def _write(self, consumer: Consumer) -> None:
         last = LastFlush()
-        while not self._stopping:
+        while not self._stopping.is_set():
             batch = await self._read(consumer, last)
             if not batch:
                 continue
@@ -134,7 +137,7 @@ class RecordsStage:
     async def _read(self, consumer: Consumer, last: LastFlush) -> dict[TopicPartition, list[Record]]:
         batch: dict[TopicPartition, list[Record]] = {}
         since = time.monotonic()
-        while not self._stopping:
+        while not self._stopping.is_set():
             count = sum(map(len, batch.values()))
             remaining = self._policy.remaining(count, 0, time.monotonic() - since, last)
             if batch and remaining <= 0:

@@ -15,7 +15,7 @@ from broker.consumer_lag import without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.member_name import MemberName, holders
 from broker.rights import RequiredRights
-from broker.rights_watch import until_granted
+from broker.startup import until_allowed
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -102,10 +102,12 @@ class GroupedSource:
         if self._started is not None:
             await leave(self._started)
 
-    async def granted(self, stopped: Callable[[], bool]) -> None:
-        """Return once Kafka grants what this source needs, or `stopped` is true."""
-        need = RequiredRights(reads=(Topic.GROUPED,), writes=(), groups=(self._group,))
-        await until_granted(self._settings, need, stopped)
+    async def until_allowed(self) -> None:
+        """Return once Kafka grants what the events' stage needs; the log names what is missing."""
+        need = RequiredRights(
+            reads=(Topic.GROUPED,), writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES), groups=(self._group,)
+        )
+        await until_allowed(self._settings, need)
 
     @property
     def _consumer(self) -> Consumer:

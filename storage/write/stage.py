@@ -40,6 +40,7 @@ from typing import Final
 from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
+from broker.waiting import until
 from schemas.health import Health
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.insert_guard import Renewer
@@ -292,7 +293,7 @@ class EventsStage:
         await self._source.stop()
         await asyncio.sleep(_RESTART_SECONDS)
         if error is not None and kind_of(error) is SendErrorKind.DENIED:
-            await self._source.granted(self._stopping.is_set)
+            await until(self._stopping, self._source.until_allowed())
         await self._join()
 
     async def _join(self) -> None:

@@ -55,7 +55,9 @@ def resolved_by_clicking(link: str, password: str, route: str) -> None:
         browser.close()
 
 
-@pytest.mark.parametrize("name", [WEB[0], *(pytest.param(name, marks=pytest.mark.slow) for name in WEB[1:])])
+@pytest.mark.parametrize(
+    "name", [name if name == "fastapi_app" else pytest.param(name, marks=pytest.mark.slow) for name in WEB]
+)
 async def test_a_crash_is_a_message_its_link_leads_to_the_line_and_the_failed_fix_is_a_message_again(
     running: tuple[Stack, Supervisor], inboxes: tuple[MailServer, Receiver], tmp_path: Path, name: str
 ) -> None:

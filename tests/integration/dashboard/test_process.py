@@ -95,7 +95,6 @@ async def test_it_is_ready_with_real_servers_and_creates_projects_that_others_se
         assert {name: part["ok"] for name, part in body["parts"].items()} == {
             "projects": True,
             "clickhouse": True,
-            "rights": True,
         }
         async with client.post(
             f"{address(environ)}/api/v1/projects", json={"name": "shop"}, headers=ADMIN

@@ -85,7 +85,7 @@ async def test_readyz_names_its_parts_and_fails_before_the_port_closes(
     async with running(edge), aiohttp.ClientSession() as session:
         async with session.get(edge.url + "/readyz") as response:
             assert response.status == 200
-            parts = {"accepting", "projects", "delivery", "outcomes", "rights", "spool"}
+            parts = {"accepting", "projects", "delivery", "outcomes", "spool"}
             assert set((await response.json())["parts"]) == parts
         async with session.get(edge.url + "/healthz") as response:
             assert response.status == 200

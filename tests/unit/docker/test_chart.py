@@ -297,7 +297,7 @@ def test_every_metric_of_alerts_and_dashboards_exists() -> None:
     ProcessorsMetrics(others)
     WriterMetrics(others)
     NotifyMetrics(others)
-    known = {"svc_missing_rights", "svc_writer_event_age_seconds_count"}
+    known = {"svc_writer_event_age_seconds_count"}
     for family in (
         *EdgeMetrics().registry.collect(),
         *DashboardMetrics().registry.collect(),

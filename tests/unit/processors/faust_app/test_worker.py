@@ -1,39 +1,35 @@
 """What a worker says at its end."""
 
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from aiokafka.errors import for_code
 
 from broker.errors import KafkaError, PartitionsLost
 from broker.member_name import MemberName
-from broker.rights import needs
 from processors.faust_app.worker import exit_reason
 
-RIGHTS = needs("svc-processors", "", grouped_events=False)["processors"]
 FENCED_INSTANCE_ID = 82
 LOST = PartitionsLost("another worker wrote at offset 5: 6 is the next")
 OUSTED = KafkaError(repr(for_code(FENCED_INSTANCE_ID)()))
 
 
-def processors(holders: Mapping[str, str]) -> Any:
-    """A worker whose name the broker knows under these ids."""
+def name(holders: Mapping[str, str]) -> MemberName:
+    """The name of a worker that the broker knows under these ids."""
 
     async def known() -> Mapping[str, str]:
         return holders
 
-    return SimpleNamespace(name=MemberName("svc-processors", "NAME=a", 1.0, known))
+    return MemberName("svc-processors", "NAME=a", 1.0, known)
 
 
 @pytest.mark.parametrize("failure", [LOST, OUSTED], ids=["by the log", "by the group"])
 async def test_worker_that_another_one_of_its_name_ousts_says_so(failure: Exception) -> None:
-    reason = await exit_reason(failure, processors({"a-1": "svc at 10.0.0.7"}), RIGHTS, "a-0")
+    reason = await exit_reason(failure, name({"a-1": "svc at 10.0.0.7"}), "a-0")
     assert reason == (
         "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a name of its own"
     )
 
 
 async def test_worker_that_loses_its_partitions_to_another_name_says_where() -> None:
-    assert str(LOST) in await exit_reason(LOST, processors({}), RIGHTS, "a-0")
+    assert str(LOST) in await exit_reason(LOST, name({}), "a-0")
