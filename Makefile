@@ -9,8 +9,8 @@ ARGS ?=
 export PATH := $(CURDIR)/.cache/tools:$(PATH)
 # Hundreds of processes start in the tests: compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
-# Test workers, which share one broker and one database: one more than cores, for many tests wait.
-WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 1 )))
+# Test workers, which share one broker and one database: two more than cores, for many tests wait.
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 2 )))
 .DEFAULT_GOAL := help
 PYTEST := .venv/bin/pytest -n $(WORKERS) --dist loadfile
 .PHONY: help install lint format test test-all test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege screenshots docs lock clean

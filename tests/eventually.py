@@ -15,7 +15,7 @@ FIRST_SECONDS, MOST_SECONDS = 0.02, 0.25
 async def eventually(condition: Callable[[], Awaitable[T]], timeout: float = ...) -> T: ...
 @overload
 async def eventually(condition: Callable[[], T], timeout: float = ...) -> T: ...
-async def eventually(condition: Callable[[], Any], timeout: float = 60.0) -> Any:
+async def eventually(condition: Callable[[], Any], timeout: float = 120.0) -> Any:
     """Poll until `condition` returns something true, and return that.
 
     The pauses grow, and are longer where a poll is costly: a waiting test leaves the machine to the processes

@@ -53,7 +53,7 @@ def started(
     finally:
         program.terminate()
         try:
-            program.wait(30)
+            program.wait(120)
         finally:
             program.kill()
 

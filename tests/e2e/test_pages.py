@@ -266,11 +266,11 @@ def test_a_page_says_that_events_wait_follows_them_and_is_loaded_again_once_they
         expect(line).to_contain_text("About 2 min behind")
         assert watched.violations() == []
         LAG.lag = Lag(is_known=True, behind=Behind(now_ms() - 31_000, 9))
-        expect(line).to_contain_text(re.compile("About 3. s behind"), timeout=20_000)
+        expect(line).to_contain_text(re.compile("About 3. s behind"))
         page.locator('input[name="issue"]').first.check()
         LAG.lag = Lag(is_known=True)
         # A selection stays, so the reader is asked.
-        expect(line).to_contain_text("All events are stored now.", timeout=20_000)
+        expect(line).to_contain_text("All events are stored now.")
         expect(page.locator('input[name="issue"]').first).to_be_checked()
         line.get_by_role("link", name="Show them").click()
         expect(line).to_have_count(0)
@@ -278,5 +278,5 @@ def test_a_page_says_that_events_wait_follows_them_and_is_loaded_again_once_they
         page.goto(f"{address}{ISSUE}")
         expect(line).to_have_count(1)
         LAG.lag = Lag(is_known=True)
-        expect(line).to_have_count(0, timeout=20_000)
+        expect(line).to_have_count(0)
         assert watched.complaints == []

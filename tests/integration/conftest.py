@@ -24,10 +24,11 @@ async def prefix(kafka_bootstrap: str, topic_prefix: str) -> str:
 
 @pytest.fixture
 def start(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> Iterator[Start]:
-    """Starts processors by name."""
+    """Starts processors by name, in a hurry unless another module is named."""
     workers: list[WorkerProcess] = []
 
     def begin(name: str = "0", **extra: str) -> WorkerProcess:
+        extra.setdefault("module", "tests.integration.processors.hurried_worker")
         worker = WorkerProcess(kafka_bootstrap, prefix, tmp_path, name, **extra).start()
         workers.append(worker)
         return worker

@@ -119,7 +119,7 @@ class Pipeline:
                 return True
             return False
 
-        await eventually(committed, timeout=60)
+        await eventually(committed)
         await consumer.stop()
 
     async def expire(self, *topics: str) -> None:
@@ -196,7 +196,7 @@ async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
     worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
     with ended(writer):
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
         of_one = [one.id for one in (await pipeline.issues()).values() if one.project_id == "7"]
         resolved, fixed, ignored, assigned, whole, part, *_ = sorted(of_one)
         await states(
@@ -212,9 +212,9 @@ async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
             found = await pipeline.issues()
             return len(found[whole].fingerprints) == 2 and found[assigned].assignee == "ann"
 
-        await eventually(merged, timeout=60)
+        await eventually(merged)
         assert worker.stop() == 0
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
         before = await pipeline.issues()
         await pipeline.expire(*EXPIRED)
         done = await pipeline.rebuild("all")
@@ -228,7 +228,7 @@ async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
         await produce(pipeline.bootstrap, topic, backlog(feed, 60, 20))
         worker.start()
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
         await counts_are_exact(pipeline, feed)
         found = await pipeline.issues()
         assert (found[resolved].status, found[resolved].regressed) == ("open", True)
@@ -249,7 +249,7 @@ async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipel
     worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
     with ended(writer):
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
     assert worker.stop() == 0
     one = next(one for one in rebuild_queries.counted(pipeline.client) if one.project == 7)
     ended_before, under_way = uuid4(), uuid4()
@@ -290,7 +290,7 @@ async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the
     worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
     with ended(writer):
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
         assert worker.stop() == 0
         await pipeline.expire("issues", "issue-deltas")
         await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
@@ -301,7 +301,7 @@ async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the
         assert done.exit_code == 0, done.output
         worker.start()
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
         await counts_are_exact(pipeline, feed)
 
 
@@ -313,7 +313,7 @@ async def work_off(pipeline: Pipeline, start: Start, seed: int) -> Feed:
     with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
         assert worker.stop() == 0
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
     return feed
 
 
@@ -348,7 +348,7 @@ async def test_issues_are_built_though_nothing_says_what_the_writer_has_stored(
     with ended(Writer(pipeline.environ, pipeline.folder / "writer.log")):
         await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
         assert worker.stop() == 0
-        await eventually(pipeline.stored, timeout=60)
+        await eventually(pipeline.stored)
     await counts_are_exact(pipeline, feed)
 
 
@@ -407,7 +407,7 @@ async def test_a_merge_that_has_not_ended_is_undone_and_its_signal_changes_nothi
     async def assigned() -> bool:
         return (await pipeline.issues())[part].assignee == "ann"
 
-    await eventually(assigned, timeout=60)
+    await eventually(assigned)
     after = await pipeline.issues()
     assert {key: (one.merged_into, one.events) for key, one in after.items()} == {
         key: (one.merged_into, one.events) for key, one in before.items()
@@ -420,7 +420,7 @@ async def test_nothing_is_emptied_while_the_writer_has_something_left(
     feed = Feed(PARTITIONS, seed=22, now_ms=now_ms() - 10_000_000)
     await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
     worker = start()
-    await eventually(lambda: worker.metric("svc_processors_events_new_total") == len(feed.ids), timeout=60)
+    await eventually(lambda: worker.metric("svc_processors_events_new_total") == len(feed.ids))
     assert worker.stop() == 0
     before = await pipeline.issues()
     refused = await pipeline.rebuild("issues", "--from", "clickhouse")

@@ -53,7 +53,7 @@ async def prepared(kafka: SecuredKafka) -> None:
     blind = [Acl("blind", TOPIC, "svc.", DESCRIBE, prefixed=True)]
     # `last` is seen last: the broker takes them in their order.
     await kafka.allow(*each, *lacks, *whole, *blind)
-    await eventually(lambda: asyncio.to_thread(lambda: rights(kafka, "dashboard", "dashboard").ok), 20)
+    await eventually(lambda: asyncio.to_thread(lambda: rights(kafka, "dashboard", "dashboard").ok))
 
 
 @pytest.fixture(scope="module")
@@ -220,11 +220,11 @@ async def test_right_that_is_taken_away_is_named_until_it_is_back(kafka: Secured
     async def named() -> bool:
         return await missing() == {"Read on topic svc.issues", "Describe on group svc-processors"}
 
-    await eventually(complete, 20)
+    await eventually(complete)
     await kafka.forbid(*taken)
-    await eventually(named, 20)
+    await eventually(named)
     await kafka.allow(*taken)
-    await eventually(complete, 20)
+    await eventually(complete)
 
 
 async def test_follower_that_may_no_longer_read_says_so_and_keeps_what_it_knows(kafka: SecuredKafka) -> None:
@@ -236,7 +236,7 @@ async def test_follower_that_may_no_longer_read_says_so_and_keeps_what_it_knows(
         return follower.answering() == Part(ok=True, detail="Kafka refuses Read on topic svc.projects")
 
     try:
-        await eventually(follower.loaded.is_set, 20)
+        await eventually(follower.loaded.is_set)
         await kafka.forbid(taken)
         await eventually(refused, 30)
         await kafka.allow(taken)

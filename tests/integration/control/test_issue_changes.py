@@ -83,7 +83,7 @@ class Living:
                 found if found is not None and found.events == expected and not found.life.pending else None
             )
 
-        record = await eventually(done, timeout=60)
+        record = await eventually(done)
         assert record is not None
 
         async def shown() -> bool:
@@ -138,7 +138,7 @@ async def living(stage: Stage, tmp_path: Path) -> AsyncIterator[Living]:
         worker = stack.enter_context(working(stage, tmp_path))
         reader = Reader.open([stage.url])
         stack.push_async_callback(reader.close)
-        await eventually(worker.ready, timeout=60)
+        await eventually(worker.ready)
         yield Living(stage, worker, reader)
 
 

@@ -61,7 +61,7 @@ def test_answers_about_what_exists_conform_to_the_document(operation: Operation,
     known = {name: value for name, value in PATHS.items() if f"{{{name}}}" in operation.path}
     body: dict[str, Any] = {} if operation.body is NoInput else {"body": {}}
     case = described.Case(path_parameters=known, **body)
-    response = case.call_and_validate(base_url=address, headers=ADMIN, timeout=20, checks=CHECKS)
+    response = case.call_and_validate(base_url=address, headers=ADMIN, timeout=120, checks=CHECKS)
     assert operation.method != "GET" or response.status_code == 200
 
 

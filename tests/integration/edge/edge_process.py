@@ -106,7 +106,7 @@ class EdgeProcess:
         assert self._process is not None
         self._process.send_signal(number)
 
-    async def wait(self, timeout: float = 40) -> int:
+    async def wait(self, timeout: float = 120) -> int:
         """The exit status."""
         assert self._process is not None
         return await asyncio.to_thread(self._process.wait, timeout)

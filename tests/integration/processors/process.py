@@ -78,7 +78,7 @@ class WorkerProcess:
         assert self._process is not None
         self._process.send_signal(how)
         try:
-            return self._process.wait(30)
+            return self._process.wait(120)
         except subprocess.TimeoutExpired:
             self._process.kill()
             return self._process.wait()

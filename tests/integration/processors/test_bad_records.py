@@ -29,7 +29,7 @@ async def test_a_poisoned_record_is_dead_lettered_and_the_stream_goes_on(
     worker = start()
     await until_counted(kafka_bootstrap, prefix, feed, worker)
     # What is good and what is bad of a take is sent at the same time: the one may be seen before the other.
-    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == len(bad), timeout=60)
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == len(bad))
     letters = await readback.read(kafka_bootstrap, prefix + DEAD)
     assert sorted(r.value for r in letters) == sorted(value for _, value in bad)
     for letter in letters:
@@ -68,7 +68,7 @@ async def test_a_bad_event_is_dead_lettered_alone(kafka_bootstrap: str, prefix: 
     whole = [ChunkEvent(7, bytes([n]) * 16, NOW_MS, "test/1", b"") for n in (1, 2)]
     await produce(kafka_bootstrap, prefix + "events", [(0, encode_chunk(whole))])
     worker = start()
-    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2, timeout=60)
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2)
     letters = await readback.read(kafka_bootstrap, prefix + DEAD)
     assert [r.value for r in letters] == [encode_chunk([one]) for one in whole]
     assert await readback.outcomes(kafka_bootstrap, prefix + "outcomes") == {"accepted": 2, "deadLettered": 2}
@@ -84,7 +84,7 @@ async def test_a_delta_that_cannot_be_applied_is_dead_lettered(
         await producer.send_and_wait(prefix + "issue-deltas", value, partition=2)
     await producer.stop()
     worker = start()
-    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2, timeout=60)
+    await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2)
     reasons = [from_headers(r.headers)[0].reason for r in await readback.read(kafka_bootstrap, prefix + DEAD)]
     assert "no such issue" in reasons
 
@@ -128,6 +128,6 @@ async def test_a_missing_topic_is_waited_for_and_named(
     kafka_bootstrap: str, topic_prefix: str, prefix: str, start: Start
 ) -> None:
     worker = start(SVC_TOPIC_PREFIX=f"{topic_prefix}none.")
-    await eventually(lambda: "svc migrate" in worker.log.read_text(), timeout=60)
+    await eventually(lambda: "svc migrate" in worker.log.read_text())
     assert not worker.ready()
     assert worker.stop() == 0

@@ -64,11 +64,11 @@ async def test_events_are_counted_once_while_workers_come_and_go(
 ) -> None:
     feed = Feed(PARTITIONS, seed=2)
     first = start("a", **SMALL_TAKES)
-    await eventually(first.ready, timeout=60)
+    await eventually(first.ready)
     sending = asyncio.create_task(produce_slowly(kafka_bootstrap, prefix + "events", backlog(feed, 400, 20)))
     others = [start("b", **SMALL_TAKES), start("c", **SMALL_TAKES)]
     for worker in others:
-        await eventually(worker.ready, timeout=60)
+        await eventually(worker.ready)
     assert others[1].stop() == 0
     others[0].kill()
     others[0].start()

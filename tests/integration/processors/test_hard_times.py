@@ -32,10 +32,10 @@ async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
     feed = Feed(PARTITIONS, seed=11)
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 500, 10))
     hung = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
-    await eventually(lambda: processed(hung, 60), timeout=60)
+    await eventually(lambda: processed(hung, 60))
     hung.freeze()
     other = start("b", **SMALL_TAKES)
-    await eventually(lambda: other.metric(RECORDS) > 0, timeout=60)
+    await eventually(lambda: other.metric(RECORDS) > 0)
     hung.thaw()
     await until_counted(kafka_bootstrap, prefix, feed, hung, other)
     await assert_exact(kafka_bootstrap, prefix, feed)
@@ -49,7 +49,7 @@ async def test_a_worker_that_fetches_nothing_any_more_is_ended_and_goes_on_when_
     worker = start(module="tests.integration.processors.deaf_worker")
     await until_counted(kafka_bootstrap, prefix, feed, worker)
     (tmp_path / "deaf").touch()
-    await eventually((tmp_path / "deafened").exists, timeout=60)
+    await eventually((tmp_path / "deafened").exists)
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 20))
     assert worker.wait(120) == 1
     assert "no progress" in worker.log.read_text().splitlines()[-1]
@@ -89,7 +89,7 @@ async def test_a_broker_that_restarts_costs_nothing(
     await produce(broker.bootstrap, topic_prefix + "events", backlog(feed, 500, 10))
     worker = WorkerProcess(broker.bootstrap, topic_prefix, tmp_path, SVC_PROCESSORS_BATCH_CHUNKS="2").start()
     try:
-        await eventually(lambda: processed(worker, 60), timeout=60)
+        await eventually(lambda: processed(worker, 60))
         await asyncio.to_thread(getattr(broker, how))
         await asyncio.to_thread(broker.start)
         await until_counted(broker.bootstrap, topic_prefix, feed, worker)

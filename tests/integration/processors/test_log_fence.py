@@ -27,7 +27,7 @@ async def test_an_owner_whose_machine_slept_through_a_takeover_publishes_nothing
     await until_counted(kafka_bootstrap, prefix, feed, sleeper)
     (tmp_path / "sleep").touch()
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
-    await eventually((tmp_path / "asleep").exists, timeout=60)
+    await eventually((tmp_path / "asleep").exists)
     other = start("b", **SMALL_TAKES)
     await until_counted(kafka_bootstrap, prefix, feed, other)
     sleeper.thaw()
@@ -44,9 +44,9 @@ async def test_two_workers_of_one_name_oust_each_other_and_count_exactly(
     feed = Feed(PARTITIONS, seed=42)
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 400, 10))
     first = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
-    await eventually(lambda: processed(first, 20), timeout=60)
+    await eventually(lambda: processed(first, 20))
     twin = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
-    await eventually(lambda: twin.ready() or not (twin.running and first.running), timeout=60)
+    await eventually(lambda: twin.ready() or not (twin.running and first.running))
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 80, 10))
     if twin.running:
         twin.kill()
@@ -83,14 +83,14 @@ async def test_issues_that_a_stranger_removes_come_back_with_their_counts(
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 40, 10))
     assert owner.wait() == 1
     await until_counted(kafka_bootstrap, prefix, feed, owner)
-    await eventually(owner.ready, timeout=60)
+    await eventually(owner.ready)
     assert not await removed(kafka_bootstrap, prefix)
     await assert_exact(kafka_bootstrap, prefix, feed)
     # Nobody writes them any more: a start is enough.
     owner.kill()
     assert await remove_issues(kafka_bootstrap, prefix)
     owner.start()
-    await eventually(owner.ready, timeout=60)
+    await eventually(owner.ready)
     assert not await removed(kafka_bootstrap, prefix)
     await assert_exact(kafka_bootstrap, prefix, feed)
 

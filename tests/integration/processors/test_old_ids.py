@@ -118,11 +118,11 @@ async def test_an_event_that_is_sent_again_after_8_30_and_89_days_changes_nothin
 
         await asyncio.to_thread(clickhouse.stop)
         await send_again(FIRST - 30)
-        await eventually(lambda: "old ids wait to be looked up" in worker.log.read_text(), timeout=60)
+        await eventually(lambda: "old ids wait to be looked up" in worker.log.read_text())
         assert not worker.ready()
         assert worker.metric(RECORDS) < log.records
         other = start("b", SVC_CLICKHOUSE_URL=url)
-        await eventually(lambda: other.metric("svc_processors_rebalances_total") > 0, timeout=60)
+        await eventually(lambda: other.metric("svc_processors_rebalances_total") > 0)
         waiting = "old ids wait to be looked up"
         logs = len(worker.log.read_text()), len(other.log.read_text())
         await eventually(
@@ -133,7 +133,7 @@ async def test_an_event_that_is_sent_again_after_8_30_and_89_days_changes_nothin
         worker.start()
         other.start()
         await asyncio.to_thread(clickhouse.start, 120)
-        await eventually(lambda: worker.ready() and other.ready(), timeout=60)
+        await eventually(lambda: worker.ready() and other.ready())
 
         client = open_client(url)
         erased = next(iter(feed.ids))
@@ -148,7 +148,7 @@ async def test_an_event_that_is_sent_again_after_8_30_and_89_days_changes_nothin
 
         await eventually(counted, timeout=120)
         await assert_exact(kafka_bootstrap, prefix, feed)
-        await eventually(lambda: rows(client) == len(feed.ids) - 1, timeout=60)
+        await eventually(lambda: rows(client) == len(feed.ids) - 1)
         assert worker.running
         assert "stops" not in worker.log.read_text()
         client.close()

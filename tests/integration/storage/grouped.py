@@ -232,12 +232,12 @@ class Writer:
     def stop(self) -> int:
         """End it in good order; its exit code."""
         self.process.terminate()
-        return self.process.wait(20)
+        return self.process.wait(120)
 
     def get(self, path: str) -> tuple[int, str]:
         """Status and body of a path of its health server; status 0 while it doesn't listen."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=30) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as error:
             with error:

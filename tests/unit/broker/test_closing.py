@@ -43,7 +43,7 @@ def _left(broker: Broker) -> list[Any]:
 
 
 async def _nothing_left(broker: Broker) -> None:
-    await eventually(lambda: not _left(broker), 10)
+    await eventually(lambda: not _left(broker))
 
 
 async def _administer(settings: KafkaSettings) -> None:
