@@ -5,6 +5,7 @@ import os
 import shutil
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -64,7 +65,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         first = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
         item.add_marker(first if first in FOLDERS else "unit")
-    items.sort(key=lambda item: next(n for n, name in enumerate(FOLDERS) if item.get_closest_marker(name)))
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[int, int]:
+    """The tier, and within it files in a mixed order: those of one room wait or calculate, as their neighbours do."""
+    tier = next(n for n, name in enumerate(FOLDERS) if item.get_closest_marker(name))
+    return tier, crc32(item.nodeid.partition("::")[0].encode())
 
 
 @pytest.hookimpl(optionalhook=True)
