@@ -219,9 +219,9 @@ def live(
     return log, decisions, now + 10 * DAY_MS
 
 
-def test_a_preview_decides_what_a_live_process_decided_for_a_thousand_rules() -> None:
+def test_a_preview_decides_what_a_live_process_decided_for_hundreds_of_rules() -> None:
     decided = 0
-    for seed in range(250):
+    for seed in range(100):
         luck = random.Random(seed)
         rules = tuple(any_rule(luck, number) for number in range(4))
         jumps = seed % 2 == 0
@@ -234,7 +234,7 @@ def test_a_preview_decides_what_a_live_process_decided_for_a_thousand_rules() ->
                 causes = [record for record in log if isinstance(record, CauseRecord)]
                 assert preview(causes, "1", (rule,), now) == expected
             decided += len(expected)
-    assert decided > 3000
+    assert decided > 1000
 
 
 def test_each_cause_is_in_one_message_of_a_rule() -> None:

@@ -18,6 +18,8 @@ from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld,
 from tests.unit.processors.made import START, event_id
 
 EMOJI = "\U0001f980"
+EVENTS = 100
+"""Enough for several records of each kind."""
 
 
 def of(number: int, message: str = "", **more: Any) -> ChunkEvent:
@@ -46,11 +48,11 @@ async def test_a_chunk_of_events_whose_texts_grow_is_published_in_records_that_f
 ) -> None:
     world = GrouperWorld(each=True)
     world.projects = registry(rules)
-    world.send([make(n) for n in range(300)])
+    world.send([make(n) for n in range(EVENTS)])
     await world.start()
     await world.settle()
-    assert sum(world.stored().values()) == sum(world.counted().values()) == 300
-    assert len(world.forwarded_as()) == 300
+    assert sum(world.stored().values()) == sum(world.counted().values()) == EVENTS
+    assert len(world.forwarded_as()) == EVENTS
     sizes = {
         name: max(len(message.value or b"") for message in messages)
         for (name, _), messages in world.memory.topics.items()
