@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from edge.delivery.chunker import EventTuple
 from edge.delivery.publisher import EventPublisher
 from schemas.projects import Project
 from tests.contract.edge.live_edge import LiveEdge
@@ -78,11 +77,6 @@ async def test_project_is_lenient_to_the_sdks_that_it_names_and_to_no_others(edg
     assert (await edge.post(crash, headers=strict)).fields == ["id", "kind", "release"]
 
 
-async def test_lenient_project_still_asks_for_a_full_error(edge: LiveEdge) -> None:
-    headers = edge.headers(edge.lenient, Svc_Sdk="react-native/0.74.1")
-    assert (await edge.post(encoded(kind="nearCrash", error=None), headers=headers)).fields == ["error"]
-
-
 async def test_health_pages_answer(edge: LiveEdge) -> None:
     for path, expected in (("/healthz", {"alive": True}), ("/readyz", None)):
         answer = await edge.post(b"", path, headers={}, method="GET")
@@ -108,15 +102,3 @@ async def test_metrics_count_refusals_with_their_reasons(edge: LiveEdge) -> None
     ):
         line = f'svc_edge_events_total{{outcome="{outcome}",project="{project}",reason="{reason}",sdk="svc-js"}} 1.0'
         assert line in page
-
-
-async def test_events_of_one_request_wait_for_all_their_chunks(edge: LiveEdge) -> None:
-    order: list[str] = []
-
-    async def deliver(partition: int, partitions: int, events: list[EventTuple]) -> None:
-        order.append(f"{partition} of {partitions}: {len(events)}")
-
-    edge.chunker._deliver = deliver
-    answer = await edge.post_batch([event() for _ in range(60)])
-    assert answer.json["accepted"] == 60
-    assert sum(int(line.split(": ")[1]) for line in order) == 60

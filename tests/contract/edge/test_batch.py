@@ -42,26 +42,9 @@ async def test_empty_batch_is_accepted(edge: LiveEdge) -> None:
     assert (await edge.post_batch([])).json == {"accepted": 0, "rejected": 0, "errors": []}
 
 
-@pytest.mark.holds("protocol 4.2")
-async def test_platforms_may_be_mixed(edge: LiveEdge) -> None:
-    given = [event(platform=platform) for platform in ("javascript", "ios", "android", "python")]
-    assert (await edge.post_batch(given)).json["accepted"] == 4
-
-
 async def test_wrapper_may_have_unknown_fields(edge: LiveEdge) -> None:
     body = json.dumps({"sentAt": 1, "events": [event()], "x": {}}).encode()
     assert (await edge.post(body, BATCH)).json["accepted"] == 1
-
-
-async def test_lone_surrogate_of_one_event_doesn_t_cost_the_others(edge: LiveEdge) -> None:
-    body = json.dumps({"events": [event(), event(environment="CUT"), event()]}).encode()
-    answer = await edge.post(body.replace(b"CUT", rb"\ud83d"), BATCH)
-    assert answer.json["accepted"] == 3
-    assert sorted(json.loads(stored)["environment"] for stored in edge.stored_bytes()) == [
-        "prod",
-        "prod",
-        "\ufffd",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -97,29 +80,6 @@ async def test_array_of_events_is_answered_with_the_wrapper_that_it_lacks(
     answer = await edge.post(body, BATCH)
     assert answer.status == 400
     assert answer.json["details"] == [{"field": "body", "message": 'expected an object: {"events": [...]}'}]
-
-
-@pytest.mark.parametrize("depth", [990, 5000, 400_000])
-async def test_event_that_is_nested_too_deeply_costs_itself(edge: LiveEdge, depth: int) -> None:
-    deep = encoded()[:-1] + b',"extra":' + b"[" * depth + b"]" * depth + b"}"
-    answer = await edge.post(b'{"events":[' + b", ".join([encoded(), deep, encoded()]) + b"]}", BATCH)
-    assert answer.status == 202
-    assert (answer.json["accepted"], answer.json["rejected"]) == (2, 1)
-    assert answer.json["errors"] == [
-        {
-            "index": 1,
-            "error": "validationFailed",
-            "details": [{"field": "body", "message": "JSON is nested too deeply"}],
-        }
-    ]
-    assert len(edge.stored()) == 2
-
-
-@pytest.mark.holds("protocol 2.9", "protocol 8")
-async def test_more_than_100_events_names_the_limit(edge: LiveEdge) -> None:
-    answer = await edge.post_batch([event() for _ in range(101)])
-    assert answer.status == 400
-    assert answer.json["details"] == [{"field": "events", "message": "at most 100 events per batch"}]
 
 
 async def test_order_of_a_project_s_events_within_a_partition_is_kept(edge: LiveEdge) -> None:

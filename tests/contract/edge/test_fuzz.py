@@ -2,10 +2,8 @@
 
 import asyncio
 import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -15,10 +13,9 @@ from hypothesis import strategies as st
 from schemas.errors import BatchResponse, ErrorBody, WireError
 from tests.contract.edge.live_edge import Answer, LiveEdge, live_edge
 from tests.edge_events import encoded
-from tests.unit.edge.validation.test_validate import json_values, mutations
+from tests.unit.edge.validation.test_validate import mutations
 
 DECLARED = {(fault.status, fault.code) for fault in WireError}
-PATHS = ["/v1/events", "/v1/events:batch", "/v1/events/", "/v1/events:batch/"]
 fuzzing = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
@@ -68,20 +65,6 @@ def assert_declared(answer: Answer, path: str) -> None:
     assert set(answer.json) == ({"error", "details"} if detailed else {"error"})
     if detailed:
         assert 1 <= len(body.details or []) <= 20
-
-
-@fuzzing
-@given(body=st.binary(max_size=300), path=st.sampled_from(PATHS), gzipped=st.booleans())
-def test_arbitrary_bytes_get_a_declared_answer(fuzzed: Fuzzed, body: bytes, path: str, gzipped: bool) -> None:
-    headers = fuzzed.edge.headers(Content_Encoding="gzip" if gzipped else "")
-    assert_declared(fuzzed.post(body, path, headers), path)
-
-
-@fuzzing
-@given(value=json_values, path=st.sampled_from(PATHS), wrapped=st.booleans())
-def test_arbitrary_json_gets_a_declared_answer(fuzzed: Fuzzed, value: Any, path: str, wrapped: bool) -> None:
-    body = json.dumps({"events": [value, value]} if wrapped else value).encode()
-    assert_declared(fuzzed.post(body, path, fuzzed.edge.headers()), path)
 
 
 @fuzzing

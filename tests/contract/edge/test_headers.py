@@ -104,9 +104,10 @@ async def test_project_may_have_several_tokens_and_a_revoked_one_is_401(edge: Li
     assert answers[1].body == answers[3].body, "a revoked token is answered like one that never was"
 
 
-async def test_scheme_is_read_in_either_case(edge: LiveEdge) -> None:
+@pytest.mark.parametrize("scheme", ["bearer", "BEARER", "bearer "])
+async def test_scheme_is_read_in_either_case_and_spaces_may_follow_it(edge: LiveEdge, scheme: str) -> None:
     headers = edge.headers()
-    headers["Authorization"] = headers["Authorization"].replace("Bearer", "bearer")
+    headers["Authorization"] = headers["Authorization"].replace("Bearer", scheme)
     assert (await edge.post(encoded(), headers=headers)).status == 202
 
 

@@ -125,8 +125,3 @@ async def test_kafka_unreachable_is_202_from_the_spool_and_503_when_that_is_full
         assert answer is not None
         assert (answer.status, answer.body) == (503, b'{"error":"internal"}')
         assert int(answer.headers["Retry-After"]) > 0
-
-
-async def test_request_that_fails_does_not_reach_the_next_check(edge: LiveEdge) -> None:
-    answer = await edge.post(b"not json", headers=edge.headers(Svc_Sdk=""))
-    assert answer.fields == ["Svc-Sdk"]

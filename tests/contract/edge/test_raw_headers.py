@@ -46,21 +46,3 @@ async def test_sdk_that_is_not_utf8_is_refused_counted_and_ends_nothing(edge: Li
     outcomes.cancel()
     with suppress(asyncio.CancelledError):
         await outcomes
-
-
-async def test_sdk_that_is_not_utf8_is_counted_for_a_limited_an_oversized_and_an_unknown_request(
-    edge: LiveEdge,
-) -> None:
-    limited = edge.add_project("3", rate_limit_per_minute=1)
-    token = limited.tokens[0].token.encode()
-    answers = [
-        await exchange(edge, b"svc-js/1", encoded(), token),
-        await exchange(edge, b"\xff/1", b"{}", token),
-    ]
-    answers.append(await exchange(edge, b"\xff/1", b"x" * (1 << 21)))
-    answers.append(await exchange(edge, b"\xff/1", b"{}", b"svc_pk_unknown"))
-    assert [answer[9:12] for answer in answers] == [b"202", b"429", b"400", b"401"]
-    await edge.outcomes.flush()
-    found = [one for r in edge.sink.records if r.topic is Topic.OUTCOMES for one in decode_outcomes(r.value)]
-    assert sorted(each.outcome for each in found) == ["invalid", "rateLimited"]
-    assert (await edge.post(b"", "/metrics", method="GET")).status == 200

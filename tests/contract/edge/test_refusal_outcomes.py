@@ -1,4 +1,4 @@
-"""What the edge reports of events that it refused, and of accepted ones with fields that it doesn't know."""
+"""What the edge reports of events that it refused."""
 
 from schemas.ids import new_token, uuid7
 from schemas.issues import Outcome, decode_outcomes
@@ -8,7 +8,6 @@ from tests.contract.edge.live_edge import MOMENT, LiveEdge
 from tests.edge_events import event
 
 SECRET = "anna@example.com"
-MANY_TAGS = {f"key{number}": SECRET for number in range(51)}
 
 
 async def reported(edge: LiveEdge) -> list[Outcome]:
@@ -16,15 +15,6 @@ async def reported(edge: LiveEdge) -> list[Outcome]:
     values = [record.value for record in edge.sink.records if record.topic is Topic.OUTCOMES]
     assert not any(SECRET.encode() in value for value in values)
     return [one for value in values for one in decode_outcomes(value)]
-
-
-async def test_a_refused_event_is_an_example_with_release_and_id(edge: LiveEdge) -> None:
-    number = str(uuid7())
-    answer = await edge.post_event(id=number, tags=MANY_TAGS)
-    assert answer.fields == ["tags"]
-    (outcome,) = await reported(edge)
-    assert (outcome.outcome, outcome.reason, outcome.sdk) == ("invalid", "tag keys per event", "svc-js/1.2.3")
-    assert outcome.example == f"tags: at most 50 tag keys per event (release shop@1.2.3+45, event {number})"
 
 
 async def test_each_reason_of_a_batch_has_the_example_of_its_first_event(edge: LiveEdge) -> None:

@@ -5,9 +5,7 @@ import json
 from contextlib import suppress
 from pathlib import Path
 
-from schemas.ids import new_token
-from schemas.projects import Token
-from tests.contract.edge.live_edge import MOMENT, LiveEdge, live_edge
+from tests.contract.edge.live_edge import LiveEdge, live_edge
 from tests.contract.edge.raw_http import hang_up, head, read_answer, request
 from tests.edge_events import encoded
 from tests.eventually import eventually
@@ -46,23 +44,6 @@ async def test_client_that_goes_away_in_the_middle_costs_nothing(edge: LiveEdge)
         await hang_up(writer)
     assert (await edge.post(encoded())).status == 202
     assert len(edge.stored()) == 1
-
-
-async def test_unfinished_bodies_together_are_bounded(edge: LiveEdge) -> None:
-    edge.body_budget._max_bytes = 300_000
-    body = encoded(pad="x" * 100_000)
-    slow = []
-    for _ in range(2):
-        _, writer = await edge.connect()
-        writer.write(request(edge, body)[:-10])
-        slow.append(writer)
-    await eventually(lambda: edge.body_budget.total > 180_000)
-    reader, writer = await edge.connect()
-    writer.write(request(edge, encoded(pad="x" * 150_000))[:-10])
-    assert await read_answer(reader) == (503, b'{"error":"internal"}')
-    assert (await edge.post(encoded())).status == 202
-    await hang_up(writer, *slow)
-    await eventually(lambda: edge.body_budget.total == 0)
 
 
 async def test_token_that_holds_its_share_is_refused_and_others_are_served(edge: LiveEdge) -> None:
@@ -117,20 +98,6 @@ async def test_body_has_a_time_of_its_own(tmp_path: Path) -> None:
         writer.write(whole[-10:])
         assert (await read_answer(reader))[0] == 202
         await hang_up(writer, silent)
-
-
-async def test_declared_bodies_that_never_come_leave_the_memory_to_others(edge: LiveEdge) -> None:
-    edge.body_budget._max_bytes = 2_000_000
-    project = edge.add_project("3", tokens=tuple(Token(new_token(), MOMENT) for _ in range(9)))
-    begun = []
-    for token in project.tokens:
-        _, writer = await edge.connect()
-        headers = edge.headers(Authorization=f"Bearer {token.token}")
-        writer.write(head(edge, "Content-Length: 1000000", headers=headers) + b" " * 1000)
-        begun.append(writer)
-    await eventually(lambda: edge.body_budget.total == 9000)
-    assert (await edge.post(encoded(pad="x" * 900_000))).status == 202
-    await hang_up(*begun)
 
 
 async def test_bodies_held_open_give_way_to_a_token_that_holds_less(edge: LiveEdge) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from local.kafka.server import LocalKafka
 from schemas.projects import Project
-from tests.edge_events import encoded, event
+from tests.edge_events import event
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored, write_project
@@ -158,37 +158,6 @@ async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outa
     assert set(load.statuses) <= {202, 503}
 
 
-@pytest.mark.slow
-async def test_edge_without_a_snapshot_started_while_kafka_is_unreachable_answers_503_until_it_is_back(
-    outage: Deployment, broker: LocalKafka, tmp_path: Path
-) -> None:
-    await asyncio.to_thread(broker.stop)
-    edge = EdgeProcess(outage.bootstrap, outage.prefix, tmp_path / "edge", 1, **SHORT)
-    async with running(edge, ready=False), aiohttp.ClientSession() as session:
-
-        async def status(path: str, method: str = "GET") -> int:
-            try:
-                async with session.request(
-                    method,
-                    edge.url + path,
-                    data=encoded() if method == "POST" else None,
-                    headers=headers(outage.project),
-                ) as response:
-                    return response.status
-            except aiohttp.ClientConnectorError:
-                return 0
-
-        async def alive() -> bool:
-            return await status("/healthz") == 200
-
-        await eventually(alive)
-        assert await status("/v1/events", "POST") == 503
-        assert await status("/readyz") == 503
-        await asyncio.to_thread(broker.start)
-        await edge.ready(60)
-        assert await status("/v1/events", "POST") == 202
-
-
 @pytest.mark.holds("contract 2.9")
 async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
     outage: Deployment, broker: LocalKafka, tmp_path: Path
@@ -204,6 +173,12 @@ async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
         async with session.get(edge.url + "/readyz") as response:
             assert response.status == 503
             assert not (await response.json())["parts"]["delivery"]["ok"]
+
+        async def counted() -> bool:
+            page = await (await session.get(edge.url + "/metrics")).text()
+            return "svc_edge_kafka_errors_total{" in page and "svc_edge_undelivered_seconds 0.0" not in page
+
+        await eventually(counted)
         await asyncio.to_thread(broker.start)
         refused = load.statuses[202]
         await eventually(lambda: load.statuses[202] > refused + 5, 60)

@@ -13,7 +13,7 @@ from edge.limits.remote_window import RemoteWindow, store_error
 from tests.edge_events import encoded
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Deployment
-from tests.integration.edge.edge_process import EdgeProcess, headers, running, write_project
+from tests.integration.edge.edge_process import EdgeProcess, headers, running
 
 PATIENT = 30.0
 """A busy machine's store may be slow to answer: where its answer is what is tested, it is waited for."""
@@ -58,29 +58,6 @@ async def test_machine_decides_alone_while_the_store_is_unreachable_and_knows_wh
     assert waits[:2] == [0, 0]
     assert all(wait > 0 for wait in waits[2:])
     await window.close()
-
-
-async def test_two_edges_with_one_store_share_the_limit(
-    valkey: ValkeyServer, deployment: Deployment, tmp_path: Path
-) -> None:
-    project = await write_project(deployment.bootstrap, deployment.prefix, rate_limit_per_minute=30)
-    edges = [
-        EdgeProcess(
-            deployment.bootstrap, deployment.prefix, tmp_path / str(n), 1, rate_limit_store=url(valkey)
-        )
-        for n in range(2)
-    ]
-    async with running(edges[0]), running(edges[1]), aiohttp.ClientSession() as session:
-
-        async def post(edge: EdgeProcess) -> int:
-            async with session.post(
-                edge.url + "/v1/events", data=encoded(), headers=headers(project)
-            ) as response:
-                return response.status
-
-        statuses = await asyncio.gather(*(post(edge) for edge in edges for _ in range(25)))
-        assert statuses.count(202) == 30
-        assert statuses.count(429) == 20
 
 
 async def test_edge_serves_while_its_store_is_unreachable(deployment: Deployment, tmp_path: Path) -> None:

@@ -1,62 +1,22 @@
-"""Kafka answers, but not with an acknowledgement: rights that are missing, and records that a topic doesn't take."""
+"""Kafka answers, but not with an acknowledgement: a record that its topic doesn't take."""
 
 import asyncio
 import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import aiohttp
-import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.protocol.admin import CreateAclsRequest
 
 from edge.delivery.quarantine import quarantined_under
-from local.kafka.server import LocalKafka
 from tests.edge_events import event
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Deployment
-from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored, write_project
-from tests.servers import CACHE
-from tests.topics import create_topics
-
-PREFIX = "denied."
-READ, WRITE, DESCRIBE = 3, 4, 8
-_TOPIC, _LITERAL, _ALLOW = 2, 3, 3
-WITH_RIGHTS = {
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-    "allow.everyone.if.no.acl.found": "true",
-}
-
-
-@pytest.fixture
-async def guarded(tmp_path: Path) -> AsyncIterator[Deployment]:
-    """A broker that asks for rights on every topic for which some were given."""
-    kafka = LocalKafka(tmp_path / "kafka", CACHE, overrides=WITH_RIGHTS)
-    await asyncio.to_thread(kafka.start, 120)
-    await create_topics(kafka.bootstrap, PREFIX, 4)
-    yield Deployment(kafka.bootstrap, PREFIX, await write_project(kafka.bootstrap, PREFIX))
-    await asyncio.to_thread(kafka.stop)
-
-
-async def grant(deployment: Deployment, *operations: int) -> None:
-    """Give everybody these rights on `events`; the first gift takes all others away."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=deployment.bootstrap)
-    await admin.start()
-    try:
-        for operation in operations:
-            answer = await admin._send_request(
-                CreateAclsRequest(
-                    _TOPIC, deployment.prefix + "events", _LITERAL, "User:*", "*", operation, _ALLOW
-                )
-            )
-            assert [error for error, _ in answer.creation_responses] == [0]
-    finally:
-        await admin.close()
+from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored
 
 
 class Client:
@@ -86,50 +46,6 @@ class Client:
     async def all_stored(self) -> bool:
         found = await stored(self._deployment.bootstrap, self._deployment.prefix)
         return bool(self.accepted <= {each.id.hex() for _, each in found})
-
-
-async def test_right_that_is_taken_away_costs_no_event_is_reported_and_ends_when_it_is_given_back(
-    guarded: Deployment, tmp_path: Path
-) -> None:
-    edge = EdgeProcess(guarded.bootstrap, guarded.prefix, tmp_path / "edge")
-    async with running(edge), aiohttp.ClientSession() as session:
-        client = Client(edge, guarded, session)
-        assert await client.post() == 202
-        await eventually(client.all_stored)
-        await grant(guarded, READ, DESCRIBE)
-        assert [await client.post() for _ in range(5)] == [202] * 5
-
-        status, parts = await client.readiness()
-        # It has delivered before, and the spool takes what comes.
-        assert status == 200
-        assert "TopicAuthorizationFailedError" in parts["delivery"]["detail"]
-        assert "since 20" in parts["delivery"]["detail"]
-
-        async def counted() -> bool:
-            page = await client.metrics()
-            return (
-                'svc_edge_kafka_errors_total{error="TopicAuthorizationFailedError"}' in page
-                and "svc_edge_undelivered_seconds 0.0" not in page
-            )
-
-        await eventually(counted)
-        await grant(guarded, WRITE)
-        await eventually(client.all_stored, 60)
-        await eventually(lambda: not list(edge.data_dir.glob("edge/spool/*/*.spool")))
-        assert (await client.readiness())[1]["delivery"] == {"ok": True, "detail": ""}
-
-
-async def test_edge_that_was_never_allowed_to_write_is_not_ready_so_that_a_rollout_stops(
-    guarded: Deployment, tmp_path: Path
-) -> None:
-    await grant(guarded, READ, DESCRIBE)
-    edge = EdgeProcess(guarded.bootstrap, guarded.prefix, tmp_path / "edge")
-    async with running(edge), aiohttp.ClientSession() as session:
-        client = Client(edge, guarded, session)
-        assert await client.post() == 202
-        assert (await client.readiness())[0] == 503
-        await grant(guarded, WRITE)
-        await eventually(client.all_stored, 60)
 
 
 async def limit(deployment: Deployment, max_message_bytes: int) -> None:

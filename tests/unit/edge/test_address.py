@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge.address import claim, new_listener
-from edge.supervisor import open_address
 from local.ports import free_port
-from schemas.errors import CannotRun
 
 _ALL = [
     ("127.0.0.1", "127.0.0.1"),
@@ -68,15 +66,6 @@ def test_two_addresses_of_one_machine_may_have_the_same_port(port: int) -> None:
         new_listener("127.0.0.2", port, shared=True).close()
 
 
-def test_workers_of_the_edge_that_claimed_share_it(port: int) -> None:
-    with (
-        claim("127.0.0.1", port, patience=0),
-        new_listener("127.0.0.1", port, shared=True),
-        new_listener("127.0.0.1", port, shared=True),
-    ):
-        pass
-
-
 def test_connections_that_an_ended_edge_left_behind_keep_nobody_from_starting(port: int) -> None:
     with claim("127.0.0.1", port, patience=0), new_listener("127.0.0.1", port, shared=True) as listener:
         listener.listen()
@@ -102,9 +91,3 @@ def test_claim_ends_with_its_process_however_that_ends(port: int) -> None:
         assert_taken("127.0.0.1", port)
         os.kill(holder.pid, signal.SIGKILL)
     claim("127.0.0.1", port, patience=0).close()
-
-
-def test_edge_whose_address_another_has_cannot_start_and_says_so_in_one_line(port: int) -> None:
-    sentence = f"can't listen on 127.0.0.1:{port}: another process listens there, or is about to"
-    with claim("127.0.0.1", port, patience=0), pytest.raises(CannotRun, match=sentence):
-        open_address("127.0.0.1", port, patience=0)

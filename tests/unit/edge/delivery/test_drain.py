@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from edge.delivery import segments
 from edge.delivery.chunker import EventTuple
-from edge.delivery.drain import drain_forever, open_segment
+from edge.delivery.drain import drain_forever
 from edge.delivery.quarantine import QuarantineReason
 from edge.delivery.spool import Spool, SpoolFull
 from schemas.chunks import decode_chunk, encode_chunk
@@ -182,16 +182,6 @@ chunks = st.lists(
     )
 )
 framed_chunks = chunks.map(encode_chunk).map(segments.frame)
-
-
-@given(st.lists(pieces | framed_chunks | st.integers(1, 30).map(bytes), max_size=6))
-def test_any_bytes_can_be_opened_as_a_segment(
-    tmp_path_factory: pytest.TempPathFactory, parts: list[bytes]
-) -> None:
-    path = tmp_path_factory.mktemp("segment") / FIRST
-    path.write_bytes(b"".join(parts))
-    opened = open_segment(path)
-    assert all(len(event[1]) == 16 for chunk in opened.chunks for event in chunk)
 
 
 @given(parts=st.lists(pieces | framed_chunks | st.integers(1, 30).map(bytes), max_size=6))

@@ -21,17 +21,6 @@ def test_label_keeps_the_first_values_and_calls_the_rest_other() -> None:
     assert [sdk(name) for name in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
 
 
-def test_metrics_count_by_project_sdk_outcome_and_reason() -> None:
-    metrics = EdgeMetrics()
-    metrics.count("1", "svc-js/1.0", "accepted", "", 5)
-    metrics.count("1", "svc-js/2.0", "accepted", "", 2)
-    metrics.count("1", "svc-js/2.0", "invalid", "schema")
-    page = metrics.page().decode()
-    assert 'svc_edge_events_total{outcome="accepted",project="1",reason="",sdk="svc-js"} 7.0' in page
-    assert 'svc_edge_events_total{outcome="invalid",project="1",reason="schema",sdk="svc-js"} 1.0' in page
-    assert "svc_build_info" in page
-
-
 def test_sdks_of_an_attacker_do_not_grow_the_metrics() -> None:
     metrics = EdgeMetrics()
     for number in range(5000):

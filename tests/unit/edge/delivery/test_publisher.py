@@ -10,7 +10,7 @@ from broker.errors import SinkUnavailable
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import batches, drain_forever
-from edge.delivery.spool import Spool, SpoolFull
+from edge.delivery.spool import Spool
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
 from schemas.topics import Topic
@@ -51,24 +51,6 @@ async def test_chunk_goes_to_the_spool_while_kafka_is_unreachable(spool: Spool) 
     assert sink.records == []
     assert spool.size > 0
     assert delivery.spooled_events == 3
-
-
-async def test_chunk_that_kafka_does_not_acknowledge_goes_to_the_spool(spool: Spool) -> None:
-    class Refusing(MemorySink):
-        async def send(self, *_: object, **__: object) -> None:
-            raise SinkUnavailable("no acknowledgement")
-
-    await ChunkDelivery(Refusing(), spool).deliver(0, 4, events(1))
-    assert spool.size > 0
-
-
-async def test_full_spool_is_reported(tmp_path: Path) -> None:
-    sink = MemorySink()
-    sink.up = False
-    spool = Spool(tmp_path, 10, 3600)
-    with pytest.raises(SpoolFull):
-        await ChunkDelivery(sink, spool).deliver(0, 4, events(1))
-    await spool.stop()
 
 
 async def test_events_gathered_before_the_partitions_were_known_go_each_to_its_own(spool: Spool) -> None:

@@ -1,7 +1,6 @@
 """The disk spool: order, limits, torn ends, and who may have a folder."""
 
 import asyncio
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -42,19 +41,6 @@ async def test_records_come_back_in_order(tmp_path: Path) -> None:
     await spool.stop()
 
 
-async def test_records_survive_the_process(tmp_path: Path) -> None:
-    first = Spool(tmp_path, MB, 3600)
-    await first.append(b"a")
-    await first.append(b"b")
-    # Not stopped: as after a kill, nothing is closed in good order.
-    second = Spool(tmp_path, MB, 3600)
-    assert second.has_segments.is_set()
-    await second.append(b"c")
-    assert await everything(second) == [b"a", b"b", b"c"]
-    await second.stop()
-    await first.stop()
-
-
 async def test_record_that_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys\nfrom pathlib import Path\nfrom edge.delivery.spool import Spool\n"
@@ -70,46 +56,10 @@ async def test_record_that_was_acknowledged_survives_kill_9(tmp_path: Path) -> N
     )
     assert done.returncode == -9
     spool = Spool(tmp_path, MB, 3600)
-    assert await everything(spool) == [b"%d" % n for n in range(100)]
+    assert spool.has_segments.is_set()
+    await spool.append(b"100")
+    assert await everything(spool) == [b"%d" % n for n in range(101)]
     await spool.stop()
-
-
-@pytest.mark.parametrize("torn", [1, 3, 8, 9, 15])
-async def test_torn_last_record_is_left_out_and_the_rest_comes_back(tmp_path: Path, torn: int) -> None:
-    spool = Spool(tmp_path, MB, 3600)
-    await spool.append(b"first")
-    await spool.append(b"lastlast")
-    await spool.stop()
-    (segment,) = segments(tmp_path)
-    os.truncate(segment, segment.stat().st_size - torn)
-    assert records(segment) == [b"first"]
-
-
-async def test_damaged_record_costs_only_itself(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, MB, 3600)
-    for record in (b"one", b"two", b"three"):
-        await spool.append(record)
-    await spool.stop()
-    (segment,) = segments(tmp_path)
-    flip(segment, 8 + 3 + 8)
-    assert files.read(segment) == ([b"one", b"three"], 8 + 3, 0)
-
-
-def flip(path: Path, offset: int) -> None:
-    data = bytearray(path.read_bytes())
-    data[offset] ^= 1
-    path.write_bytes(data)
-
-
-@pytest.mark.parametrize("zeros", [1, 7, 8, 9, 16, 4096])
-async def test_zeros_at_the_end_are_no_records(tmp_path: Path, zeros: int) -> None:
-    spool = Spool(tmp_path, MB, 3600)
-    await spool.append(b"first")
-    await spool.stop()
-    (segment,) = segments(tmp_path)
-    with segment.open("ab") as file:
-        file.write(bytes(zeros))
-    assert files.read(segment) == ([b"first"], 0, zeros)
 
 
 async def test_empty_record_is_refused_because_it_would_read_as_a_hole(tmp_path: Path) -> None:

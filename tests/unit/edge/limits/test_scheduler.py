@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from edge.limits.fair_queue import FairQueue, Usage, Usages
+from edge.limits.fair_queue import Usage, Usages
 from edge.limits.scheduler import LARGE, MAX_OPEN, ROUND_WEIGHT, SMALL, FairScheduler
 
 AT_ONCE = ROUND_WEIGHT // LARGE
@@ -250,14 +250,3 @@ async def test_turns_are_free_again_when_all_have_gone_away() -> None:
     await asyncio.gather(*waiting, return_exceptions=True)
     async with asyncio.timeout(60):
         await stretch(scheduler, "a")
-
-
-async def test_queue_passes_over_whoever_went_away() -> None:
-    queue, usage = FairQueue(), Usage(1)
-    cancelled, staying = queue.join(usage), queue.join(usage, 7)
-    cancelled.cancel()
-    waiter = queue.next()
-    assert waiter is not None
-    assert (waiter.admitted, waiter.weight) == (staying, 7)
-    assert queue.next() is None
-    assert not queue

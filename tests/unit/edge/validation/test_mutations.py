@@ -228,10 +228,6 @@ def name(value: object) -> str:
     )
 
 
-def test_table_documents_at_least_150_mutations() -> None:
-    assert len(BOTH) + len(STRICT_ONLY) >= 150
-
-
 @pytest.mark.parametrize("mutation", [*BOTH, *STRICT_ONLY], ids=name)
 @pytest.mark.holds(
     "protocol 2.1",
