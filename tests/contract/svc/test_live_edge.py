@@ -2,32 +2,22 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
 
 import svc
 from schemas.event import Event
-from schemas.projects import Token
 from svc.answers import Fate
 from svc.batches import batches
 from svc.client import SDK
 from svc.deliver import deliver
 from svc.limits import MAX_BODY_BYTES, MAX_EVENT_BYTES
 from svc.upload import Uploader
-from tests.contract.edge.live_edge import MOMENT, LiveEdge, live_edge
+from tests.contract.edge.live_edge import LiveEdge
 from tests.unit.svc.example_event import captured
-from tests.unit.svc.fuzzed import Situation, situations
-
-
-@pytest.fixture
-async def edge(tmp_path: Path) -> AsyncIterator[LiveEdge]:
-    async with live_edge(tmp_path) as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -59,19 +49,6 @@ async def delivered(edge: LiveEdge, events: list[bytes]) -> list[dict[str, Any]]
         rejected += delivery.answer.errors
     uploader.close()
     return rejected
-
-
-async def test_every_event_that_the_library_can_build_is_accepted(edge: LiveEdge) -> None:
-    built: list[bytes] = []
-
-    @settings(suppress_health_check=list(HealthCheck), database=None)
-    @given(situations)
-    def build(situation: Situation) -> None:
-        built.append(situation.event()[1])
-
-    build()
-    assert await delivered(edge, built) == []
-    assert sorted(edge.stored_bytes()) == sorted(built)
 
 
 async def test_event_of_the_documentation_is_accepted(edge: LiveEdge) -> None:
@@ -126,37 +103,3 @@ async def test_rejected_event_is_identified_by_its_index_in_the_batch(edge: Live
     assert (rejected["id"], rejected["index"], rejected["error"]) == (ids[1], 1, "validationFailed")
     assert [detail["field"] for detail in rejected["details"]] == ["kind"]
     assert (svc.stats()["sent"], svc.stats()["rejected"]) == (2, 1)
-
-
-async def test_unknown_token_is_not_tried_again(edge: LiveEdge) -> None:
-    start(edge, token="svc_pk_06a5w3rh1txqv8n1r9c2m4y7k0")
-    svc.capture_exception(ValueError())
-    assert await flushed()
-    assert svc.stats() == {"captured": 1, "dropped.refused": 1}
-
-
-async def test_rate_limit_is_waited_out(edge: LiveEdge) -> None:
-    limited = edge.add_project("3", rate_limit_per_minute=1, tokens=(Token("svc_pk_" + "0" * 26, MOMENT),))
-    uploader = Uploader(edge.url, limited.tokens[0].token, SDK)
-    event = json.dumps(captured()).encode()
-    assert (await asyncio.to_thread(uploader.post, [event])).status == 202
-    refused = await asyncio.to_thread(uploader.post, [event])
-    uploader.close()
-    assert refused.status == 429
-    assert 50 < refused.wait <= 60
-
-
-async def test_server_without_room_is_tried_again(edge: LiveEdge) -> None:
-    slept: list[float] = []
-
-    def sleep(seconds: float) -> None:
-        slept.append(seconds)
-        edge.projects.set_current()
-
-    edge.projects._read = False
-    edge.projects._published = type(edge.projects._published)()
-    uploader = Uploader(edge.url, token(edge), SDK)
-    delivery = await asyncio.to_thread(deliver, uploader, [json.dumps(captured()).encode()], sleep)
-    uploader.close()
-    assert (delivery.fate, delivery.posts) == (Fate.DONE, 2)
-    assert slept[0] >= 1.0

@@ -8,9 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from svc.client import Client
-from svc.notices import Notices
-from svc.options import resolve
+from tests.unit.svc.fuzzed import client as new_client
 
 SOURCE = """\
 import json
@@ -28,22 +26,9 @@ def pay(order):
 """
 
 
-class _Kept:
-    def __init__(self) -> None:
-        self.event: dict[str, Any] = {}
-
-    def submit(self, _event_id: str, event: Any) -> bool:
-        self.event = json.loads(event())
-        return True
-
-
 def captured() -> dict[str, Any]:
     """The event as it would be posted."""
-    transport = _Kept()
-    options, _ = resolve(
-        {"token": "svc_pk_x", "release": "shop@1.4.2+318", "environment": "staging", "identity": True}, {}
-    )
-    client = Client(options, Notices(), transport)  # type: ignore[arg-type]
+    client, transport = new_client(environment="staging", identity=True)
     client.scope.set_user({"id": "42", "name": "Jo", "linkBy": {"email": " Jo@Example.com "}})
     client.scope.set_tags({"plan": "pro"})
     client.add_breadcrumb({"type": "nav", "data": {"from": "/cart", "to": "/pay"}})
@@ -71,7 +56,7 @@ def captured() -> dict[str, Any]:
         except RuntimeError as error:
             error.__traceback__ = error.__traceback__ and error.__traceback__.tb_next
             client.capture(error)
-        return _alike(transport.event, folder)
+        return _alike(json.loads(transport.events[0]), folder)
 
 
 def _alike(event: dict[str, Any], folder: str) -> dict[str, Any]:

@@ -48,10 +48,6 @@ def run(
     )  # fmt: skip
 
 
-def test_page_has_a_script_a_web_service_and_a_worker() -> None:
-    assert set(PROGRAMS) == {"script.py", "web.py", "asgi.py", "worker.py", "send.py"}
-
-
 def test_script_runs(ingest: Ingest, tmp_path: Path) -> None:
     done = run("script.py", ingest, tmp_path)
     assert done.stderr == ""

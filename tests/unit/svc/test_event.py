@@ -109,14 +109,6 @@ def test_event_that_is_too_large_after_reduction_is_counted() -> None:
     assert transport.events == []
 
 
-def test_ids_are_uuids_of_version_7_that_never_go_back() -> None:
-    ids = Ids()
-    made = [ids.new() for _ in range(20_000)]
-    assert made == sorted(set(made))
-    assert {uuid.UUID(text).version for text in made} == {7}
-    assert {uuid.UUID(text).variant for text in made} == {uuid.RFC_4122}
-
-
 @given(st.lists(st.integers(0, 2_000_000_000_000_000_000), min_size=2, max_size=50))
 def test_ids_never_go_back_whatever_the_clock_does(clock: list[int]) -> None:
     ids = Ids()

@@ -132,21 +132,6 @@ async def test_callback_that_fails_in_a_running_loop_is_reported(start: Start) -
     assert await eventually(lambda: [e["error"]["message"] for e in ingest.events]) == ["in a callback"]
 
 
-async def test_tasks_may_use_the_library_at_once(start: Start) -> None:
-    ingest = start()
-
-    async def work(n: int) -> None:
-        for _ in range(10):
-            svc.set_tag("n", str(n))
-            svc.add_breadcrumb({"message": str(n)})
-            await asyncio.sleep(0)
-            svc.capture_exception(ValueError(str(n)))
-
-    await asyncio.gather(*(work(n) for n in range(20)))
-    assert await asyncio.to_thread(svc.flush, 10)
-    assert len(ingest.events) == 200
-
-
 def test_sessions_are_breadcrumbs_if_enabled(start: Start) -> None:
     start(capture={"sessions": True})
     svc.session_background()

@@ -79,10 +79,3 @@ def test_empty_values_are_not_linked() -> None:
 def test_normalising_twice_is_normalising_once(key: str, value: str) -> None:
     once = normalise(key, value)
     assert normalise(key, once) == once
-
-
-@given(st.dictionaries(st.text(), st.one_of(st.text(), st.integers(), st.none())))
-def test_every_hash_is_64_lower_case_hexadecimal_digits(link_by: dict[str, Any]) -> None:
-    for digest in link_hashes(link_by).values():
-        assert len(digest) == 64
-        assert set(digest) <= set("0123456789abcdef")

@@ -56,10 +56,6 @@ def test_token_and_ingest_url_come_from_the_environment(tmp_path: Path) -> None:
     assert "SVC_TOKEN_FILE cannot be read" in problems
 
 
-def test_default_ingest_url_is_the_local_one() -> None:
-    assert resolve({}, {})[0].ingest_url == "http://127.0.0.1:8080"
-
-
 def test_capture_flags_are_independent() -> None:
     options, problems = resolve(
         {"capture": {"network": True, "sessions": True}, "token": "t", "release": "a@1+1"}, {}
@@ -153,17 +149,6 @@ def test_unknown_option_is_logged_and_ignored(
     start(sampleRate=0.5)
     assert current() is not None
     assert any("sampleRate" in record.getMessage() for record in caplog.records)
-
-
-def test_sdk_header_names_library_and_version(
-    start: Callable[..., Ingest], sent: Callable[[], dict[str, Any]]
-) -> None:
-    ingest = start()
-    sent()
-    assert ingest.requests[0].headers["svc-sdk"] == f"svc-python/{svc.__version__}"
-    assert ingest.requests[0].headers["authorization"].startswith("Bearer svc_pk_")
-    assert ingest.requests[0].headers["content-type"] == "application/json"
-    assert ingest.requests[0].path == "/v1/events:batch"
 
 
 def test_library_imports_nothing_but_the_standard_library() -> None:

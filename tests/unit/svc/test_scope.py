@@ -30,12 +30,6 @@ def test_protocols_spelling_is_the_same_function(spelling: str) -> None:
     assert getattr(svc, spelling) is PUBLIC[spelling]
 
 
-def test_there_is_no_scope_or_hub_in_the_public_api() -> None:
-    assert not {"Hub", "Scope", "with_scope", "withScope", "configure_scope", "configureScope"} & set(
-        dir(svc)
-    )
-
-
 def test_before_init_everything_does_nothing() -> None:
     svc.set_user({"id": "7"})
     svc.set_tag("a", "b")

@@ -88,24 +88,6 @@ def test_sent_event_leaves_the_directory(tmp_path: Path, start: Callable[..., In
     assert names(tmp_path) == []
 
 
-def test_event_of_a_run_without_a_server_is_sent_by_the_next_run_with_the_same_id(
-    tmp_path: Path, start: Callable[..., Ingest], ingest: Ingest
-) -> None:
-    ingest.answers += [Reply(500)] * 2
-    start(queue_dir=str(tmp_path), shutdown_timeout=0.3)
-    event_id = svc.capture_exception(ValueError("of the first run"))
-    assert svc.close() is False
-    before = len(ingest.requests)
-    ingest.answers.clear()
-    start(queue_dir=str(tmp_path))
-    own = svc.capture_exception(ValueError("of the second run"))
-    assert svc.flush(10)
-    assert svc.close()
-    late = [event["id"] for request in ingest.requests[before:] for event in request.events]
-    assert set(late) == {event_id, own}
-    assert names(tmp_path) == []
-
-
 def test_refused_event_is_not_stored(tmp_path: Path, start: Callable[..., Ingest], ingest: Ingest) -> None:
     ingest.answers += [Reply(400, {"error": "validationFailed"})]
     start(queue_dir=str(tmp_path))

@@ -32,12 +32,8 @@ def uploader(ingest: Ingest) -> Iterator[Uploader]:
     ("reply", "status", "wait"),
     [
         (Reply(202, accepted(1)), 202, 0.0),
-        (Reply(202, {}), 202, 0.0),
         (Reply(400, {"error": "validationFailed", "details": []}), 400, 0.0),
-        (Reply(401, {"error": "unauthorized"}), 401, 0.0),
-        (Reply(413, {"error": "payloadTooLarge"}), 413, 0.0),
         (Reply(429, {"error": "rateLimited", "retryAfterMs": 1500}, {"Retry-After": "2"}), 429, 2.0),
-        (Reply(500, {"error": "internal"}), 500, 0.0),
         (Reply(503, {"error": "internal"}, {"Retry-After": "4"}), 503, 4.0),
         (Reply(202, b"<html>not ours</html>"), 0, 0.0),
         (Reply(raw=b""), 0, 0.0),
@@ -82,12 +78,6 @@ def test_closed_port_is_no_answer() -> None:
     assert Uploader("http://host.invalid", "t", "s").post([EVENT]).status == 0
 
 
-def test_server_that_says_nothing_is_no_answer_after_the_timeout() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        assert Uploader(url, "t", "s", timeout=0.1).post([EVENT]).status == 0
-
-
 def test_large_batches_are_gzipped_and_small_ones_are_not(ingest: Ingest, uploader: Uploader) -> None:
     uploader.post([EVENT])
     uploader.post([json.dumps({"id": "x" * 5_000}).encode()])
@@ -119,19 +109,6 @@ def test_batches_are_as_full_as_they_may_be() -> None:
     assert [len(batch) for batch in batches([half, half, b"y", b"x" * MAX_BODY_BYTES, b"z"])] == [1, 2, 1, 1]
     exact = (MAX_BODY_BYTES - BATCH_FRAME_BYTES - 1) // 2
     assert [len(batch) for batch in batches([b"x" * exact] * 2)] == [2]
-
-
-def test_rejected_event_reaches_the_callback_through_the_whole_library(
-    start: Callable[..., Ingest], ingest: Ingest
-) -> None:
-    reported: list[dict[str, Any]] = []
-    error = {"index": 0, "error": "validationFailed", "details": []}
-    ingest.answers.append(Reply(202, {"accepted": 0, "rejected": 1, "errors": [error]}))
-    start(onRejected=reported.extend)
-    event_id = svc.capture_exception(ValueError())
-    assert svc.flush(10)
-    assert reported == [{"id": event_id, **error}]
-    assert svc.stats() == {"captured": 1, "sent": 0, "rejected": 1}
 
 
 def test_before_send_may_change_or_drop_an_event(start: Callable[..., Ingest]) -> None:
