@@ -1,16 +1,12 @@
-"""A history of a project, and what it answers by the evaluator of queries, event by event."""
+"""A history of a project."""
 
 import random
 from collections import defaultdict
-from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
-import msgspec
 from msgspec.structs import replace
 
-from query.evaluate import predicate
-from query.event_view import EventView, IssueView, from_json
-from query.parse import parse
+from query.event_view import IssueView
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, Outcome
 from schemas.read_api import GroupingOf
@@ -24,14 +20,6 @@ MERGED = {108: 105}
 """Fingerprints whose events belong to the issue of another one."""
 WHY = GroupingOf("1", "stack", ["Error", "run in src/a.js"])
 MERGED_WHY = GroupingOf("1", "stack", ["Error", "walk in src/b.js"])
-
-
-class ViewedEvent(NamedTuple):
-    """An event with the fingerprint that opened its issue, and what queries see of it."""
-
-    event: dict[str, Any]
-    fingerprint: int
-    view: EventView
 
 
 class History:
@@ -74,39 +62,9 @@ class History:
             found[MERGED.get(fingerprint, fingerprint)].append(event)
         return found
 
-    def matching(self, query: str, start: str = "", end: str = "") -> list[ViewedEvent]:
-        """The events in a range that match a query, oldest first; by default those of the last 14 days."""
-        since = parse_iso(start) if start else NOW_MS // HOUR_MS * HOUR_MS - 14 * 24 * HOUR_MS
-        until, wanted = parse_iso(end) if end else NOW_MS + 1, predicate(parse(query))
-        return [
-            one for one in self._viewed if since <= one.view.timestamp < until and wanted(one.view, NOW_MS)
-        ]
-
-    @cached_property
-    def _viewed(self) -> list[ViewedEvent]:
-        lives, viewed = self.lives(), list[ViewedEvent]()
-        for number, (event, fingerprint) in enumerate(self.events):
-            whole = MERGED.get(fingerprint, fingerprint)
-            times = [parse_iso(one["timestamp"]) for one in lives[whole]]
-            issue = replace(
-                self.state(whole),
-                first_seen=times[0],
-                last_seen=times[-1],
-                events=len(times),
-                users=len({one["user"]["id"] for one in lives[whole] if one["user"]}),
-            )
-            received = parse_iso(event["timestamp"]) + 700
-            view = from_json(msgspec.json.encode(event), SDKS[number % 2], received)
-            viewed.append(ViewedEvent(event, whole, replace(view, issue=issue)))
-        return sorted(viewed, key=lambda one: (one.view.timestamp, one.event["id"]))
-
     def issue(self, fingerprint: int) -> int:
         """The issue that a fingerprint opened."""
         return issue_id(self.project, fingerprint)
-
-    def whole(self, fingerprint: int) -> int:
-        """The issue that has a fingerprint's events now."""
-        return self.issue(MERGED.get(fingerprint, fingerprint))
 
     @property
     def fingerprints(self) -> list[int]:

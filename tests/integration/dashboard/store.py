@@ -39,7 +39,6 @@ from tests.unit.dashboard import sample
 from tests.unit.dashboard.sample import Sent
 
 _DAYS = 3_650
-_TABLES = ("events", "payloads", "issues", "issue_activity", "outcomes")
 
 
 class Store:
@@ -209,16 +208,14 @@ class AppliedCommands(Commands):
 
 
 class WatchedReader(Reader):
-    """A reader that counts its calls, and raises what `failing` has for calls of a type."""
+    """A reader that raises what `failing` has for calls of a type."""
 
     def __init__(self, url: str, now_ms: int) -> None:
         super().__init__(Executor([url], Limits()), lambda: now_ms)
-        self.calls: Counter[type[ReadCall[Any]]] = Counter()
         self.failing: dict[type[ReadCall[Any]], Exception] = {}
 
     async def read(self, call: ReadCall[A]) -> A:
         """As the reader."""
-        self.calls[type(call)] += 1
         if error := self.failing.get(type(call)):
             raise error
         return await super().read(call)

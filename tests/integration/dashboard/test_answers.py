@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
+from schemas.ids import hex64
 from schemas.times import HOUR_MS, iso, parse_iso
 from tests.integration.dashboard.api import Api
-from tests.integration.dashboard.history import NOW_MS
+from tests.integration.dashboard.history import MERGED, NOW_MS, why
 
 ISSUE = {
     *("id", "projectId", "errorType", "message", "culprit", "status", "regressed", "platform", "firstSeen", "lastSeen"),
@@ -164,11 +165,24 @@ async def test_counts_are_for_range_and_query_and_totals_for_life(api: Api) -> N
     assert issue["totalUsers"] == len({event["user"]["id"] for event in life if event["user"]})
 
 
-@pytest.mark.holds("contract 4 events")
-async def test_events_come_newest_first(api: Api) -> None:
-    for path in (f"{api.project}/events", f"{api.issue(100)}/events"):
-        times = [event["time"] for event in (await api.ask(path, limit=500))["events"]]
-        assert times == sorted(times, reverse=True)
+async def test_every_call_counts_what_its_query_and_range_ask_for(api: Api) -> None:
+    start = NOW_MS - 48 * HOUR_MS
+    given = {"query": "tier:pro", "start": iso(start)}
+    wanted = {
+        event["id"]
+        for event, _ in api.history.events
+        if event["tags"]["tier"] == "pro" and parse_iso(event["timestamp"]) >= start
+    }
+    events = (await api.ask(f"{api.project}/events", limit=500, **given))["events"]
+    assert {one["id"] for one in events} == wanted
+    issues = (await api.ask(f"{api.project}/issues", limit=500, **given))["issues"]
+    assert sum(one["events"] for one in issues) == len(wanted)
+    series = (await api.ask(f"{api.project}/stats", interval="hour", **given))["series"]
+    assert sum(one["events"] for one in series) == len(wanted)
+    tags = {tag["key"]: tag for tag in (await api.ask(f"{api.project}/tags", **given))["tags"]}
+    assert tags["tier"]["values"] == [{"value": "pro", "events": len(wanted)}]
+    values = await api.ask(f"{api.project}/tags/tier/values", prefix="p")
+    assert [one["value"] for one in values["values"]] == ["pro"]
 
 
 @pytest.mark.holds("contract 4 tags")
@@ -197,3 +211,55 @@ async def test_an_empty_fact_is_null_and_not_left_out(api: Api) -> None:
     assert {issue["assignee"] for issue in issues} == {"zoe", "bob@x", None}
     assert {issue["resolvedIn"] for issue in issues} == {None}
     assert {issue["ignoreUntil"] for issue in issues} == {None}
+
+
+@pytest.mark.holds("contract 4")
+async def test_pages_of_issues_and_events_hold_each_once(api: Api) -> None:
+    for path, key in ((f"{api.project}/issues", "issues"), (f"{api.project}/events", "events")):
+        seen: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = await api.ask(path, limit=7, **cursor)
+            assert len(page[key]) <= 7
+            seen += [one["id"] for one in page[key]]
+            if page["nextCursor"] is None:
+                break
+            cursor = {"cursor": page["nextCursor"]}
+        assert len(seen) == len(set(seen))
+        expected = len(api.history.lives()) if key == "issues" else len(api.history.events)
+        assert len(seen) == expected
+
+
+async def test_an_event_of_a_merged_issue_says_what_grouped_it_and_who_merged_it(api: Api) -> None:
+    for part, whole in MERGED.items():
+        for event, fingerprint in api.history.events:
+            if fingerprint not in (part, whole):
+                continue
+            for scope in (api.issue(whole), api.project):
+                detail = await api.ask(f"{scope}/events/{event['id']}")
+                if detail.get("error") == "damagedPayload":
+                    continue
+                assert detail["grouping"]["parts"] == why(fingerprint).parts
+                assert (detail["merged"] or {}).get("by") == ("admin" if fingerprint == part else None)
+                assert detail["issueId"] == hex64(api.history.issue(whole))
+
+
+@pytest.mark.holds("contract 4 language")
+async def test_a_key_that_no_event_has_is_named_with_the_nearest_on_every_call(api: Api) -> None:
+    for path in (
+        f"{api.project}/issues",
+        api.issue(100),
+        f"{api.issue(100)}/events",
+        f"{api.project}/events",
+        f"{api.project}/tags",
+        f"{api.issue(100)}/tags",
+        f"{api.project}/stats",
+        f"{api.issue(100)}/stats",
+    ):
+        answer = await api.ask(path, query="assigned:me tier:pro OR has:tear", interval="day")
+        assert [one["key"] for one in answer["warnings"]] == ["assigned", "tear"], path
+        assert [one["nearest"][0] for one in answer["warnings"]] == ["assignee", "tier"]
+        assert (await api.ask(path, query="tier:pro", interval="day"))["warnings"] == []
+    body = {"rules": [{"name": "r", "match": "x", "discard": True}]}
+    tested = await api.post(f"{api.project}/grouping-rules:test?query=assigned:me", body)
+    assert [one["key"] for one in tested["warnings"]] == ["assigned"]

@@ -16,9 +16,12 @@ pytestmark = pytest.mark.usefixtures("sample_stored")
 async def post(site: StoredSite, change: str, issues: list[str], **more: str) -> tuple[int, str]:
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
-    csrf = re.search(r'name="csrf" value="([^"]+)"', await (await site.client.get(listed)).text())
-    assert csrf is not None
-    fields = [("csrf", csrf[1]), ("change", change), *(("issue", one) for one in issues), *more.items()]
+    fields = [
+        ("csrf", await site.csrf()),
+        ("change", change),
+        *(("issue", one) for one in issues),
+        *more.items(),
+    ]
     answer = await site.client.post(f"{listed}/change", data=fields, allow_redirects=False)
     return answer.status, answer.headers.get("Location", "")
 

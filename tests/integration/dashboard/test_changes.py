@@ -44,13 +44,6 @@ async def test_a_page_says_after_which_release_the_fix_is_expected(site: StoredS
     assert f"Resolved in the next release after <bdi>{after}</bdi>." in page
 
 
-async def test_the_idempotency_key_travels_with_the_change(site: StoredSite) -> None:
-    issue = await an_issue(site)
-    await site.api("PATCH", f"/issues/{issue}", json={"status": "ignored"}, headers={"Idempotency-Key": "k1"})
-    await site.api("PATCH", f"/issues/{issue}", json={"status": "ignored"}, headers={"Idempotency-Key": "k1"})
-    assert len(site.commands.made) == 1
-
-
 async def test_many_issues_are_changed_alike(site: StoredSite) -> None:
     issue = await an_issue(site)
     path = f"/projects/{site.project.id}/issues:bulk"
@@ -68,6 +61,7 @@ async def test_many_issues_are_changed_alike(site: StoredSite) -> None:
         ({"ignoreUntil": {"events": 0}}, "ignoreUntil.events"),
         ({"ignoreUntil": {"events": 1, "users": 1}}, "ignoreUntil"),
         ({"ignoreUntil": {"time": "soon"}}, "ignoreUntil.time"),
+        ({"ignoreUntil": {"time": "2020-01-01T00:00:00Z"}}, "ignoreUntil.time"),
         ({"ignoreUntil": {"days": 1}}, "ignoreUntil.days"),
         ({"assignee": ""}, "assignee"),
     ],
@@ -179,11 +173,8 @@ async def test_each_control_of_the_page_makes_its_change(
         await site.api("POST", f"/issues/{issue}/merge", json={"issues": [issue_of(1)]})
         site.commands.made.clear()
     await site.sign_in()
-    html = await (await site.client.get(f"/issues/{issue}")).text()
-    found = re.search(r'name="csrf" value="([^"]+)"', html)
-    assert found is not None
     answer = await site.client.post(
-        f"/issues/{issue}/change", data=fields | {"csrf": found[1]}, allow_redirects=False
+        f"/issues/{issue}/change", data=fields | {"csrf": await site.csrf()}, allow_redirects=False
     )
     was = fields.get("other") or fields.get("fingerprint")
     done = f"done={fields['change']}" + (f"&was={was}" if was else "")
@@ -205,24 +196,6 @@ async def test_opening_the_link_of_a_message_changes_nothing_and_its_buttons_ign
     assert re.search(r'<button class="primary"[^>]* autofocus>', html)
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        ({"status": "ignored", "ignoreUntil": {"escalating": True}}, "Ignored until it escalates."),
-        ({"resolvedIn": "shop@2"}, "Resolved in shop@2."),
-    ],
-)
-async def test_the_link_of_a_message_says_what_was_done_with_its_issue_already(
-    site: StoredSite, change: dict[str, Any], text: str
-) -> None:
-    issue = issue_of(SHOWCASE)
-    await site.api("PATCH", f"/issues/{issue}", json=change)
-    await site.sign_in()
-    html = await (await site.client.get(f"/issues/{issue}/snooze")).text()
-    assert text in re.sub("</?bdi>", "", html)
-    assert 'name="until"' not in html
-
-
 async def test_the_link_of_a_message_leads_to_the_issue_that_its_issue_was_merged_into(
     site: StoredSite,
 ) -> None:
@@ -238,12 +211,11 @@ async def test_a_change_that_is_still_being_applied_stays_on_the_page_and_says_s
     await site.sign_in()
     html = await (await site.client.get(f"/issues/{issue}")).text()
     assert "still pending" not in html
-    found = re.search(r'name="csrf" value="([^"]+)"', html)
-    assert found is not None
+    csrf = await site.csrf()
     site.commands.failure = ChangePending("the change was not confirmed in time")
     answer = await site.client.post(
         f"/issues/{issue}/change",
-        data={"change": "resolve", "was": "open", "query": "os:ios", "csrf": found[1]},
+        data={"change": "resolve", "was": "open", "query": "os:ios", "csrf": csrf},
         allow_redirects=False,
     )
     address = f"/issues/{issue}?query=os%3Aios&pending=resolve&was=open"
@@ -254,7 +226,7 @@ async def test_a_change_that_is_still_being_applied_stays_on_the_page_and_says_s
     assert "still pending" not in html
     assert re.search(r"Resolved\..*name=\"change\" value=\"reopen\"><button[^>]*>Undo", html, re.DOTALL)
     site.commands.failure = ChangesUnavailable("Kafka did not answer in time; nothing was changed")
-    answer = await site.client.post(f"/issues/{issue}/change", data={"change": "reopen", "csrf": found[1]})
+    answer = await site.client.post(f"/issues/{issue}/change", data={"change": "reopen", "csrf": csrf})
     assert (answer.status, "nothing was changed" in await answer.text()) == (503, True)
 
 
@@ -288,19 +260,8 @@ async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(si
 async def test_a_form_that_says_too_little_changes_nothing(site: StoredSite, fields: dict[str, str]) -> None:
     issue = await an_issue(site)
     await site.sign_in()
-    html = await (await site.client.get(f"/issues/{issue}")).text()
-    found = re.search(r'name="csrf" value="([^"]+)"', html)
-    assert found is not None
-    answer = await site.client.post(f"/issues/{issue}/change", data=fields | {"csrf": found[1]})
+    answer = await site.client.post(f"/issues/{issue}/change", data=fields | {"csrf": await site.csrf()})
     assert answer.status == 400
-    assert site.commands.made == []
-
-
-async def test_a_form_without_its_secret_changes_nothing(site: StoredSite) -> None:
-    issue = await an_issue(site)
-    await site.sign_in()
-    answer = await site.client.post(f"/issues/{issue}/change", data={"change": "resolve"})
-    assert answer.status == 403
     assert site.commands.made == []
 
 
@@ -317,9 +278,7 @@ async def test_after_a_merge_the_page_offers_the_rule_that_catches_the_merged_is
     assert "was merged into this one" in html
     # The rule would catch events of the last one too, which isn't merged yet.
     assert offered.search(html) is None
-    csrf = re.search(r'name="csrf" value="([^"]+)"', html)
-    assert csrf is not None
-    merge = {"change": "merge", "other": last, "csrf": csrf[1]}
+    merge = {"change": "merge", "other": last, "csrf": await site.csrf()}
     html = await (await site.client.post(f"/issues/{into}/change", data=merge)).text()
     offer = offered.search(html)
     assert offer is not None

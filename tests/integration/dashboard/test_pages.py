@@ -7,7 +7,7 @@ from control.project_edits import create
 from schemas.health import Part
 from tests.eventually import eventually
 from tests.integration.dashboard.stored_site import StoredSite
-from tests.unit.dashboard.sample import EXAMPLES, HOSTILE, SHOWCASE, issue_of
+from tests.unit.dashboard.sample import EXAMPLES, SHOWCASE, issue_of
 from tests.unit.dashboard.site import NOW
 
 ISSUE = f"/issues/{issue_of(SHOWCASE)}"
@@ -121,15 +121,6 @@ async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: 
     assert 'rel="next"' in before
 
 
-async def test_texts_of_an_event_never_become_markup(signed: StoredSite) -> None:
-    page = await get(signed, f"/issues/{issue_of(HOSTILE)}")
-    assert "<script>alert" not in page
-    assert "<img src=x" not in page
-    assert "\u202e" not in page
-    assert page.count("<script") == 1
-    assert "style=" not in page
-
-
 async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
     for path in (
         "/nothing",
@@ -142,20 +133,16 @@ async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
     ):
         page = await get(signed, path, 404)
         assert "Not found" in page
-    assert "Method not allowed" in await (await signed.client.post(ISSUE, data={"csrf": csrf(page)})).text()
-
-
-def csrf(page: str) -> str:
-    listed = re.search(r'name="csrf" value="([^"]+)"', page)
-    assert listed is not None
-    return listed[1]
+    assert (
+        "Method not allowed"
+        in await (await signed.client.post(ISSUE, data={"csrf": await signed.csrf()})).text()
+    )
 
 
 async def test_settings_are_saved_or_explained(signed: StoredSite) -> None:
     path = f"/projects/{signed.project.id}/settings"
-    token = csrf(await get(signed, path))
     fields = {
-        "csrf": token,
+        "csrf": await signed.csrf(),
         "name": "renamed",
         "rateLimitPerMinute": "7",
         "retentionDays": "30",

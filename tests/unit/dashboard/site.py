@@ -1,5 +1,6 @@
 """A dashboard that runs in the test's own loop; its projects are kept in memory."""
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -50,6 +51,13 @@ class Site:
         """Open a session; the client keeps its cookie."""
         answer = await self.client.post("/sign-in", data={"password": PASSWORD}, allow_redirects=False)
         assert answer.status == 303
+
+    async def csrf(self) -> str:
+        """The token that every form of the session carries."""
+        page = await (await self.client.get("/projects/new")).text()
+        found = re.search(r'name="csrf" value="([^"]+)"', page)
+        assert found is not None
+        return found[1]
 
     async def api(self, method: str, path: str, **given: Any) -> tuple[int, Any]:
         """Status and body of a call with the password."""

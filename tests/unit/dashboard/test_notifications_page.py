@@ -38,9 +38,7 @@ async def opened(site: Site) -> str:
 
 async def post(site: Site, do: str, *rules: dict[str, Any]) -> tuple[int, str]:
     """Status and page after the form was sent with these rules."""
-    csrf = re.search(r'name="csrf" value="([^"]+)"', await opened(site))
-    assert csrf is not None
-    fields = [("csrf", csrf[1])]
+    fields = [("csrf", await site.csrf())]
     for number, rule in enumerate(rules):
         fields.append(("rule", f"r{number}"))
         for name, value in rule.items():
@@ -94,14 +92,13 @@ def text_of(page: str) -> str:
         ),
     ],
 )
-async def test_a_rule_is_a_sentence(rule: NotificationRule, words: str) -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        await store(site, rule)
-        page = await opened(site)
-        assert f">{rule.name}<" in page
-        (sentence,) = re.findall(r'<span class="rule-sentence">(.*?)</span></summary>', page, re.DOTALL)
-        assert text_of(sentence) == words
+async def test_a_rule_is_a_sentence(site: Site, rule: NotificationRule, words: str) -> None:
+    await site.sign_in()
+    await store(site, rule)
+    page = await opened(site)
+    assert f">{rule.name}<" in page
+    (sentence,) = re.findall(r'<span class="rule-sentence">(.*?)</span></summary>', page, re.DOTALL)
+    assert text_of(sentence) == words
 
 
 def test_every_cause_has_words() -> None:
@@ -109,170 +106,162 @@ def test_every_cause_has_words() -> None:
     assert len(sentences) == len(CAUSES)
 
 
-async def test_a_typed_rule_is_saved_with_all_its_fields_and_stays_the_same_when_saved_again() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        typed = TYPED | {
-            "to": "a@b.de\r\n c@d.de \r\n",
-            "digestMinutes": "60",
-            "mostPerHour": "20",
-            "users": "100",
-            "quiet.start": "22:00",
-            "quiet.end": "07:00",
-            "quiet.zone": "Europe/Berlin",
-            "quiet.days": ["sat", "sun"],
-            "withoutContent": "yes",
-        }
-        del typed["enabled"]
-        status, page = await post(site, "save", typed, {"causes": ["created"], "enabled": "yes"})
-        assert status == 200
-        assert "Saved." in page
-        (rule,) = stored(site)
-        assert rule == NotificationRule(
-            rule.id,
-            "prod",
-            ("created", "regressed"),
-            ("shop-chat",),
-            "environment:prod",
-            users=100,
-            to=("a@b.de", "c@d.de"),
-            digest_minutes=60,
-            most_per_hour=20,
-            quiet=QuietHours("22:00", "07:00", "Europe/Berlin", ("sat", "sun")),
-            without_content=True,
-            enabled=False,
-        )
-        await post(site, "save", typed | {"id": rule.id})
-        assert stored(site) == (rule,)
+async def test_a_typed_rule_is_saved_with_all_its_fields_and_stays_the_same_when_saved_again(
+    site: Site,
+) -> None:
+    await site.sign_in()
+    typed = TYPED | {
+        "to": "a@b.de\r\n c@d.de \r\n",
+        "digestMinutes": "60",
+        "mostPerHour": "20",
+        "users": "100",
+        "quiet.start": "22:00",
+        "quiet.end": "07:00",
+        "quiet.zone": "Europe/Berlin",
+        "quiet.days": ["sat", "sun"],
+        "withoutContent": "yes",
+    }
+    del typed["enabled"]
+    status, page = await post(site, "save", typed, {"causes": ["created"], "enabled": "yes"})
+    assert status == 200
+    assert "Saved." in page
+    (rule,) = stored(site)
+    assert rule == NotificationRule(
+        rule.id,
+        "prod",
+        ("created", "regressed"),
+        ("shop-chat",),
+        "environment:prod",
+        users=100,
+        to=("a@b.de", "c@d.de"),
+        digest_minutes=60,
+        most_per_hour=20,
+        quiet=QuietHours("22:00", "07:00", "Europe/Berlin", ("sat", "sun")),
+        without_content=True,
+        enabled=False,
+    )
+    await post(site, "save", typed | {"id": rule.id})
+    assert stored(site) == (rule,)
 
 
-async def test_days_alone_can_be_quiet() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        await post(site, "save", TYPED | {"quiet.days": ["sun"]})
-        assert stored(site)[0].quiet == QuietHours("00:00", "00:00", "UTC", ("sun",))
+async def test_days_alone_can_be_quiet(site: Site) -> None:
+    await site.sign_in()
+    await post(site, "save", TYPED | {"quiet.days": ["sun"]})
+    assert stored(site)[0].quiet == QuietHours("00:00", "00:00", "UTC", ("sun",))
 
 
-async def test_a_rule_is_deleted_when_it_is_marked() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        other = NotificationRule("c" * 16, "other", ("created",), ("mail",))
-        await store(site, RULE, other)
-        kept = {"id": "c" * 16, "name": "other", "causes": "created", "channels": "mail", "enabled": "yes"}
-        marked = TYPED | {"id": "a" * 16, "remove": "yes"}
-        status, page = await post(site, "preview", marked, kept)
-        assert status == 200
-        assert "deleted when saved" in page
-        assert stored(site) == (RULE, other)
-        await post(site, "save", marked, kept)
-        assert stored(site) == (other,)
+async def test_a_rule_is_deleted_when_it_is_marked(site: Site) -> None:
+    await site.sign_in()
+    other = NotificationRule("c" * 16, "other", ("created",), ("mail",))
+    await store(site, RULE, other)
+    kept = {"id": "c" * 16, "name": "other", "causes": "created", "channels": "mail", "enabled": "yes"}
+    marked = TYPED | {"id": "a" * 16, "remove": "yes"}
+    status, page = await post(site, "preview", marked, kept)
+    assert status == 200
+    assert "deleted when saved" in page
+    assert stored(site) == (RULE, other)
+    await post(site, "save", marked, kept)
+    assert stored(site) == (other,)
 
 
-async def test_every_fault_stands_beside_its_field_and_nothing_typed_is_lost() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        await store(site, RULE)
-        faulty = {
-            "query": "timeout",
-            "channels": "a%b",
-            "digestMinutes": "soon",
-            "quiet.start": "25:00",
-            "quiet.end": "07:00",
-            "to": "kept@example.com",
-            "enabled": "yes",
-        }
-        removed = {"name": "", "query": "x", "remove": "yes"}
-        status, page = await post(site, "save", removed, TYPED, faulty)
-        assert status == 400
-        assert stored(site) == (RULE,)
-        errors = {
-            name: text_of(text) for name, text in re.findall(r'id="(r\d-[\w-]+)-error">(.*?)</span>', page)
-        }
-        assert errors == {
-            "r2-name": "choose or enter something",
-            "r2-causes": "choose or enter something",
-            "r2-channels": "expected names of letters, digits and . _ - alone",
-            "r2-query": "causes carry no text to search: use keys such as type, release, is",
-            "r2-digestMinutes": "expected an integer",
-            "r2-quiet-start": "expected a time such as 22:00",
-        }
-        for value in ("timeout", "a%b", "soon", "25:00", "07:00"):
-            assert f'value="{value}"' in page
-        assert ">kept@example.com</textarea>" in page
+async def test_every_fault_stands_beside_its_field_and_nothing_typed_is_lost(site: Site) -> None:
+    await site.sign_in()
+    await store(site, RULE)
+    faulty = {
+        "query": "timeout",
+        "channels": "a%b",
+        "digestMinutes": "soon",
+        "quiet.start": "25:00",
+        "quiet.end": "07:00",
+        "to": "kept@example.com",
+        "enabled": "yes",
+    }
+    removed = {"name": "", "query": "x", "remove": "yes"}
+    status, page = await post(site, "save", removed, TYPED, faulty)
+    assert status == 400
+    assert stored(site) == (RULE,)
+    errors = {name: text_of(text) for name, text in re.findall(r'id="(r\d-[\w-]+)-error">(.*?)</span>', page)}
+    assert errors == {
+        "r2-name": "choose or enter something",
+        "r2-causes": "choose or enter something",
+        "r2-channels": "expected names of letters, digits and . _ - alone",
+        "r2-query": "causes carry no text to search: use keys such as type, release, is",
+        "r2-digestMinutes": "expected an integer",
+        "r2-quiet-start": "expected a time such as 22:00",
+    }
+    for value in ("timeout", "a%b", "soon", "25:00", "07:00"):
+        assert f'value="{value}"' in page
+    assert ">kept@example.com</textarea>" in page
 
 
-async def test_what_typed_rules_would_have_sent_is_shown_and_not_saved() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        site.log += [
-            happened(1, 15 * 24, site.project.id),
-            happened(2, 50, site.project.id),
-            happened(3, 49, site.project.id, "test"),
-            happened(4, 47, site.project.id),
-        ]
-        status, page = await post(site, "preview", TYPED)
-        assert status == 200
-        section = page[page.index('id="test"') : page.index('class="rules"')]
-        assert "2 messages" in section
-        assert re.findall(r'href="/issues/(\w+)"', section) == [f"{4:016x}", f"{2:016x}"]
-        assert re.findall(r'<time datetime="([^"]+)"', section) == [
-            iso(NOW - 47 * HOUR_MS),
-            iso(NOW - 50 * HOUR_MS),
-        ]
-        assert "New issue" in section
-        assert 'value="environment:prod"' in page
-        assert "not saved" in page
-        assert stored(site) == ()
+async def test_what_typed_rules_would_have_sent_is_shown_and_not_saved(site: Site) -> None:
+    await site.sign_in()
+    site.log += [
+        happened(1, 15 * 24, site.project.id),
+        happened(2, 50, site.project.id),
+        happened(3, 49, site.project.id, "test"),
+        happened(4, 47, site.project.id),
+    ]
+    status, page = await post(site, "preview", TYPED)
+    assert status == 200
+    section = page[page.index('id="test"') : page.index('class="rules"')]
+    assert "2 messages" in section
+    assert re.findall(r'href="/issues/(\w+)"', section) == [f"{4:016x}", f"{2:016x}"]
+    assert re.findall(r'<time datetime="([^"]+)"', section) == [
+        iso(NOW - 47 * HOUR_MS),
+        iso(NOW - 50 * HOUR_MS),
+    ]
+    assert "New issue" in section
+    assert 'value="environment:prod"' in page
+    assert "not saved" in page
+    assert stored(site) == ()
 
 
-async def test_only_what_differs_from_the_stored_rule_is_marked() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        await store(site, RULE)
-        same = TYPED | {"id": RULE.id, "causes": ["regressed", "created"]}
-        assert "not saved" not in (await post(site, "preview", same))[1]
-        assert "not saved" in (await post(site, "preview", same | {"mostPerHour": "1"}))[1]
-        assert "not saved" in (await post(site, "preview", same | {"channels": "mail"}))[1]
-        status, page = await post(site, "save", same, TYPED | {"query": "timeout"})
-        assert status == 400
-        assert page.count("not saved") == 1
-        assert page.count('class="rule-sentence"') == 1
+async def test_only_what_differs_from_the_stored_rule_is_marked(site: Site) -> None:
+    await site.sign_in()
+    await store(site, RULE)
+    same = TYPED | {"id": RULE.id, "causes": ["regressed", "created"]}
+    assert "not saved" not in (await post(site, "preview", same))[1]
+    assert "not saved" in (await post(site, "preview", same | {"mostPerHour": "1"}))[1]
+    assert "not saved" in (await post(site, "preview", same | {"channels": "mail"}))[1]
+    status, page = await post(site, "save", same, TYPED | {"query": "timeout"})
+    assert status == 400
+    assert page.count("not saved") == 1
+    assert page.count('class="rule-sentence"') == 1
 
 
-async def test_channels_are_chosen_from_the_known_ones_and_a_lost_one_is_kept() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        assert "SVC_NOTIFY_CHANNELS" in await opened(site)
-        site.log.append(ChannelsRecord(NOW - DAY_MS, ("hook", "mail")))
-        await store(site, RULE)
-        page = await opened(site)
-        assert "SVC_NOTIFY_CHANNELS" not in page
-        boxes = re.findall(r'name="r0.channels" value="([\w-]+)"( checked)?', page)
-        assert boxes == [("hook", ""), ("mail", ""), ("shop-chat", " checked")]
+async def test_channels_are_chosen_from_the_known_ones_and_a_lost_one_is_kept(site: Site) -> None:
+    await site.sign_in()
+    assert "SVC_NOTIFY_CHANNELS" in await opened(site)
+    site.log.append(ChannelsRecord(NOW - DAY_MS, ("hook", "mail")))
+    await store(site, RULE)
+    page = await opened(site)
+    assert "SVC_NOTIFY_CHANNELS" not in page
+    boxes = re.findall(r'name="r0.channels" value="([\w-]+)"( checked)?', page)
+    assert boxes == [("hook", ""), ("mail", ""), ("shop-chat", " checked")]
 
 
-async def test_what_was_not_delivered_is_listed_with_its_reason() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        assert "all messages have arrived" in await opened(site)
-        rule = NotificationRule("b" * 16, "all", CAUSES, ("mail", "hook"))
-        site.log += [
-            RulesRecord(NOW - DAY_MS, site.project.id, (rule,)),
-            happened(1, 5, site.project.id),
-            DeliveryRecord(NOW - HOUR_MS, f"{rule.id}/hook/cause-1", attempts=9, error="answered <500>"),
-            DeliveryRecord(
-                NOW - HOUR_MS, f"{rule.id}/mail/cause-1", attempts=2, next_ms=NOW + HOUR_MS, error="no answer"
-            ),
-        ]
-        page = await opened(site)
-        rows = [
-            [text_of(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)]
-            for row in re.findall(r"<tr role=\"row\">(<td.*?)</tr>", page, re.DOTALL)
-        ]
-        assert sorted(row[:5] for row in rows) == [
-            ["all", "hook", "9", "given up", "answered &lt;500&gt;"],
-            ["all", "mail", "2", "in 1 h", "no answer"],
-        ]
+async def test_what_was_not_delivered_is_listed_with_its_reason(site: Site) -> None:
+    await site.sign_in()
+    assert "all messages have arrived" in await opened(site)
+    rule = NotificationRule("b" * 16, "all", CAUSES, ("mail", "hook"))
+    site.log += [
+        RulesRecord(NOW - DAY_MS, site.project.id, (rule,)),
+        happened(1, 5, site.project.id),
+        DeliveryRecord(NOW - HOUR_MS, f"{rule.id}/hook/cause-1", attempts=9, error="answered <500>"),
+        DeliveryRecord(
+            NOW - HOUR_MS, f"{rule.id}/mail/cause-1", attempts=2, next_ms=NOW + HOUR_MS, error="no answer"
+        ),
+    ]
+    page = await opened(site)
+    rows = [
+        [text_of(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)]
+        for row in re.findall(r"<tr role=\"row\">(<td.*?)</tr>", page, re.DOTALL)
+    ]
+    assert sorted(row[:5] for row in rows) == [
+        ["all", "hook", "9", "given up", "answered &lt;500&gt;"],
+        ["all", "mail", "2", "in 1 h", "no answer"],
+    ]
 
 
 async def test_without_kafka_the_page_opens_and_keeps_what_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,21 +287,9 @@ async def test_without_kafka_the_page_opens_and_keeps_what_is_typed(monkeypatch:
         assert stored(site) == (RULE,)
 
 
-async def test_a_form_that_is_cut_off_changes_nothing() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        await store(site, RULE)
-        assert (await post(site, "save"))[0] == 400
-        assert (await post(site, "", TYPED))[0] == 400
-        assert stored(site) == (RULE,)
-
-
-async def test_a_change_without_the_forms_token_is_refused() -> None:
-    async with running_site() as site:
-        await site.sign_in()
-        fields = {"rule": "r0", "do": "save"} | {
-            f"r0.{name}": value for name, value in TYPED.items() if isinstance(value, str)
-        }
-        answer = await site.client.post(f"/projects/{site.project.id}/notifications", data=fields)
-        assert answer.status == 403
-        assert stored(site) == ()
+async def test_a_form_that_is_cut_off_changes_nothing(site: Site) -> None:
+    await site.sign_in()
+    await store(site, RULE)
+    assert (await post(site, "save"))[0] == 400
+    assert (await post(site, "", TYPED))[0] == 400
+    assert stored(site) == (RULE,)

@@ -85,9 +85,8 @@ async def test_unknown_token_is_not_found(site: Site) -> None:
     assert status == 404
 
 
-@pytest.mark.parametrize("project", ["1", "x", "99999999999", "%00"])
-async def test_unknown_project_is_not_found(site: Site, project: str) -> None:
-    assert await site.api("GET", f"/projects/{project}") == (404, {"error": "notFound"})
+async def test_unknown_project_is_not_found(site: Site) -> None:
+    assert await site.api("GET", "/projects/99999999999") == (404, {"error": "notFound"})
 
 
 async def test_projects_that_are_not_loaded_are_an_error_of_ours(site: Site) -> None:

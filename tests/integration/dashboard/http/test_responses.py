@@ -60,22 +60,6 @@ async def test_a_head_that_is_refused_has_the_status_alone(site: StoredSite) -> 
         assert (answer.status, await answer.read()) == (status, b"")
 
 
-@pytest.mark.usefixtures("sample_stored")
-@pytest.mark.holds("contract 4 issue")
-async def test_a_read_right_after_a_change_shows_it(site: StoredSite) -> None:
-    listed, one = f"/projects/{site.project.id}/issues?limit=500", f"/issues/{issue_of(SHOWCASE)}"
-    for status in ("resolved", "open", "ignored"):
-        await site.api("GET", listed)
-        before = await site.client.get(f"/api/v1{one}", headers=ADMIN)
-        assert (await site.api("PATCH", one, json={"status": status}))[0] == 200
-        after = await site.client.get(
-            f"/api/v1{one}", headers=ADMIN | {"If-None-Match": before.headers["ETag"]}
-        )
-        assert (after.status, (await after.json())["status"]) == (200, status)
-        found = await site.api("GET", listed)
-        assert {i["id"]: i["status"] for i in found[1]["issues"]}[issue_of(SHOWCASE)] == status
-
-
 async def test_a_cursor_is_no_part_of_what_a_page_says() -> None:
     (body, tag), (other_body, other_tag), (_, last_tag) = (
         encode_tagged(IssuePage([], cursor)) for cursor in ("a", "b", None)

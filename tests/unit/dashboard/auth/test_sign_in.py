@@ -1,4 +1,3 @@
-import re
 from functools import partial
 
 import pytest
@@ -85,13 +84,6 @@ async def test_attempts_are_limited_for_pages_and_programs_together(site: Site) 
     assert page.status == 429
 
 
-async def test_a_program_that_repeats_an_old_password_locks_nobody_out(site: Site) -> None:
-    for _ in range(3 * MAX_FAILURES):
-        answer = await site.client.get("/api/v1/projects", headers=basic("admin", "the old one"))
-        assert answer.status == 401
-    assert (await site.api("GET", "/projects"))[0] == 200
-
-
 async def test_who_is_signed_in_is_not_locked_out_by_others_at_the_same_address(site: Site) -> None:
     await site.sign_in()
     await guess(site, 3 * MAX_FAILURES)
@@ -167,20 +159,10 @@ async def test_a_script_is_not_shown_the_browsers_own_dialog(site: Site) -> None
     assert "WWW-Authenticate" not in answer.headers
 
 
-@pytest.mark.holds("contract 4")
-async def test_session_reads_the_api(site: Site) -> None:
-    await site.sign_in()
-    answer = await site.client.get("/api/v1/projects")
-    assert answer.status == 200
-
-
 async def test_signed_out_session_is_dead_even_for_a_copy_of_its_cookie(site: Site) -> None:
     await site.sign_in()
     copied = site.client.session.cookie_jar.filter_cookies(site.client.make_url("/"))[COOKIE].value
-    page = await (await site.client.get("/projects/new")).text()
-    csrf = re.search(r'name="csrf" value="([^"]+)"', page)
-    assert csrf is not None
-    left = await site.client.post("/sign-out", data={"csrf": csrf[1]}, allow_redirects=False)
+    left = await site.client.post("/sign-out", data={"csrf": await site.csrf()}, allow_redirects=False)
     assert left.status == 303
     site.client.session.cookie_jar.clear()
     answer = await site.client.get("/api/v1/projects", headers={"Cookie": f"{COOKIE}={copied}"})
