@@ -9,6 +9,8 @@ from typing import Any, Literal
 import axe_playwright_python
 from playwright.sync_api import Browser, Page, Playwright, StorageState, expect
 
+from tests.e2e.page_server import PASSWORD
+
 INSTALLED = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
@@ -21,6 +23,15 @@ def launch(playwright: Playwright) -> Browser:
     expect.set_options(timeout=PATIENCE_MS)
     found = next(filter(None, map(shutil.which, INSTALLED)), None)
     return playwright.chromium.launch(executable_path=found)
+
+
+def sign_in(page: Page, address: str, name: str = "") -> None:
+    """Open a session, which ends on the list of issues."""
+    page.goto(f"{address}/sign-in")
+    page.fill("#password", PASSWORD)
+    page.fill("#name", name)
+    page.click("button.primary")
+    page.wait_for_url("**/issues")
 
 
 class Watched:

@@ -1,4 +1,4 @@
-"""Servers that a test may stop, back up and restore, and all our processes on servers that tests share."""
+"""A browser, servers that a test may stop, back up and restore, and all our processes on servers that tests share."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -7,15 +7,25 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
+from playwright.sync_api import Browser, sync_playwright
 
 from bench.servers import prepare
 from local.kafka.server import LocalKafka
 from local.stack import Stack
 from runtime.supervisor import Supervisor
 from tests.backed_up_clickhouse import BackedUpClickHouse
+from tests.e2e.browser import launch
 from tests.integration.notify.mail_server import MailServer
 from tests.servers import CACHE, new_database, new_prefix
 from tests.webhook_receiver import SECRET, Receiver
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = launch(playwright)
+        yield started
+        started.close()
 
 
 @pytest.fixture

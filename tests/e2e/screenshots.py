@@ -12,8 +12,8 @@ import click
 from playwright.sync_api import Page, sync_playwright
 
 from local.clickhouse.server import LocalClickHouse
-from tests.e2e.browser import Scheme, launch, watched_page
-from tests.e2e.page_server import PASSWORD, serving
+from tests.e2e.browser import Scheme, launch, sign_in, watched_page
+from tests.e2e.page_server import serving
 from tests.e2e.test_pages import ISSUE, PAGES
 
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
@@ -82,11 +82,7 @@ def screenshots(folder: Path) -> None:
             with serving(server.url()) as address, sync_playwright() as playwright:
                 browser = launch(playwright)
                 with watched_page(browser) as watched:
-                    watched.page.goto(f"{address}/sign-in")
-                    watched.page.fill("#password", PASSWORD)
-                    watched.page.fill("#name", "Ann Lee")
-                    watched.page.click("button.primary")
-                    watched.page.wait_for_url("**/issues")
+                    sign_in(watched.page, address, "Ann Lee")
                     session = watched.page.context.storage_state()
                 wanted = {name: (path, None) for name, (path, _) in PAGES.items()} | STATES
                 for scheme in SCHEMES:

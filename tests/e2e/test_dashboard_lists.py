@@ -4,35 +4,19 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.e2e.browser import launch, watched_page
-from tests.e2e.page_server import FULL, PASSWORD, serving
+from tests.e2e.browser import sign_in, watched_page
+from tests.e2e.page_server import FULL, serving
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
 LIST = f"/projects/{FULL}/issues"
-RULES = f"/projects/{FULL}/rules"
 
 
 @pytest.fixture
 def address(clickhouse_url: str) -> Iterator[str]:
     with serving(clickhouse_url) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = launch(playwright)
-        yield started
-        started.close()
-
-
-def sign_in(page: Page, address: str) -> None:
-    page.goto(f"{address}/sign-in")
-    page.fill("#password", PASSWORD)
-    page.click("button.primary")
-    page.wait_for_url("**/issues")
 
 
 @pytest.mark.parametrize("javascript", [True, False])
@@ -130,58 +114,6 @@ def test_a_phone_shows_what_a_wide_screen_does(browser: Browser, address: str) -
                 assert box["x"] + box["width"] <= 390
                 assert cell.evaluate("e => e.closest('td').scrollWidth <= e.closest('td').clientWidth")
             assert (watched.overflow(), watched.violations(), watched.complaints) == (0, [], [])
-
-
-@pytest.mark.parametrize("javascript", [True, False])
-def test_a_search_becomes_a_view_that_is_renamed_and_removed(
-    browser: Browser, address: str, javascript: bool
-) -> None:
-    with watched_page(browser, javascript=javascript, width=390) as watched:
-        page = watched.page
-        sign_in(page, address)
-        page.goto(f"{address}{LIST}?query=type:CheckoutError&state=open")
-        page.get_by_text("Save as a view").click()
-        page.get_by_role("textbox", name="Name", exact=True).fill("Checkout")
-        page.get_by_role("button", name="Save", exact=True).click()
-        views = page.get_by_role("navigation", name="Saved views")
-        expect(views.get_by_role("link", name="Checkout")).to_have_attribute("aria-current", "true")
-        expect(page.locator(".issues tbody tr")).to_have_count(1)
-        assert watched.overflow() <= 0
-        page.goto(address + LIST)
-        views.get_by_role("link", name="Checkout").click()
-        page.get_by_text("Edit this view").click()
-        page.get_by_role("textbox", name="Name", exact=True).fill("Paying")
-        page.get_by_role("button", name="Rename").click()
-        expect(views.get_by_role("link", name="Paying")).to_be_visible()
-        page.get_by_text("Edit this view").click()
-        page.get_by_role("button", name="Remove this view").click()
-        expect(views).to_have_count(0)
-        assert watched.complaints == []
-
-
-@pytest.mark.parametrize("javascript", [True, False])
-def test_a_rule_is_tested_before_it_is_saved(browser: Browser, address: str, javascript: bool) -> None:
-    with watched_page(browser, javascript=javascript) as watched:
-        page = watched.page
-        sign_in(page, address)
-        page.goto(address + RULES)
-        page.get_by_label("Name", exact=True).fill("payments")
-        page.get_by_label("Events that match").fill("type:(")
-        page.get_by_label("Group by").fill("payments")
-        watched.expected_statuses = {200, 400}
-        page.get_by_role("button", name="Test on past events").click()
-        expect(page.get_by_role("alert")).to_contain_text("position 5")
-        page.get_by_label("Events that match").first.fill("type:CheckoutError")
-        page.get_by_role("button", name="Test on past events").click()
-        result = page.get_by_role("region", name="What these rules would do")
-        expect(result.get_by_role("row", name="payments 90 90")).to_be_visible()
-        expect(result.get_by_text("a new issue").first).to_be_visible()
-        if javascript:
-            assert watched.violations() == []
-        page.get_by_role("button", name="Save", exact=True).click()
-        expect(page.get_by_role("status")).to_contain_text("Saved")
-        expect(page.get_by_label("Name", exact=True)).to_have_count(2)
-        assert watched.complaints == []
 
 
 @pytest.mark.parametrize("javascript", [True, False])

@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, StorageState, expect, sync_playwright
+from playwright.sync_api import Browser, StorageState, expect
 
 from broker.pipeline_lag import Behind, Lag
-from tests.e2e.browser import Scheme, launch, watched_page
+from tests.e2e.browser import Scheme, sign_in, watched_page
 from tests.e2e.page_server import EMPTY, FULL, LAG, PASSWORD, now_ms, serving
 from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, issue_of
 
@@ -43,21 +43,10 @@ def address(clickhouse_url: str) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = launch(playwright)
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
 def session(browser: Browser, address: str) -> StorageState:
     """The cookie of someone who signed in."""
     with watched_page(browser) as watched:
-        watched.page.goto(f"{address}/sign-in")
-        watched.page.fill("#password", PASSWORD)
-        watched.page.click("button.primary")
-        watched.page.wait_for_url("**/issues")
+        sign_in(watched.page, address)
         return watched.page.context.storage_state()
 
 
@@ -127,22 +116,6 @@ def test_a_person_goes_from_the_sign_in_to_the_previous_event(browser: Browser, 
         assert watched.complaints == []
 
 
-def test_frames_of_libraries_are_folded_and_open_by_a_key(
-    browser: Browser, address: str, session: StorageState
-) -> None:
-    with watched_page(browser, session=session) as watched:
-        page = watched.page
-        page.goto(address + ISSUE)
-        expect(page.get_by_text("214", exact=True)).to_be_visible()
-        folded = page.get_by_text("3 frames from libraries and the runtime")
-        vendor = page.get_by_text("invokeGuardedCallback")
-        expect(vendor).to_be_hidden()
-        folded.focus()
-        page.keyboard.press("Enter")
-        expect(vendor).to_be_visible()
-        assert watched.complaints == []
-
-
 def test_hostile_text_is_shown_and_does_nothing(
     browser: Browser, address: str, session: StorageState
 ) -> None:
@@ -186,30 +159,6 @@ def test_tokens_are_made_and_revoked_by_hand(browser: Browser, address: str, ses
         expect(page.get_by_role("status")).to_contain_text("Saved")
         expect(page.locator("#rateLimitPerMinute")).to_have_value("120")
         assert watched.complaints == []
-
-
-def test_a_notification_rule_is_tried_refused_and_saved_by_hand(
-    browser: Browser, address: str, session: StorageState
-) -> None:
-    with watched_page(browser, session=session, javascript=False) as watched:
-        page = watched.page
-        page.goto(f"{address}/projects/{EMPTY}/settings")
-        page.get_by_role("link", name="What is sent, and where").click()
-        page.get_by_label("Only issues where").fill("timeout")
-        page.get_by_label("shop-chat").check()
-        page.get_by_role("button", name="Save").click()
-        expect(page.locator("[id$=name-error]")).to_be_visible()
-        expect(page.locator("[id$=query-error]")).to_contain_text("no text to search")
-        expect(page.get_by_label("shop-chat").first).to_be_checked()
-        page.get_by_label("Name").first.fill("new in production")
-        page.get_by_label("Only issues where").first.fill("environment:production")
-        page.get_by_role("button", name="What would this have sent?").click()
-        expect(page.get_by_role("heading", name="What these rules would have sent")).to_be_visible()
-        page.get_by_role("button", name="Save").click()
-        expect(page.get_by_role("status")).to_contain_text("Saved")
-        expect(page.locator(".rule-sentence")).to_have_text(
-            "New issues and regressions where environment:production → shop-chat"
-        )
 
 
 def test_faults_and_previews_of_notification_rules_are_accessible_on_a_phone(

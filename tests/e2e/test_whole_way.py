@@ -1,14 +1,12 @@
 """The whole way: edge, processors, writer and dashboard as processes, on a real Kafka and a real ClickHouse."""
 
 import asyncio
-import io
 import json
 import os
 import random
 import re
 import signal
 import sys
-import textwrap
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +20,6 @@ from click.testing import CliRunner
 from cli.__main__ import svc
 from cli.demo.checks import ReadApi
 from cli.demo.sample_events import fresh, load_samples
-from cli.projects import CreatedProject
 from cli.send.batches import batches
 from cli.send.sender import Sender
 from local.ports import free_port
@@ -79,50 +76,6 @@ async def test_every_event_is_stored_and_counted_once_though_sent_twice_and_proc
         sent |= {event["id"] for event in last}
         await eventually(arrived, 120)
         assert (await api.all()).differences(sent) == []
-
-
-async def test_what_the_edge_refuses_leaves_no_trace(running: tuple[Stack, Supervisor]) -> None:
-    stack, _ = running
-    project = await project_of(stack)
-    good = fresh(load_samples()[:1], datetime.now(UTC), random.Random(7))[0]
-    bad = {**good, "kind": "warning", "id": fresh([good], datetime.now(UTC), random.Random(8))[0]["id"]}
-    headers = {
-        "Authorization": f"Bearer {project.token}",
-        "Svc-Sdk": SDK,
-        "Content-Type": "application/json",
-    }
-    url = f"{stack.ingest_url}/v1/events"
-    async with aiohttp.ClientSession() as session:
-
-        async def answer(body: bytes, **changed: str) -> tuple[int, Any]:
-            async with session.post(url, data=io.BytesIO(body), headers={**headers, **changed}) as response:
-                return response.status, await response.json()
-
-        status, refused = await answer(json.dumps(bad).encode())
-        assert (status, refused["error"], refused["details"][0]["field"]) == (400, "validationFailed", "kind")
-        status, refused = await answer(b"{}", Authorization="Bearer svc_pk_nope")
-        assert (status, refused["error"], refused["details"][0]["field"]) == (
-            401,
-            "unauthorized",
-            "Authorization",
-        )
-        status, refused = await answer(b"{" + b" " * (1 << 20))
-        assert (status, refused["error"]) == (413, "payloadTooLarge")
-        status, refused = await answer(b"no gzip", **{"Content-Encoding": "gzip"})
-        assert (status, refused["error"]) == (400, "validationFailed")
-        status, refused = await answer(b"{")
-        assert (status, refused["error"]) == (400, "validationFailed")
-        assert await answer(json.dumps(good).encode()) == (202, {})
-
-    async with session_of(stack) as session:
-        api = ReadApi(session, project.id)
-
-        async def stored() -> bool:
-            seen = await api.all()
-            return seen.counted >= 1 and seen.stored >= 1
-
-        await eventually(stored, 60)
-        assert (await api.all()).differences({good["id"]}) == []
 
 
 async def test_an_event_comes_back_from_the_read_api_as_it_was_sent(
@@ -248,139 +201,3 @@ async def test_the_commands_of_the_readme_send_events(running: tuple[Stack, Supe
             return seen.stored == samples + 1
 
         await eventually(stored, 60)
-
-
-PROGRAMS = {
-    "crashing": """
-        def divide(total, parts):
-            return total / parts
-
-        divide(1, 0)
-        """,
-    "threaded": """
-        import threading
-
-        def work():
-            raise ValueError("in a thread")
-
-        thread = threading.Thread(target=work)
-        thread.start()
-        thread.join()
-        """,
-    "asyncio": """
-        import asyncio
-
-        async def main():
-            raise LookupError("in a coroutine")
-
-        asyncio.run(main())
-        """,
-    "forked": """
-        import os
-
-        def child():
-            raise OSError("in a child")
-
-        pid = os.fork()
-        if pid == 0:
-            child()
-        os.waitpid(pid, 0)
-        """,
-}
-ISSUES = {
-    ("ZeroDivisionError", "division by zero"): "divide",
-    ("ValueError", "in a thread"): "work",
-    ("LookupError", "in a coroutine"): "main",
-    ("OSError", "in a child"): "child",
-}
-"""Type and message of each program's issue, and the function in which the error arose."""
-
-
-async def run_program(stack: Stack, project: CreatedProject, folder: Path, name: str) -> None:
-    script = folder / f"program_{name}.py"  # `asyncio.py` would hide the module
-    begin = 'import svc\nsvc.init(release="shop@1.2.3+4", environment="e2e")\nsvc.set_tag("program", "%s")\n'
-    script.write_text(begin % name + textwrap.dedent(PROGRAMS[name]))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        str(script),
-        env={**os.environ, "SVC_TOKEN": project.token, "SVC_INGEST_URL": stack.ingest_url},
-        stderr=asyncio.subprocess.PIPE,
-    )
-    _, printed = await process.communicate()
-    assert b"Traceback (most recent call last):" in printed
-
-
-async def test_uncaught_errors_of_programs_become_issues_with_their_frames(
-    running: tuple[Stack, Supervisor], tmp_path: Path
-) -> None:
-    stack, _ = running
-    project = await project_of(stack)
-    for name in PROGRAMS:
-        await run_program(stack, project, tmp_path, name)
-
-    async with session_of(stack) as session:
-
-        async def issues() -> list[dict[str, Any]]:
-            async with session.get(f"/api/v1/projects/{project.id}/issues") as response:
-                found = list((await response.json())["issues"])
-            return found if len(found) >= len(ISSUES) else []
-
-        found = {(issue["errorType"], issue["message"]): issue for issue in await eventually(issues, 60)}
-        assert found.keys() == ISSUES.keys()
-        for key, function in ISSUES.items():
-            issue = found[key]
-            assert (issue["events"], issue["totalEvents"], issue["status"]) == (1, 1, "open")
-            assert function in issue["culprit"]
-            async with session.get(f"/api/v1/issues/{issue['id']}/events/latest") as response:
-                latest = await response.json()
-            top = latest["event"]["error"]["stack"][0]
-            assert (top["function"], top["inApp"]) == (function, True)
-            assert top["file"] == f"program_{latest['event']['tags']['program']}.py"
-            assert latest["issueId"] == issue["id"]
-            assert any(key[0] in part for part in latest["grouping"]["parts"])
-
-
-async def test_what_is_read_agrees_with_what_was_processed_and_shows_each_change(
-    running: tuple[Stack, Supervisor],
-) -> None:
-    stack, _ = running
-    project = await project_of(stack)
-    events = fresh(load_samples()[:60], datetime.now(UTC), random.Random(9))
-    assert (await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(events)))).clean
-    path = f"/api/v1/projects/{project.id}"
-    async with session_of(stack) as session:
-
-        async def call(method: str, path: str, body: object = None) -> Any:
-            async with session.request(method, path, json=body) as answer:
-                assert answer.status in {200, 201}, await answer.text()
-                return await answer.json()
-
-        async def counted() -> bool:
-            seen = await ReadApi(session, project.id).all()
-            return seen.counted >= len(events) and seen.stored >= len(events)
-
-        await eventually(counted, 120)
-        # Without rules every stored event would be grouped as it was: the same code has grouped it.
-        tested = await call("POST", f"{path}/grouping-rules:test", {"rules": []})
-        assert (tested["sampled"], tested["moved"], tested["unreadable"]) == (len(events), 0, 0)
-        everything = {"name": "all", "match": "", "fingerprint": ["one"]}
-        tested = await call("POST", f"{path}/grouping-rules:test", {"rules": [everything]})
-        issues = (await call("GET", f"{path}/issues?limit=500"))["issues"]
-        assert (tested["issuesBefore"], tested["issuesAfter"]) == (len(issues), 1)
-        assert sum(issue["events"] for issue in issues) == len(events)
-
-        issue, wanted = issues[0]["id"], ""
-
-        async def shown() -> bool:
-            one = await call("GET", f"/api/v1/issues/{issue}")
-            listed = (await call("GET", f"{path}/issues?limit=500"))["issues"]
-            states = {one["status"], {found["id"]: found["status"] for found in listed}[issue]}
-            return states == {wanted}
-
-        for wanted in ("resolved", "ignored", "open"):
-            changed = await call("PATCH", f"/api/v1/issues/{issue}", {"status": wanted})
-            assert changed["status"] == wanted
-            # At once, but for a writer that is behind on a busy machine.
-            await eventually(shown, 60)
-        view = await call("POST", f"{path}/views", {"name": "mine", "query": "is:open"})
-        assert (await call("GET", f"{path}/views"))["views"] == [view]
