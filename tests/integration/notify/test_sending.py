@@ -57,15 +57,6 @@ async def test_a_mail_goes_to_each_recipient_of_the_rule(http: aiohttp.ClientSes
         assert text.strip().splitlines() == message().body.splitlines()
 
 
-async def test_a_mail_shows_the_trend_as_a_line_of_its_only_text(http: aiohttp.ClientSession) -> None:
-    async with MailServer().listening() as server:
-        url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=ann@example.com"
-        await channel(http, apprise=url).send(message([0, 1, 2, 4]))
-        [(_, mail)] = server.mails
-        assert {part.get_content_maintype() for part in mail.walk()} <= {"multipart", "text"}
-        assert "last 24 hours ▁▃▅█" in server.texts()[0][1].splitlines()
-
-
 async def test_a_mail_that_is_refused_says_why(http: aiohttp.ClientSession) -> None:
     async with MailServer().listening() as server:
         url = f"mailto://127.0.0.1:{server.port}?from=svc@example.com&to=x@refused.example"

@@ -79,10 +79,6 @@ def test_bombs_are_small_and_inflate_to_the_limit_or_past_it() -> None:
     assert gzip.decompress(bodies.bombs()[1]).startswith(b"{")
 
 
-def test_each_form_has_a_name() -> None:
-    assert len(attacks(Target(1, "a", "b", "d", ("c",)))) == 13
-
-
 def test_an_attack_is_under_way_once_each_form_is_answered_as_it_wants_to_be() -> None:
     every = {name: {"429": 1} for name in attacks(Target(1, "token", "limited", "flooding", ("declaring",)))}
     assert is_under_way(every)

@@ -5,7 +5,6 @@ import pytest
 
 from query.event_view import EventView, from_json
 from schemas.errors import Unreadable
-from schemas.event import App, Device, Error, Event, Frame, User
 
 RECEIVED_MS = 1_769_817_600_000
 EVENT: dict[str, Any] = {
@@ -54,26 +53,6 @@ VIEW = EventView(
 
 def test_a_view_shows_the_event_with_the_frames_of_its_causes() -> None:
     assert from_json(msgspec.json.encode(EVENT), "browser/1", RECEIVED_MS) == VIEW
-
-
-def test_a_mapping_and_a_struct_give_the_same_view() -> None:
-    frame = Frame(file="a.ts", line=1, inApp=True, function="a")
-    event = Event(
-        id=EVENT["id"],
-        timestamp="2026-01-30T23:59:00.250Z",
-        kind="error",
-        platform="javascript",
-        release="shop@1.2.0+7",
-        environment="prod",
-        device=Device(os="web", osVersion="17.1", locale="de-DE"),
-        app=App(version="1.2.0"),
-        user=User(id="u-1"),
-        tags={"feature": "checkout"},
-        error=Error(type="TypeError", message="boom", stack=[frame]),
-    )
-    flat = EVENT | {"error": {**EVENT["error"], "cause": None}}
-    one, other = (from_json(msgspec.json.encode(each), "browser/1", RECEIVED_MS) for each in (event, flat))
-    assert one == other
 
 
 @pytest.mark.holds("contract 4")

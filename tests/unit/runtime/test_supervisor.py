@@ -34,19 +34,6 @@ async def test_children_start_in_order_and_stop_in_reverse(tmp_path: Path) -> No
     assert [status.state for status in supervisor.statuses.values()] == ["stopped"] * 3
 
 
-async def test_child_that_dies_is_started_again_and_counted(tmp_path: Path) -> None:
-    supervisor = Supervisor([child("a", tmp_path)])
-    await supervisor.start()
-    first = pid_of(supervisor, "a")
-    (tmp_path / "a.ready").unlink()
-    os.kill(first, signal.SIGKILL)
-    status = supervisor.statuses["a"]
-    await eventually(lambda: status.state == "ready" and status.restarts == 1)
-    assert pid_of(supervisor, "a") != first
-    await supervisor.stop()
-    assert (tmp_path / "starts").read_text().split() == ["a", "a"]
-
-
 async def test_children_that_stop_together_share_their_grace_period(tmp_path: Path) -> None:
     children = [child(name, tmp_path, IGNORES_TERM, grace_seconds=2) for name in ("a", "b", "c")]
     supervisor = Supervisor([*children, child("d", tmp_path)], together=True)
