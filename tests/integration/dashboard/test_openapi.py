@@ -1,13 +1,14 @@
-"""The API's answers about existing data conform to its OpenAPI document.
+"""The API conforms to its OpenAPI document in its answers about existing data and to generated calls."""
 
-The generated calls are in `test_openapi_calls.py`.
-"""
-
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import schemathesis
+from aiohttp import encode_basic_auth
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -19,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
 from dashboard.api.openapi import document
 from dashboard.api.operation import NoInput, Operation
 from dashboard.api.routes import OPERATIONS
-from tests.e2e.page_server import FULL, serving
+from tests.e2e.page_server import FULL, PASSWORD, serving
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN
 
@@ -32,6 +33,8 @@ CHECKS = [
     response_headers_conformance,
     response_schema_conformance,
 ]
+# No schema can say that a range begins before it ends, that a rule sets something, or that a name is not taken yet.
+BEYOND_SCHEMAS = "positive_data_acceptance"
 PATHS = {
     "project": FULL,
     "issue": issue_of(SHOWCASE),
@@ -70,3 +73,17 @@ def test_every_operation_is_described_once() -> None:
     names = [one["operationId"] for path in described["paths"].values() for one in path.values()]
     assert len(names) == len(set(names)) == len(OPERATIONS)
     assert described["openapi"] == "3.1.0"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["positive", "negative"])
+def test_schemathesis_finds_nothing(address: str, mode: str, tmp_path: Path) -> None:
+    """It calls every operation with data that fits the schema and with data that doesn't."""
+    command = [
+        sys.executable, "-m", "schemathesis.cli", "run", f"{address}/api/v1/openapi.json",
+        "--header", f"Authorization: {encode_basic_auth('admin', PASSWORD)}",
+        "--checks", "all", "--exclude-checks", BEYOND_SCHEMAS, "--mode", mode, "--phases", "coverage,fuzzing",
+        "--max-examples", "8", "--seed", "1", "--suppress-health-check", "all", "--no-color",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout[-16000:] + done.stderr[-2000:]
