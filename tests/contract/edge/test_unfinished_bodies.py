@@ -25,17 +25,6 @@ async def test_slow_body_is_given_up_and_others_are_served_meanwhile(tmp_path: P
         assert b'outcome="unavailable",project="1",reason="slow body",sdk="svc-js"} 1.0' in page
 
 
-async def test_client_that_drips_its_body_is_served_when_it_ends_in_time(edge: LiveEdge) -> None:
-    reader, writer = await edge.connect()
-    whole = request(edge, encoded())
-    for offset in range(0, len(whole), 40):
-        writer.write(whole[offset : offset + 40])
-        await writer.drain()
-        await asyncio.sleep(0)
-    assert await read_answer(reader) == (202, b"{}")
-    writer.close()
-
-
 async def test_client_that_goes_away_in_the_middle_costs_nothing(edge: LiveEdge) -> None:
     for _ in range(20):
         _, writer = await edge.connect()

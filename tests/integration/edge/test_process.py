@@ -248,21 +248,6 @@ async def test_ten_thousand_idle_connections_leave_the_edge_serving(
         assert await post(session, edge, encoded(), headers(deployment.project)) == 202
 
 
-async def test_edge_of_another_deployment_can_not_share_the_port(
-    deployment: Deployment, tmp_path: Path
-) -> None:
-    async with running(
-        EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path / "one", workers=2)
-    ) as edge:
-        other = EdgeProcess(
-            deployment.bootstrap, deployment.prefix, tmp_path / "two", workers=2, ingest_port=str(edge.port)
-        )
-        other.start()
-        assert await other.wait() == 1
-        assert f"the process stops: can't listen on 127.0.0.1:{edge.port}: " in other.log
-        assert other.log.count("\n") == 1
-
-
 async def test_edge_without_file_descriptors_lives_and_serves_once_it_has_some(
     deployment: Deployment, tmp_path: Path
 ) -> None:

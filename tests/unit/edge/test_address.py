@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from edge.address import claim, new_listener
+from edge.supervisor import open_address
 from local.ports import free_port
+from schemas.errors import CannotRun
 
 _ALL = [
     ("127.0.0.1", "127.0.0.1"),
@@ -91,3 +93,9 @@ def test_claim_ends_with_its_process_however_that_ends(port: int) -> None:
         assert_taken("127.0.0.1", port)
         os.kill(holder.pid, signal.SIGKILL)
     claim("127.0.0.1", port, patience=0).close()
+
+
+def test_edge_whose_address_another_has_cannot_start_and_says_so_in_one_line(port: int) -> None:
+    sentence = f"can't listen on 127.0.0.1:{port}: another process listens there, or is about to"
+    with claim("127.0.0.1", port, patience=0), pytest.raises(CannotRun, match=sentence):
+        open_address("127.0.0.1", port, patience=0)
