@@ -15,6 +15,7 @@ from local.stack import Stack
 from runtime.supervisor import Supervisor
 from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.e2e.browser import launch
+from tests.e2e.page_server import serving
 from tests.integration.notify.mail_server import MailServer
 from tests.servers import CACHE, new_database, new_prefix
 from tests.webhook_receiver import SECRET, Receiver
@@ -26,6 +27,13 @@ def browser() -> Iterator[Browser]:
         started = launch(playwright)
         yield started
         started.close()
+
+
+@pytest.fixture(scope="module")
+def address(clickhouse_url: str) -> Iterator[str]:
+    """The dashboard over the sample project."""
+    with serving(clickhouse_url) as started:
+        yield started
 
 
 @pytest.fixture

@@ -1,14 +1,13 @@
 """The pages in a real browser: nothing is logged as wrong, nothing runs that was sent, everyone can read them."""
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, StorageState, expect
 
 from broker.pipeline_lag import Behind, Lag
 from tests.e2e.browser import Scheme, sign_in, watched_page
-from tests.e2e.page_server import EMPTY, FULL, LAG, PASSWORD, now_ms, serving
+from tests.e2e.page_server import EMPTY, FULL, LAG, PASSWORD, now_ms
 from tests.unit.dashboard.sample import HOSTILE, SHOWCASE, issue_of
 
 ISSUE = f"/issues/{issue_of(SHOWCASE)}"
@@ -34,12 +33,6 @@ PAGES = {
     "new project": ("/projects/new", 200),
     "nothing": ("/projects/99/issues", 404),
 }
-
-
-@pytest.fixture(scope="module")
-def address(clickhouse_url: str) -> Iterator[str]:
-    with serving(clickhouse_url) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

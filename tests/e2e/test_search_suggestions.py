@@ -1,18 +1,9 @@
 """The search box suggests keys, values and states, and keys of the keyboard act on the list."""
 
-from collections.abc import Iterator
-
-import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.e2e.browser import sign_in, watched_page
-from tests.e2e.page_server import FULL, serving
-
-
-@pytest.fixture(scope="module")
-def address(clickhouse_url: str) -> Iterator[str]:
-    with serving(clickhouse_url) as served:
-        yield served
+from tests.e2e.page_server import FULL
 
 
 def test_a_term_is_completed_and_the_list_is_worked_off_by_keys(browser: Browser, address: str) -> None:
