@@ -1,6 +1,6 @@
 """Small events, chunks and registries for the pure parts."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -34,6 +34,15 @@ def carried(number: int, *, project: int = 1, kind: int = 0, user: str = "", ms:
         },
     }
     return ChunkEvent(project, event_id(number, ms), ms, "test/1", msgspec.json.encode(body))
+
+
+def apply(part: dict[bytes, bytes], changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+    """Change keys of a partition of `seen`; None removes one."""
+    for key, value in changes:
+        if value is None:
+            part.pop(key, None)
+        else:
+            part[key] = value
 
 
 def source(offset: int, events: Sequence[ChunkEvent], ms: int = START) -> SourceRecord:

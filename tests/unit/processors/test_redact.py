@@ -96,12 +96,3 @@ async def test_of_an_erased_projects_issue_numbers_and_times_are_left() -> None:
     world.restart()
     await world.settle()
     assert world.issue(1) == left
-
-
-async def test_a_redaction_that_cannot_be_read_is_dead_lettered() -> None:
-    world = World()
-    await described(world)
-    world.ask(id_of(1), "redact", {"event": 7})
-    await world.settle()
-    (letter,) = world.dead_letter_messages()
-    assert "bad data of redact" in letter

@@ -231,19 +231,6 @@ async def test_an_unmerge_that_has_begun_is_made_and_told(batches: int) -> None:
     assert (world.issue(2).merged_into, world.issue(1).events) == (None, 1)
 
 
-@pytest.mark.parametrize("batches", range(1, 8))
-async def test_what_was_merged_into_an_issue_is_lost_to_neither_where_its_own_merge_is_undone(
-    batches: int,
-) -> None:
-    world, _ = await under_way(("merge", 2, 3), ("merge", 1, 2), batches=batches)
-    rebuild(world)
-    await world.settle()
-    check(world)
-    if world.issue(2).merged_into is None:
-        # It stays with its issue unless it has already left it for the other one.
-        assert world.issue(3).merged_into in {id_of(2), None}
-
-
 @pytest.mark.parametrize("kinds", [("merge",), ("merge", "unmerge")])
 async def test_a_command_that_was_under_way_changes_nothing_when_it_is_given_again(
     kinds: tuple[str, ...],

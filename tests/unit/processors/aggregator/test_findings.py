@@ -123,19 +123,6 @@ async def test_a_full_record_finds_newer_releases_alone() -> None:
     ]
 
 
-async def test_an_issue_ignored_until_it_escalates_opens_then() -> None:
-    world = World()
-    world.send(1, increment(), increment(events=50, ms=START + HOUR_MS))
-    world.ask(id_of(1), "update", {"ignoreUntil": {"escalating": True}})
-    world.send(1, increment(events=60, ms=START + 2 * HOUR_MS))
-    await world.settle()
-    assert world.issue(1).status == "ignored"
-    world.send(1, increment(events=500, ms=START + 30 * HOUR_MS))
-    await world.settle()
-    assert world.issue(1).status == "open"
-    assert world.activities("reopened")[0].data == {"ignoreUntil": {"escalating": True}}
-
-
 async def test_an_event_of_an_old_hour_escalates_nothing() -> None:
     world = World()
     late = replace(increment(events=5000, ms=START + 2 * HOUR_MS), received_ms=START + 9 * HOUR_MS)

@@ -29,15 +29,6 @@ def kinds(world: World) -> list[str]:
     return [one.kind for one in world.activities() if one.kind not in FINDINGS]
 
 
-async def test_an_older_release_leaves_a_resolved_issue_resolved_and_counts() -> None:
-    world = World()
-    await seen(world, OLD)
-    assert (await updated(world, status="resolved", resolvedIn=FIX)).resolved_in == FIX
-    issue = await seen(world, OLD, "app@1.10.0+1", "app@1.10.0-rc.1+9")
-    assert (issue.status, issue.regressed, issue.events) == ("resolved", False, 4)
-    assert kinds(world) == ["created", "resolved"]
-
-
 async def test_what_an_event_ends_is_in_the_activity() -> None:
     world = World()
     await seen(world, OLD)
@@ -67,14 +58,6 @@ async def test_the_next_release_is_after_the_newest_one_of_the_issues_own_app() 
     await updated(world, resolvedIn="next", known=["other@9.0.0+1", FIX, OLD])
     (made,) = world.activities("resolved")
     assert made.data["after"] == FIX
-
-
-async def test_releases_without_an_order_go_by_first_seen() -> None:
-    world = World()
-    await seen(world, "app@blue+1", "app@green+1")
-    await updated(world, resolvedIn="app@green+1", known=["app@red+1", "app@blue+1", "app@green+1"])
-    assert (await seen(world, "app@blue+1", "app@red+1")).status == "resolved"
-    assert (await seen(world, "app@violet+1")).regressed
 
 
 async def test_ignored_until_a_time_wakes_with_the_first_event_received_by_then() -> None:
@@ -110,6 +93,7 @@ async def test_a_comment_is_reported_and_changes_no_state() -> None:
         ("update", {"ignoreUntil": {"users": 1, "events": 1}}, "exactly one of"),
         ("update", {"ignoreUntil": {"time": "tomorrow"}}, "ISO 8601"),
         ("comment", {"text": ""}, "bad data of comment"),
+        ("redact", {"event": 7}, "bad data of redact"),
         ("unmerge", {"fingerprints": ["0" * 16]}, "none of these fingerprints"),
     ],
 )

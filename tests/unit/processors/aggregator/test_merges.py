@@ -78,18 +78,6 @@ async def test_each_merge_and_unmerge_is_reported_once_in_both_issues() -> None:
     assert len(world.activities("merged", "unmerged")) == 4
 
 
-async def test_what_was_merged_into_an_issue_moves_with_it() -> None:
-    world = await with_issues(1, 2, 3)
-    await merged(world, 2, 3)
-    issue = await merged(world, 1, 2)
-    assert (issue.events, set(issue.life.members)) == (6, {id_of(2), id_of(3)})
-    await events(world, 3, 1, first_user=50)
-    assert world.issue(1).events == 7
-    assert world.issue(3).merged_into == id_of(1)
-    assert (await unmerged(world, 1, 3)).events == 3
-    assert (world.issue(3).events, world.issue(3).merged_into) == (4, None)
-
-
 async def test_an_event_of_a_merged_fingerprint_regresses_the_issue_that_it_is_a_part_of() -> None:
     world = await with_issues(1, 2)
     await merged(world, 1, 2)
@@ -201,11 +189,6 @@ async def test_a_fingerprint_without_events_can_be_unmerged_once_it_has_some() -
     assert (issue.error_type, issue.last_seen_ms) == ("E", START + 9)
     assert sums(world.issue(1)) == (1, 1, {RELEASE: 1})
     assert not world.activities("seenInRelease", "seenInEnvironment")
-
-
-async def test_a_named_fingerprint_that_has_events_is_merged_with_them() -> None:
-    world = await with_issues(1, 2)
-    assert sums(await aliased(world, 1, 2)) == (3, 3, {RELEASE: 3})
 
 
 async def test_a_named_fingerprint_counts_among_the_issues_that_can_be_merged() -> None:

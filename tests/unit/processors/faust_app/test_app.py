@@ -56,14 +56,3 @@ async def test_heartbeats_and_the_lease_are_shares_of_the_session(session: str) 
     # Some heartbeats may get lost before a worker stops writing. It stops before the group gives its
     # partitions away.
     assert conf.broker_heartbeat_interval * 2 < processors.lease.seconds < seconds
-
-
-async def test_each_worker_is_a_static_member_of_its_own() -> None:
-    conf = built(SVC_PROCESSORS_APP="errors", SVC_PROCESSORS_WORKER="b").app.conf
-    assert conf.consumer_group_instance_id == "errors-b"
-
-
-async def test_both_tables_and_both_agents_are_there() -> None:
-    processors = built()
-    assert {*processors.app.tables} == {"seen", "issues"}
-    assert {agent.rpartition(".")[2] for agent in processors.app.agents} == {"grouper", "aggregator"}

@@ -179,19 +179,6 @@ async def test_two_partitions_are_restored_at_the_same_time_and_without_collecti
     assert gc.isenabled()
 
 
-async def test_the_ends_of_the_logs_are_looked_up_at_the_same_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    both, consumer = asyncio.Barrier(2), Consumer()
-
-    async def waits(*tps: TP) -> dict[TP, int | None]:
-        await both.wait()
-        return dict.fromkeys(tps, 5)
-
-    monkeypatch.setattr(consumer, "earliest_offsets", waits)
-    monkeypatch.setattr(consumer, "highwaters", waits)
-    async with asyncio.timeout(5):
-        await made(Stage(5), SyncStage(5))[0].restore(consumer, {0})
-
-
 async def test_a_log_that_grew_while_its_partition_is_restored_is_not_taken_for_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -21,19 +21,12 @@ from schemas.chunks import (
     decode_grouped,
     encode_chunk,
 )
-from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
-from tests.unit.processors.grouper.grouper_world import no_steps
+from schemas.projects import GroupingRule
+from tests.unit.processors.grouper.grouper_world import no_steps, registry
 from tests.unit.processors.made import DAY, START, carried, event_id, source
 
 DAYS = 7
 PARTITION = 3
-
-
-def registry(*rules: GroupingRule) -> ProjectRegistry:
-    projects = ProjectRegistry()
-    project = Project(id="1", name="one", created_at="2026-01-01T00:00:00.000Z", grouping_rules=rules)
-    projects.apply(b"1", encode_project(project))
-    return projects
 
 
 def broken(number: int, ms: int = START) -> ChunkEvent:
@@ -153,7 +146,7 @@ def test_a_record_that_is_no_chunk_is_dead_lettered_and_the_next_goes_on(
 
 
 def test_an_event_that_a_rule_discards_goes_no_further_and_is_counted() -> None:
-    grouper = Fingerprinter(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
+    grouper = Fingerprinter(registry([GroupingRule(name="noise", match="type:Kind7Error", discard=True)]))
     state = fresh()
     output = run(state, [source(0, [carried(1, kind=7), carried(2)])], grouper)
     assert forwarded(output) == [(0, carried(2).id)]
@@ -171,7 +164,7 @@ def test_a_record_forwarded_again_keeps_the_fingerprints_that_were_recorded() ->
     again = fresh()
     again.decided = {r.offset: r for entry in first.entries for r in entry.records}
     rule = GroupingRule(name="one", match="type:*", fingerprint=("all",))
-    second = run(again, sources, Fingerprinter(registry(rule)))
+    second = run(again, sources, Fingerprinter(registry([rule])))
     one, other = (decode_grouped(e.grouped[0].value or b"") for e in (first, second))
     assert [g.fingerprint for g in one.groupings] == [g.fingerprint for g in other.groupings]
     assert [i.fingerprint for i in first.increments[0].increments] == [
@@ -181,7 +174,7 @@ def test_a_record_forwarded_again_keeps_the_fingerprints_that_were_recorded() ->
 
 
 def test_a_discard_that_was_recorded_stays_one() -> None:
-    grouper = Fingerprinter(registry(GroupingRule(name="noise", match="type:Kind7Error", discard=True)))
+    grouper = Fingerprinter(registry([GroupingRule(name="noise", match="type:Kind7Error", discard=True)]))
     sources = [source(0, [carried(1, kind=7), carried(2)])]
     first = run(fresh(), sources, grouper)
     again = fresh()
@@ -199,31 +192,6 @@ logs = st.lists(
 def copy(number: int, kind: int) -> ChunkEvent:
     """An event of a kind; the payload of the last kind can't be read."""
     return broken(number) if kind == 4 else carried(number, kind=kind)
-
-
-@given(
-    logs, st.lists(st.integers(1, 4), max_size=6), st.lists(st.integers(1, 4), max_size=6), st.integers(0, 12)
-)
-def test_a_successor_forwards_the_last_batch_as_it_was_and_goes_on_alike(
-    log: list[list[tuple[int, int]]], sizes: list[int], later: list[int], crash: int
-) -> None:
-    sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
-    whole = published([run(fresh(), sources)])
-    state, entries, outputs = fresh(), list[DedupEntry](), list[BatchOutput]()
-    for size in [*sizes, len(sources)][: crash + 1]:
-        output = run(state, sources[state.next_offset : state.next_offset + size])
-        entries += [decode_entry(encode(entry)) for entry in output.entries]
-        outputs.append(output)
-    resumed = replay_start(entries, 0)
-    successor = fresh(resumed.next_offset or 0)
-    successor.dedupe.restore(entries)
-    successor.decided = resumed.decided
-    # The last batch was recorded, but nothing of it was forwarded.
-    done = [e for e in outputs if e.entries and e.entries[-1].last < successor.next_offset]
-    while successor.next_offset < len(sources):
-        size = later.pop() if later else len(sources)
-        done.append(run(successor, sources[successor.next_offset : successor.next_offset + size]))
-    assert published(done) == whole
 
 
 @given(logs, st.lists(st.tuples(st.integers(1, 4), st.booleans()), max_size=20))
@@ -284,7 +252,7 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     no_steps(monkeypatch)
-    rules = Fingerprinter(registry(GroupingRule(name="dear", match="type:X", fingerprint=("x",))))
+    rules = Fingerprinter(registry([GroupingRule(name="dear", match="type:X", fingerprint=("x",))]))
     sources = [source(0, [carried(1), carried(1), carried(2)]), source(1, [carried(3)])]
     output = run(fresh(), sources, rules)
     assert [o.outcome for found in output.outcomes.values() for o in found] == [

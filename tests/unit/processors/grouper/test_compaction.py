@@ -15,7 +15,7 @@ from processors.grouper.dedupe import Dedupe, Incoming
 from processors.grouper.log_clock import started
 from processors.grouper.replay import replay_start
 from schemas.times import DAY_MS
-from tests.unit.processors.made import START, event_id
+from tests.unit.processors.made import START, apply, event_id
 
 DAYS = 7
 
@@ -38,13 +38,9 @@ def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], LogCompact
     return part, entries
 
 
-def apply(part: dict[bytes, bytes], entries: LogCompaction, oldest_day: int) -> None:
+def compact(part: dict[bytes, bytes], entries: LogCompaction, oldest_day: int) -> None:
     for changes in entries.compact(part, oldest_day):
-        for key, value in changes:
-            if value is None:
-                del part[key]
-            else:
-                part[key] = value
+        apply(part, changes)
 
 
 def known(part: dict[bytes, bytes]) -> list[DedupEntry]:
@@ -54,7 +50,7 @@ def known(part: dict[bytes, bytes]) -> list[DedupEntry]:
 def test_small_entries_are_merged_once_there_are_enough() -> None:
     part, entries = log(MERGE_AT + 1)
     assert entries.needed(0)
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     assert len(part) == 2
     assert not entries.needed(0)
 
@@ -66,7 +62,7 @@ def test_few_entries_are_left_alone() -> None:
 
 def test_the_last_take_is_never_merged() -> None:
     part, entries = log(MERGE_AT + 1)
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     [last] = [entry for entry in known(part) if not entry.merged]
     assert (last.first, last.records[0].fingerprints) == (MERGE_AT, b"12345678")
 
@@ -74,7 +70,7 @@ def test_the_last_take_is_never_merged() -> None:
 def test_merged_entries_say_what_the_small_ones_said() -> None:
     part, entries = log(MERGE_AT + 40, each_ms=DAY_MS // 200)
     before = known(part)
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     one, other = Dedupe(DAYS), Dedupe(DAYS)
     one.restore(before)
     other.restore(known(part))
@@ -85,7 +81,7 @@ def test_merged_entries_say_what_the_small_ones_said() -> None:
 
 def test_entries_of_two_days_are_not_merged_with_each_other() -> None:
     part, entries = log(MERGE_AT + 1, each_ms=DAY_MS // 100)
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     for entry in known(part):
         assert len({(START + r.offset * (DAY_MS // 100)) // DAY_MS for r in entry.records}) == 1
 
@@ -93,20 +89,17 @@ def test_entries_of_two_days_are_not_merged_with_each_other() -> None:
 def test_every_point_between_two_writes_can_be_recovered_from() -> None:
     part, entries = log(MERGE_AT + 1)
     for changes in entries.compact(part, 0):
-        for key, value in changes:
-            if value is None:
-                del part[key]
-            else:
-                part[key] = value
+        for change in changes:
+            apply(part, [change])
             assert replay_start(known(part), 0).next_offset == MERGE_AT
 
 
 def test_an_old_day_goes_and_is_no_hole() -> None:
     part, entries = log(2 * MERGE_AT, each_ms=DAY_MS // 100)
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     day = START // DAY_MS + 2
     assert entries.needed(day)
-    apply(part, entries, day)
+    compact(part, entries, day)
     horizon = decode_horizon(part[horizon_key(0)])
     left = known(part)
     assert min(entry.first for entry in left) == horizon > 0
@@ -117,7 +110,7 @@ def test_a_table_that_was_read_back_is_tidied_alike() -> None:
     part, _ = log(MERGE_AT + 1)
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
     assert entries.needed(0)
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     assert len(part) == 2
 
 
@@ -125,5 +118,5 @@ def test_a_hole_between_entries_stays_one() -> None:
     part, _ = log(MERGE_AT + 2)
     del part[entry_key(0, 100, 100)]
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
-    apply(part, entries, 0)
+    compact(part, entries, 0)
     assert replay_start(known(part), 0).next_offset == 100

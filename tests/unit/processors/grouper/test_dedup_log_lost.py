@@ -34,20 +34,6 @@ def seen(world: GrouperWorld) -> tuple[Any, ...]:
     return world.stored(), world.forwarded_as(), world.counted(), world.outcomes()
 
 
-@pytest.mark.parametrize("records", [4, 40])
-async def test_events_are_not_counted_again_by_a_rule_that_was_added_since(records: int) -> None:
-    world = await worked(*[[carried(n, kind=n % 2)] for n in range(records)], limit=5)
-    before = seen(world)
-    world.lose()
-    world.rule()
-    await world.start()
-    await world.settle(5)
-    assert seen(world) == before
-    world.send([carried(records)], [carried(0)])
-    await world.settle()
-    assert sum(world.counted().values()) == records + 1
-
-
 async def test_events_behind_a_lost_block_are_not_counted_again_by_a_rule_that_was_added_since() -> None:
     world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], limit=1)
     before = seen(world)

@@ -26,7 +26,7 @@ from processors.grouper.log_clock import DAY_RECORDS, LogClock
 from processors.grouper.replay import replay_start
 from processors.grouper.stage import IdsByPartition
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
-from tests.unit.processors.made import DAY, START, carried, event_id
+from tests.unit.processors.made import DAY, START, apply, carried, event_id
 
 DAYS = 7
 Key = tuple[int, bytes]
@@ -219,8 +219,7 @@ def test_decisions_are_those_of_a_memory_without_an_end(
         if then != "go on":
             if then == "compact":
                 for changes in LogCompaction(0, entries_of(table)).compact(dict(table), dedupe.oldest_day):
-                    for key, value in changes:
-                        table.pop(key, None) if value is None else table.__setitem__(key, value)
+                    apply(table, changes)
             successor = Dedupe(DAYS)
             successor.restore(entries_of(table).values())
             # Where all entries have expired there is no clock to restore: a small one is always left.
@@ -248,11 +247,8 @@ def compact(part: dict[bytes, bytes], oldest_day: int) -> dict[bytes, DedupEntry
     last = max(one.last for one in entries_of(part).values())
     compaction = LogCompaction(0, entries_of(part))
     for changes in compaction.compact(dict(part), oldest_day):
-        for key, value in changes:
-            if value is None:
-                del part[key]
-            else:
-                part[key] = value
+        for change in changes:
+            apply(part, [change])
             known = list(entries_of(part).values())
             horizon = [decode_horizon(value) for key, value in part.items() if not is_entry(key)]
             assert replay_start(known, max(horizon, default=0)).next_offset == last

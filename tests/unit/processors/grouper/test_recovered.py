@@ -4,13 +4,13 @@ import random
 
 import pytest
 
-from processors.grouper.compaction import Changes, LogCompaction
+from processors.grouper.compaction import LogCompaction
 from processors.grouper.dedup_log import KEY_BYTES, DedupEntry, DedupRecord, encode, entry_key
 from processors.grouper.id_index import id_keys
 from processors.grouper.log_clock import LogClock
 from processors.grouper.recovered import Recovered, recovered
 from schemas.times import DAY_MS
-from tests.unit.processors.made import START, event_id
+from tests.unit.processors.made import START, apply, event_id
 
 DAYS = 2
 RECORDS = 80
@@ -26,21 +26,17 @@ def table(rng: random.Random) -> dict[bytes, bytes]:
     part: dict[bytes, bytes] = {}
     compaction, day = LogCompaction(0, {}), FIRST_DAY
 
-    def write(changes: Changes) -> None:
-        for key, value in changes:
-            part.pop(key, None) if value is None else part.__setitem__(key, value)
-
     for offset in range(rng.randrange(20, RECORDS)):
         day += rng.random() < 0.1
         keys = keys_of(offset)
         ahead = ((rng.randrange(1, 5), keys[-KEY_BYTES:]),) if rng.random() < 0.2 else ()
         record = DedupRecord(offset, 3, None, keys, dead=(0,) * (rng.random() < 0.2), ahead=ahead)
         entry = DedupEntry(day * DAY_MS, offset, [record], clock=LogClock(day, day, offset))
-        write([(entry_key(0, offset, offset), encode(entry))])
+        apply(part, [(entry_key(0, offset, offset), encode(entry))])
         compaction.add([entry])
         if compaction.needed(day - DAYS):
             for changes in compaction.compact(part, day - DAYS):
-                write(changes)
+                apply(part, changes)
     return part
 
 
