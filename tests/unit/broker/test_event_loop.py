@@ -74,12 +74,6 @@ def test_bug_that_is_patched_is_still_there(monkeypatch: pytest.MonkeyPatch) -> 
     assert type(asking.exception()) is RuntimeError
 
 
-@pytest.mark.usefixtures("unmended")
-def test_loop_of_asyncio_needs_no_mending(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, answer = asyncio.run(ask_while_reset(monkeypatch))
-    assert answer is True
-
-
 async def close_while_ignored(file: Path) -> None:
     """Close a client of a broker that reads nothing more. Raises TimeoutError."""
     server, trust = (

@@ -134,9 +134,3 @@ def test_marking_leaves_the_given_event_as_it_was() -> None:
     fingerprint(sent, compile_rules([rule("r", not_in_app=("*",))]), view=VIEW)
     assert sent.error.stack is not None
     assert sent.error.stack[0].in_app is True
-
-
-def test_relative_times_count_from_the_event() -> None:
-    rules = compile_rules([rule("r", "timestamp:>-1h", fingerprint=("x",))])
-    if not rules.errors:
-        assert rules.apply(EventView(timestamp=1_700_000_000_000)).rule == "r"

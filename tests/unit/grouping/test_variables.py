@@ -50,13 +50,6 @@ def test_a_variable_is_the_events_value(element: str, value: str) -> None:
     assert parts(sent(), element) == (f"given {value}",)
 
 
-def test_a_rule_by_tenant_splits_by_tenant() -> None:
-    by_tenant = ("{{ default }}", "{{ tags[tenant] }}")
-    one, other = parts(sent(), *by_tenant), parts(sent(tags={"tenant": "globex"}), *by_tenant)
-    assert one[:-1] == other[:-1] == fingerprint(decode(json.dumps(sent()).encode())).parts
-    assert (one[-1], other[-1]) == ("given acme", "given globex")
-
-
 @pytest.mark.parametrize("value", ["{{ default }}", "{{ function }}", "{{ tags[tenant] }}"])
 def test_a_value_that_looks_like_a_variable_is_text(value: str) -> None:
     assert parts(sent(tags={"tenant": value}), "{{ tags[tenant] }}") == (f"given {value}",)

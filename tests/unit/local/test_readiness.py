@@ -110,8 +110,3 @@ def test_child_of_svc_up_is_not_ready_because_another_deployment_answers_on_its_
     with answering(readiness(child.env["SVC_INSTANCE"]), port=port):
         assert child.ready()
     assert stack.variables.get("SVC_INSTANCE") == "given"
-
-
-def test_readiness_has_the_word_of_the_process_and_nothing_where_there_is_none() -> None:
-    assert Health("w").readiness().instance == "w"
-    assert Health().readiness().instance == ""

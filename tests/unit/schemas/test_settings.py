@@ -3,23 +3,14 @@
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from msgspec.structs import replace
 
 from broker.client import topic_names
-from cli.__main__ import svc
 from schemas import environment, settings
 from schemas.errors import BadSetting
 from schemas.service_variables import service_variables
 from schemas.topics import Topic
 from storage.shards import reader_urls, shards_of, whole_url
-
-
-def test_defaults_are_those_of_the_contract() -> None:
-    edge = environment.load(settings.EdgeSettings, {})
-    assert (edge.ingest_host, edge.ingest_port) == ("127.0.0.1", 8080)
-    assert (edge.topic_prefix, edge.data_dir) == ("svc.", ".svc")
-    assert environment.load(settings.ProcessorsSettings, {}).grouped_events is False
 
 
 def test_values_are_converted_to_their_types() -> None:
@@ -120,12 +111,6 @@ def test_names_of_topics_that_kafka_would_not_take_or_that_are_wrong_are_refused
 def test_the_longest_name_of_a_topic_is_taken() -> None:
     loaded = environment.load(settings.EdgeSettings, {"SVC_TOPIC_NAMES": f"events={'a' * 249}"})
     assert loaded.topic_overrides["events"] == "a" * 249
-
-
-def test_a_wrong_name_of_a_topic_ends_a_command_with_status_2() -> None:
-    answer = CliRunner().invoke(svc, ["edge"], env={"SVC_TOPIC_NAMES": "event=a"})
-    assert (answer.exit_code, answer.stderr.count("\n")) == (2, 1)
-    assert "SVC_TOPIC_NAMES" in answer.stderr
 
 
 @pytest.mark.parametrize(

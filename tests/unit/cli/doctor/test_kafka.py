@@ -49,10 +49,6 @@ def test_a_cluster_as_specified_is_fine() -> None:
     assert replication_finding(view(), 3).ok
 
 
-def test_missing_topics_are_named() -> None:
-    assert wrong(view(seen=None), configs()) == ["missing: svc.seen"]
-
-
 def test_topics_that_may_not_be_seen_are_not_called_missing() -> None:
     seen = view()
     hidden = ClusterView(3, {n: t for n, t in seen.topics.items() if n == "svc.events"}, frozenset(), {})
@@ -95,16 +91,6 @@ def test_harmless_settings_are_reported_as_ok() -> None:
         == "not as specified, but harmless: svc.events has retention.ms=-1, expected is 604800000"
     )
     assert not finding.fix
-
-
-def test_settings_that_cost_time_have_their_command_too() -> None:
-    found = configs(seen={"segment.ms": "1", "retention.ms": "-1"})
-    (finding,) = topics_findings(SPECS, view(), found, "b:1")
-    assert finding.ok
-    assert finding.fix == (
-        "kafka-configs.sh --bootstrap-server b:1 --alter --entity-type topics --entity-name svc.seen"
-        " --add-config segment.ms=300000"
-    )
 
 
 def test_unreadable_settings_are_reported_as_ok() -> None:

@@ -10,7 +10,7 @@ from schemas.chunks import ChunkEvent, Grouping
 from schemas.errors import Unreadable
 from schemas.ids import user_hash, uuid7
 from schemas.times import DAY_MS, event_time, from_ms, iso
-from storage.tables.event_columns import COLUMNS, EventColumns, event_times, joined, texts, uint128
+from storage.tables.event_columns import COLUMNS, EventColumns, event_times, uint128
 from storage.tables.packs import unpacked
 from tests.unit.query.test_event_fields import EVENT
 
@@ -140,16 +140,6 @@ def test_each_row_of_a_block_keeps_its_own_values() -> None:
         assert row["tags"] == [(f"k{n}", f"v{number}") for n in range(number % 4)]
         assert (row["release"], row["environment"]) == (f"r{number % 5}", f"e{number % 3}")
         assert row["payload"] == sent[number].payload
-
-
-@given(st.lists(st.text()))
-def test_texts_is_the_column_of_its_values(values: list[str]) -> None:
-    assert texts(values).to_pylist() == values
-
-
-@given(st.lists(st.binary()))
-def test_joined_is_the_column_of_its_values(values: list[bytes]) -> None:
-    assert joined(values).to_pylist() == values
 
 
 @given(st.lists(st.uuids()))
