@@ -46,6 +46,14 @@ async def running() -> AsyncIterator[list[asyncio.Task[None]]]:
             await task
 
 
+async def loaded(follower: TopicFollower, running: list[asyncio.Task[None]]) -> TopicFollower:
+    """The follower, at work."""
+    running.append(asyncio.create_task(follower.run()))
+    async with asyncio.timeout(60):
+        await follower.loaded.wait()
+    return follower
+
+
 def project(number: int, token: str) -> Project:
     return Project(str(number), "p", WHEN, (Token(token, WHEN),))
 
@@ -56,22 +64,12 @@ async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_late
     name, first, second = settings.topic_prefix + "projects", new_token(), new_token()
     await producer.send_and_wait(name, encode_project(project(1, first)), key=b"1")
     registry = ProjectRegistry()
-    follower = follow_projects(settings, registry)
-    running.append(asyncio.create_task(follower.run()))
-    async with asyncio.timeout(30):
-        await follower.loaded.wait()
+    follower = await loaded(follow_projects(settings, registry), running)
     assert registry.by_token(first) is not None
     written = await producer.send_and_wait(name, encode_project(project(2, second)), key=b"2")
     async with asyncio.timeout(30):
         await follower.reached(written.partition, written.offset)
     assert registry.by_token(second) is not None
-
-
-async def test_an_empty_topic_is_loaded(settings: EdgeSettings, running: list[asyncio.Task[None]]) -> None:
-    follower = follow_projects(settings, ProjectRegistry())
-    running.append(asyncio.create_task(follower.run()))
-    async with asyncio.timeout(30):
-        await follower.loaded.wait()
 
 
 async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_frozen(
@@ -86,9 +84,7 @@ async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_fr
         )
         assert follower.age == float("inf")
         assert follower.answering() == Part(ok=False, detail="connecting")
-        running.append(asyncio.create_task(follower.run()))
-        async with asyncio.timeout(60):
-            await follower.loaded.wait()
+        await loaded(follower, running)
         assert follower.answering() == Part(ok=True)
         # The topic stays empty: what grows young again does so by the broker's answers alone.
         await eventually(lambda: follower.age > 1, 60)
@@ -113,10 +109,7 @@ async def test_a_bad_record_is_passed_over(
     await producer.send_and_wait(name, b"{}", key=b"no number")
     await producer.send_and_wait(name, encode_project(project(3, token)), key=b"3")
     registry = ProjectRegistry()
-    follower = follow_projects(settings, registry)
-    running.append(asyncio.create_task(follower.run()))
-    async with asyncio.timeout(30):
-        await follower.loaded.wait()
+    await loaded(follow_projects(settings, registry), running)
     assert [p.id for p in registry] == ["3"]
 
 

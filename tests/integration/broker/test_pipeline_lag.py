@@ -6,9 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
 
+from broker.client import administering, reading, writing
 from broker.pipeline_lag import Behind, PipelineLag
 from broker.topics import visible
 from schemas.settings import KafkaSettings
@@ -18,20 +19,19 @@ MINUTE_MS = 60_000
 PROCESSORS, WRITER = "lag-processors", "lag-writer"
 
 
-async def create(bootstrap: str, prefix: str) -> None:
+async def create(settings: KafkaSettings) -> None:
     """Both topics, which keep the times that a test gives to records; of the real `events` the broker's count."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    names = [prefix + topic for topic in ("events", "grouped")]
-    await admin.create_topics([NewTopic(name, 2, 1) for name in names])
-    await visible(admin, names)
-    await admin.close()
+    names = [settings.topic_prefix + topic for topic in ("events", "grouped")]
+    async with administering(settings) as admin:
+        await admin.create_topics([NewTopic(name, 2, 1) for name in names])
+        await visible(admin, names)
 
 
 @pytest.fixture
 async def settings(kafka_bootstrap: str, topic_prefix: str) -> KafkaSettings:
-    await create(kafka_bootstrap, topic_prefix)
-    return KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
+    await create(settings)
+    return settings
 
 
 @asynccontextmanager
@@ -50,27 +50,20 @@ async def looking(settings: KafkaSettings) -> AsyncIterator[PipelineLag]:
 async def send(settings: KafkaSettings, topic: str, *minutes_ago: int) -> int:
     """One record for each age, in partition 1; the time from which they are counted."""
     now_ms = time.time_ns() // 1_000_000
-    producer = AIOKafkaProducer(bootstrap_servers=settings.kafka_bootstrap)
-    await producer.start()
-    for minutes in minutes_ago:
-        stamp = now_ms - minutes * MINUTE_MS
-        await producer.send_and_wait(settings.topic_prefix + topic, b"x", partition=1, timestamp_ms=stamp)
-    await producer.stop()
+    async with writing(settings) as producer:
+        for minutes in minutes_ago:
+            stamp = now_ms - minutes * MINUTE_MS
+            await producer.send_and_wait(settings.topic_prefix + topic, b"x", partition=1, timestamp_ms=stamp)
     return now_ms
 
 
 async def commit(settings: KafkaSettings, group: str, topic: str, offset: int) -> None:
     # Without auto-commit: at its stop it would commit the position that it began at, if that had been fetched by then.
-    consumer = AIOKafkaConsumer(
-        bootstrap_servers=settings.kafka_bootstrap,
-        group_id=settings.topic_prefix + group,
-        enable_auto_commit=False,
-    )
-    await consumer.start()
-    partition = TopicPartition(settings.topic_prefix + topic, 1)
-    consumer.assign([partition])
-    await consumer.commit({partition: offset})
-    await consumer.stop()
+    options = {"group_id": settings.topic_prefix + group, "enable_auto_commit": False}
+    async with reading(settings, **options) as consumer:
+        partition = TopicPartition(settings.topic_prefix + topic, 1)
+        consumer.assign([partition])
+        await consumer.commit({partition: offset})
 
 
 def waiting(lag: PipelineLag) -> int:
@@ -116,5 +109,5 @@ async def test_without_the_topics_nothing_is_known(kafka_bootstrap: str, topic_p
         first = lag.lag
         await eventually(lambda: lag.lag is not first)
         assert not lag.lag.is_known
-        await create(kafka_bootstrap, topic_prefix)
+        await create(settings)
         await eventually(lambda: lag.lag.is_known)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupCoordinatorNotAvailableError
@@ -33,7 +34,7 @@ from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.settings import WriterSettings
 from schemas.times import DAY_MS, iso
-from storage.client import Client, open_client, scalar
+from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.plan import BlockPlan, NoBlock, decode_plan, encode_plan
 from storage.exactly_once.server_state import server_state
@@ -93,6 +94,11 @@ def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
     )
 
 
+def insert(client: Client, rows: pa.Table, token: str) -> None:
+    """A block of events, as a writer inserts it."""
+    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
+
+
 class Stage:
     """A broker's topics and a database, both empty, and writers upon them."""
 
@@ -121,9 +127,7 @@ class Stage:
 
     async def produce(self, chunks: int, events: int = 50, repeat: float = 0.2, **changes: Any) -> None:
         """Send chunks to random partitions; some come again later, as after a processor's crash."""
-        producer = AIOKafkaProducer(bootstrap_servers=self.settings.kafka_bootstrap, acks="all")
-        await producer.start()
-        try:
+        async with AIOKafkaProducer(bootstrap_servers=self.settings.kafka_bootstrap, acks="all") as producer:
             for _ in range(chunks):
                 partition = random.choice(list(self._offsets))
                 offset = self._offsets[partition]
@@ -133,8 +137,6 @@ class Stage:
                 await self.send(producer, partition, value)
                 if random.random() < repeat:
                     await self.send(producer, partition, value)
-        finally:
-            await producer.stop()
 
     async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
         """One record as a processor writes it."""
@@ -170,14 +172,12 @@ class Stage:
 async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
     """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
     partitions = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
-    consumer = AIOKafkaConsumer(
+    async with AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,
         group_id=stage.settings.writer_group,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-    )
-    await consumer.start()
-    try:
+    ) as consumer:
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
         block = Block()
@@ -195,8 +195,6 @@ async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
                 for span in plan.ranges
             }
         )
-    finally:
-        await consumer.stop()
     return block, plan
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
-from storage.exactly_once.consistent_read import NoConsistentRead, read_consistently, read_in_pause
+from storage.exactly_once.consistent_read import NoConsistentRead, read_in_pause
 from storage.exactly_once.insert_pauses import in_force, paused
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_rollups
@@ -25,7 +25,7 @@ from storage.shards import alone
 from storage.tables.event_columns import EventColumns
 from storage.tables.migrations.migrate import migrations, statements
 from tests.eventually import eventually
-from tests.integration.storage.exactly_once.test_missing_rows import block, insert
+from tests.integration.storage.exactly_once.test_missing_rows import block
 from tests.integration.storage.grouped import (
     PROJECTS,
     Stage,
@@ -33,6 +33,7 @@ from tests.integration.storage.grouped import (
     counts,
     ended,
     exactly,
+    insert,
     planned,
     whole,
 )
@@ -136,16 +137,6 @@ def test_a_user_is_erased_while_inserts_of_events_never_end(
     ).result_rows
     assert left == (PROJECTS[1], RECENT // 2)
     assert counts(client) == exactly(RECENT // 2 + sum(writer.rows for writer in writers))
-
-
-@pytest.mark.parametrize("sql", OTHERS.values(), ids=OTHERS)
-def test_inserts_into_other_tables_overlap_no_reading(
-    client: Client, clickhouse_database_url: str, sql: str
-) -> None:
-    with going_on(endless(clickhouse_database_url, sql), endless(clickhouse_database_url, sql)):
-        assert read_consistently(
-            (client,), ("events",), lambda _: scalar(client, "SELECT 1 FROM system.one"), 0
-        )
 
 
 def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import Grouping
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life, open_client, scalar
+from storage.client import ClickHouseError, Client, life, open_client, scalar
 from storage.exactly_once import repair_rollups as repairing
 from storage.exactly_once.consistent_read import read_consistently
 from storage.exactly_once.missing_rows import Missing, any_known, complete, missing
@@ -21,7 +21,7 @@ from storage.exactly_once.repair_rollups import repair_rollups
 from storage.tables.event_columns import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS, EventColumns
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
-from tests.integration.storage.grouped import chunk_event, counts, exactly
+from tests.integration.storage.grouped import chunk_event, counts, exactly, insert
 
 ROWS = 300
 TARGETS = ("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day")
@@ -39,10 +39,6 @@ def block(size: int = ROWS) -> pa.Table:
     return columns.table()
 
 
-def insert(client: Client, rows: pa.Table, token: str) -> None:
-    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
-
-
 def test_columns_agree_with_the_tables(client: Client) -> None:
     def names(table: str) -> tuple[str, ...]:
         return tuple(row[0] for row in client.query(f"DESCRIBE TABLE {table}").result_rows)
@@ -54,10 +50,12 @@ def test_columns_agree_with_the_tables(client: Client) -> None:
 
 def test_a_block_that_is_read_in_another_order_is_completed_all_the_same(client: Client) -> None:
     rows = block()
+    assert not any_known(client, rows)
     complete(client, rows.slice(0, 1), "t")
     # In the place of the row that was missing first.
     complete(client, rows.slice(1, 1), "t")
     assert counts(client) == exactly(2)
+    assert any_known(client, rows)
     for again in (rows, rows.take([*reversed(range(ROWS))])):
         complete(client, again, "t")
         assert counts(client) == exactly(ROWS)
@@ -78,21 +76,6 @@ def test_the_same_token_twice_counts_once_over_several_time_partitions(client: C
     )
 
 
-def test_values_arrive_as_they_are(client: Client) -> None:
-    rows = block(3)
-    insert(client, rows, "t")
-    found = client.query(
-        f"SELECT {', '.join(EVENT_COLUMNS)} FROM events ORDER BY id, project_id"
-    ).named_results()
-    sent = sorted(rows.to_pylist(), key=lambda row: (row["id"][::-1], row["project_id"]))
-    for got, row in zip(found, sent, strict=True):
-        assert got["id"].to_bytes(16, "little") == row["id"]
-        assert got["ts"].replace(tzinfo=None) == row["ts"]
-        assert got["tags"] == dict(row["tags"])
-        for name in ("files", "message", "user_hash", "environment", "fingerprint", "retention_days"):
-            assert got[name] == row[name]
-
-
 @pytest.mark.parametrize("table", TARGETS)
 def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Client, table: str) -> None:
     rows = block()
@@ -105,21 +88,6 @@ def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Clie
     assert table in complete(client, rows, "t").rows
     assert counts(client) == exactly(ROWS)
     assert complete(client, rows, "t").rows == {}
-
-
-def test_a_block_of_which_nothing_is_there_is_completed(client: Client) -> None:
-    rows = block()
-    assert not any_known(client, rows)
-    complete(client, rows, "t")
-    assert counts(client) == exactly(ROWS)
-    assert any_known(client, rows)
-
-
-def test_other_blocks_are_left_as_they_are(client: Client) -> None:
-    insert(client, block(), "a")
-    rows = block()
-    complete(client, rows, "t")
-    assert counts(client) == exactly(2 * ROWS)
 
 
 def test_an_event_that_is_twice_in_a_block_is_stored_once(client: Client) -> None:
@@ -154,15 +122,6 @@ def test_a_row_that_the_table_refuses_is_found_and_the_rest_is_whole(client: Cli
     rows = block()
     done = complete(client, rows, "t")
     assert [rows["message"][row].as_py() for row, _ in done.refused] == ["Cannot read number 42"]
-    assert counts(client) == exactly(ROWS - 1)
-
-
-def test_a_payload_that_came_before_its_row_was_refused_is_taken_back(client: Client) -> None:
-    rows = block()
-    insert(client, rows, "t")
-    client.command("TRUNCATE TABLE events")
-    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
-    assert len(complete(client, rows, "t").refused) == 1
     assert counts(client) == exactly(ROWS - 1)
 
 
@@ -236,15 +195,6 @@ def test_two_that_complete_a_block_at_once_count_it_once(
                 client.command(f"TRUNCATE TABLE {table}")
     finally:
         other.close()
-
-
-def test_two_whose_clocks_differ_complete_a_block_at_once_and_count_it_once(
-    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # The start by their clocks, which once was in the name that both give their inserts.
-    starts = count(0, 4)
-    monkeypatch.setattr("storage.client.started_at", lambda _: float(next(starts)))
-    test_two_that_complete_a_block_at_once_count_it_once(client, clickhouse_database_url)
 
 
 @pytest.mark.parametrize("table", ["events", "payloads"])

@@ -14,7 +14,7 @@ from broker.errors import CommitFailedError
 from schemas.chunks import Grouping
 from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
-from storage.client import INSERT_SETTINGS, ClickHouseError, Client
+from storage.client import ClickHouseError, Client
 from storage.exactly_once.insert_guard import Renewer
 from storage.exactly_once.insert_pauses import paused
 from storage.exactly_once.missing_rows import complete
@@ -26,7 +26,16 @@ from storage.write.block_inserter import BlockInserter
 from storage.write.dead_letters import DeadLetterWriter
 from storage.write.inserter import Inserter
 from storage.write.metrics import WriterMetrics
-from tests.integration.storage.grouped import Stage, chunk_event, counts, ended, exactly, planned, whole
+from tests.integration.storage.grouped import (
+    Stage,
+    chunk_event,
+    counts,
+    ended,
+    exactly,
+    insert,
+    planned,
+    whole,
+)
 
 
 def shorten(client: Client, window: int) -> None:
@@ -42,21 +51,15 @@ def block(number: int) -> pa.Table:
     return columns.table()
 
 
-def insert(client: Client, first: int, token: str) -> None:
-    client.insert_arrow(
-        "ingest", block(first), settings={**INSERT_SETTINGS, "insert_deduplication_token": token}
-    )
-
-
 def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:
     empty = server_state(client).mark
     assert is_reliable(empty, server_state(client))
-    insert(client, 0, "first")
+    insert(client, block(0), "first")
     mark = server_state(client).mark
     shorten(client, 4)
     assert is_reliable(mark, server_state(client))
     for number in range(1, 4):
-        insert(client, number, f"t{number}")
+        insert(client, block(number), f"t{number}")
     client.command("OPTIMIZE TABLE events FINAL")
     assert not is_reliable(mark, server_state(client))
     shorten(client, 10_000)
@@ -95,10 +98,7 @@ def test_the_tokens_of_earlier_plans_are_unreliable_once_a_completion_may_have_i
 async def inserted_but_not_committed(stage: Stage, client: Client) -> None:
     """What a writer leaves that is killed between the insert of all there is and its commit."""
     block, plan = await planned(stage)
-    token = plan.token(stage.topic)
-    client.insert_arrow(
-        "ingest", block.columns.table(), settings={**INSERT_SETTINGS, "insert_deduplication_token": token}
-    )
+    insert(client, block.columns.table(), plan.token(stage.topic))
 
 
 @pytest.mark.parametrize("others", [0, 6])
@@ -112,10 +112,15 @@ async def test_a_repeated_block_is_counted_once_whether_its_token_is_known_or_fo
             shorten(client, 2)
         await inserted_but_not_committed(stage, client)
         for number in range(others):
-            insert(client, number, f"other{number}")
+            insert(client, block(number), f"other{number}")
         assert counts(client) == exactly(stage.total + others)
-        with ended(stage.writer()):
+        if others:
+            client.command("TRUNCATE TABLE issue_hour")
+        writer = stage.writer()
+        with ended(writer):
             assert await whole(stage) == exactly(stage.total + others)
+            repaired = 'svc_writer_repaired_rows_total{table="issue_hour"}' in writer.get("metrics")[1]
+            assert repaired == bool(others)
     finally:
         client.close()
 

@@ -1,10 +1,14 @@
-"""Queries and ranges that the read calls are asked with."""
+"""Queries and ranges that the read calls are asked with, and all pages of a list."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from msgspec.structs import replace
 
 from schemas.times import DAY_MS, HOUR_MS
 from storage.read.query.ranges import resolve_range
-from tests.integration.storage.read.world import (
-    NOW_MS,
-)
+from storage.read.reader import Reader
+from tests.integration.storage.read.world import NOW_MS
 
 QUERIES = [
     "",
@@ -39,6 +43,15 @@ RANGES: list[tuple[int | None, int | None]] = [
     (NOW_MS // HOUR_MS * HOUR_MS - 7 * HOUR_MS + 5, NOW_MS // HOUR_MS * HOUR_MS - 7 * HOUR_MS + 60_000),
     (None, NOW_MS - 2 * DAY_MS),
 ]
+
+
+async def pages(reader: Reader, call: Any) -> AsyncIterator[Any]:
+    """Every page of a list, each read once the one before it has been looked at."""
+    page = await reader.read(call)
+    yield page
+    while page.next_cursor is not None:
+        page = await reader.read(replace(call, cursor=page.next_cursor))
+        yield page
 
 
 def bounds(start: int | None, end: int | None) -> tuple[int, int | None]:

@@ -84,15 +84,3 @@ async def test_the_reading_user_can_not_lift_its_limits(reader_url: str, setting
         with pytest.raises(StorageUnavailable, match="settings profile") as refused:
             await executor.rows(Sql(f"SELECT 1 SETTINGS {setting} = {value}", {}))
         assert setting in str(refused.value.__cause__)
-
-
-@pytest.mark.slow
-async def test_the_server_bounds_all_questions_of_the_reading_user_together(reader_url: str) -> None:
-    async with asking(reader_url, Limits()) as executor:
-        ((together, memory),) = await executor.rows(
-            Sql(
-                "SELECT getSetting('max_concurrent_queries_for_user'), getSetting('max_memory_usage_for_user')",
-                {},
-            )
-        )
-        assert (together, memory) == (24, 2 * MEMORY)

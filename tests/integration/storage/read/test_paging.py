@@ -11,7 +11,7 @@ from storage.read.issues import issue_list
 from storage.read.issues.issue_calls import ListActivity
 from storage.read.issues.issue_list import ListIssues
 from storage.read.reader import Reader
-from tests.integration.storage.read.questions import RANGES, bounds
+from tests.integration.storage.read.questions import RANGES, bounds, pages
 from tests.integration.storage.read.world import NOW_MS, World, insert, insert_events, make
 
 
@@ -22,17 +22,11 @@ async def test_pages_together_are_the_whole_list_in_its_order(
     for query in ("", "feature:cart"):
         for start, end in RANGES[:2]:
             ids: list[str] = []
-            cursor = None
             order = world.order(query, *bounds(start, end), sort)
-            while True:
-                page = await reader.read(
-                    ListIssues(world.project, query, start=start, end=end, sort=sort, limit=7, cursor=cursor)
-                )
+            call = ListIssues(world.project, query, start=start, end=end, sort=sort, limit=7)
+            async for page in pages(reader, call):
                 assert (page.offset, page.total, page.total_is_bound) == (len(ids), len(order), False)
                 ids += [issue.id for issue in page.issues]
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
             assert ids == order
 
 
@@ -44,12 +38,11 @@ async def test_a_total_that_is_not_counted_to_its_end_is_a_bound_until_the_last_
 ) -> None:
     monkeypatch.setattr(issue_list, name, most)
     whole = len(world.order(query, *bounds(None, None), "lastSeen"))
-    page = await reader.read(ListIssues(world.project, query, limit=3))
-    assert (page.total_is_bound, page.offset) == (True, 0)
-    assert 3 < page.total <= most + 1 < whole
-    shown = len(page.issues)
-    while page.next_cursor is not None:
-        page = await reader.read(ListIssues(world.project, query, limit=3, cursor=page.next_cursor))
+    shown = 0
+    async for page in pages(reader, ListIssues(world.project, query, limit=3)):
+        if not shown:
+            assert page.total_is_bound
+            assert 3 < page.total <= most + 1 < whole
         assert page.offset == shown
         shown += len(page.issues)
         assert shown <= page.total
@@ -66,13 +59,8 @@ async def test_no_issue_is_left_out_or_comes_twice_while_events_arrive(
     insert(database, world)
     expected = set(world.order(query, *bounds(None, None), "events"))
     ids: list[str] = []
-    cursor = None
-    while True:
-        page = await reader.read(ListIssues(project, query, sort=sort, limit=4, cursor=cursor))
+    async for page in pages(reader, ListIssues(project, query, sort=sort, limit=4)):
         ids += [issue.id for issue in page.issues]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
         # One that was given and the last one of the list climb above everything.
         for issue in {ids[0], min(expected - set(ids), default=ids[0])}:
             climb(database, world, int(issue, 16))
@@ -98,14 +86,10 @@ async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
     insert(database, world)
     expected = world.order(query, *bounds(None, None), "events")
     ids: list[str] = []
-    cursor = None
-    # Whatever came again would come again for ever.
-    while len(ids) <= len(expected):
-        page = await reader.read(ListIssues(project, query, sort=sort, limit=4, cursor=cursor))
+    async for page in pages(reader, ListIssues(project, query, sort=sort, limit=4)):
         ids += [issue.id for issue in page.issues]
-        cursor = page.next_cursor
-        if cursor is None:
-            break
+        # Whatever came again would come again for ever.
+        assert len(ids) <= len(expected)
         sink(database, world, [int(issue.id, 16) for issue in page.issues])
     assert sorted(ids) == sorted(expected)
 
@@ -128,29 +112,6 @@ def sink(database: Client, world: World, issues: list[int]) -> None:
 
 
 @pytest.mark.holds("contract 4 activity")
-async def test_activity_pages_through_the_changes_newest_first(
-    reader: Reader, database: Client, project: int
-) -> None:
-    database.insert(
-        "issues",
-        [[project, project, [1], 1]],
-        column_names=["project_id", "issue_id", "fingerprints", "version"],
-    )
-    database.insert(
-        "issue_activity",
-        [
-            [project, project, from_ms(NOW_MS + n // 2), f"c{n}", "commented", "ann", f'{{"text":"{n}"}}']
-            for n in range(5)
-        ],
-        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
-    )
-    first = await reader.read(ListActivity(hex64(project), limit=3))
-    second = await reader.read(ListActivity(hex64(project), limit=3, cursor=first.next_cursor))
-    assert [change.id for change in (*first.activity, *second.activity)] == ["c4", "c3", "c2", "c1", "c0"]
-    assert bytes(first.activity[0].data) == b'{"text":"4"}'
-    assert second.next_cursor is None
-
-
 async def test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an_unmerge(
     reader: Reader, database: Client, project: int
 ) -> None:
@@ -170,14 +131,11 @@ async def test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an
         )
 
     async def read(issue: int) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        cursor = None
-        while True:
-            page = await reader.read(ListActivity(hex64(issue), limit=2, cursor=cursor))
-            found += [(change.id, change.issue_id) for change in page.activity]
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
+        return [
+            (change.id, change.issue_id)
+            async for page in pages(reader, ListActivity(hex64(issue), limit=2))
+            for change in page.activity
+        ]
 
     one, other = hex64(whole), hex64(part)
     tell(1, [(whole, [1, 2], 0), (part, [2], whole)])

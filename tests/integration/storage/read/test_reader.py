@@ -1,6 +1,5 @@
 """Lists, issues and events against the same answer computed from a list of events."""
 
-import math
 from contextlib import suppress
 
 import pytest
@@ -12,13 +11,12 @@ from storage.client import Client
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
 from storage.read.events.event_calls import ListIssueEvents, ListProjectEvents, SampleEvents
 from storage.read.events.event_detail import GetIssueEvent, GetProjectEvent
-from storage.read.execute import Limits
 from storage.read.issues.issue_calls import FindProject, GetIssue, ListActivity, ListParts
 from storage.read.issues.issue_list import ListIssues
 from storage.read.query.question import question
 from storage.read.query.ranges import resolve_range
 from storage.read.reader import Reader
-from tests.integration.storage.read.questions import QUERIES, RANGES, bounds
+from tests.integration.storage.read.questions import QUERIES, RANGES, bounds, pages
 from tests.integration.storage.read.world import (
     MERGED,
     NOW_MS,
@@ -51,18 +49,6 @@ async def test_issue_lists_have_the_issues_and_figures_of_their_events(
             assert (issue.events, issue.users) == (len(events), distinct_users(events))
         trends = world.trends(query, first, last)
         assert [issue.trend for issue in page.issues] == [trends[issue.id] for issue in page.issues]
-
-
-async def test_trend_puts_what_grows_before_what_shrinks(reader: Reader, world: World) -> None:
-    page = await reader.read(ListIssues(world.project, sort="trend", limit=500))
-
-    def score(issue: Issue) -> int:
-        older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
-        return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
-
-    scores = [score(issue) for issue in page.issues]
-    assert scores == sorted(scores, reverse=True)
-    assert {issue.id for issue in page.issues} == set(world.order("", *bounds(None, None), "events"))
 
 
 @pytest.mark.parametrize("query", QUERIES)
@@ -134,16 +120,8 @@ async def test_event_lists_page_through_the_events_of_query_and_range(
 ) -> None:
     for start, end in RANGES[:3]:
         expected = [str(event.id) for event in world.found(query, *bounds(start, end))]
-        ids: list[str] = []
-        cursor = None
-        while True:
-            page = await reader.read(
-                ListProjectEvents(world.project, query, start=start, end=end, limit=400, cursor=cursor)
-            )
-            ids += [event.id for event in page.events]
-            cursor = page.next_cursor
-            if cursor is None:
-                break
+        call = ListProjectEvents(world.project, query, start=start, end=end, limit=400)
+        ids = [event.id async for page in pages(reader, call) for event in page.events]
         assert ids == expected
 
 
@@ -272,21 +250,3 @@ async def test_the_longest_queries_are_answered_or_refused(reader: Reader, world
     ):
         with suppress(QueryTooExpensive, StorageUnavailable):
             await reader.read(ListIssues(world.project, query))
-
-
-async def test_a_question_beyond_its_limits_says_what_to_narrow(database_url: str, world: World) -> None:
-    reader = Reader.open([database_url], Limits(rows=10))
-    try:
-        with pytest.raises(QueryTooExpensive, match="narrow"):
-            await reader.read(ListIssues(world.project, "feature:cart", start=0))
-    finally:
-        await reader.close()
-
-
-async def test_a_server_that_is_unreachable_is_unavailable() -> None:
-    reader = Reader.open(["http://svc:secret@127.0.0.1:9/svc"])
-    try:
-        with pytest.raises(StorageUnavailable):
-            await reader.ping()
-    finally:
-        await reader.close()

@@ -20,6 +20,7 @@ from storage.read.issues.issue_list import ListIssues
 from storage.read.query.ranges import resolve_range
 from storage.read.reader import Reader
 from storage.tables.rollups import ROLLUPS
+from tests.integration.storage.read.questions import pages
 from tests.integration.storage.read.world import NOW_MS, World, distinct_users, insert, make
 
 _TOO_MANY = (
@@ -91,14 +92,11 @@ async def test_what_no_event_has_is_neither_listed_nor_counted(reader: Reader, r
 
 async def test_releases_without_an_event_are_left_out_of_every_page(reader: Reader, repaired: World) -> None:
     wanted = Counter(event.view.release for event in repaired.events)
-    found: dict[str, int] = {}
-    cursor = None
-    while True:
-        page = await reader.read(ListReleases(repaired.project, limit=1, cursor=cursor))
-        found |= {one.release: one.events for one in page.releases}
-        cursor = page.next_cursor
-        if cursor is None:
-            break
+    found = {
+        one.release: one.events
+        async for page in pages(reader, ListReleases(repaired.project, limit=1))
+        for one in page.releases
+    }
     assert found == wanted
 
 

@@ -13,7 +13,6 @@ from tests.integration.storage.read.counts.test_counts import (
     test_series_count_each_interval_and_leave_none_out,
 )
 from tests.integration.storage.read.test_paging import (
-    test_activity_pages_through_the_changes_newest_first,
     test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an_unmerge,
     test_pages_together_are_the_whole_list_in_its_order,
 )
@@ -27,7 +26,6 @@ from tests.integration.storage.read.test_reader import (
     test_first_and_last_event_of_a_project,
     test_issue_lists_have_the_issues_and_figures_of_their_events,
     test_merged_issues_read_as_one,
-    test_trend_puts_what_grows_before_what_shrinks,
     test_what_is_not_there_is_not_found,
 )
 

@@ -9,22 +9,20 @@ from threading import Barrier
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pytest
 
 from schemas.chunks import ChunkEvent, Grouping
-from storage.client import INSERT_SETTINGS, Client, open_client
+from storage.client import Client, open_client
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.unpacking import unpack
 from storage.maintain.reconcile.duplicates import remove_duplicates
 from storage.read.events import payloads
-from storage.read.events.event_calls import SampleEvents
 from storage.read.events.event_detail import GetProjectEvent
 from storage.read.execute import Executor, Limits, Sql
 from storage.read.reader import Reader
 from storage.tables.event_columns import EventColumns
 from storage.tables.packs import unpacked
-from tests.integration.storage.grouped import chunk_event
+from tests.integration.storage.grouped import chunk_event, insert
 from tests.integration.storage.maintain.erase.rows import PROJECT, USER, erase, exact
 
 ROWS = 240
@@ -46,10 +44,6 @@ class Block:
 
     def others(self) -> Payloads:
         return {(event.project, event.id): event.payload for event in self.events if not self.of_user(event)}
-
-
-def insert(client: Client, rows: pa.Table, token: str) -> None:
-    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
 
 
 def stored(client: Client) -> Payloads:
@@ -78,20 +72,6 @@ def delete(client: Client) -> Callable[[str], Any]:
     return lambda where: client.command(
         f"ALTER TABLE payloads DELETE WHERE {where} SETTINGS mutations_sync = 1"
     )
-
-
-def test_a_block_is_stored_in_packs_of_one_project_and_week(client: Client) -> None:
-    block = Block()
-    insert(client, block.columns.packed(), "t")
-    assert stored(client) == block.sent
-    mixed = (
-        "SELECT count() FROM"
-        " (SELECT pack FROM payloads WHERE pack != 0 GROUP BY pack HAVING uniqExact(project_id, toMonday(ts)) > 1)"
-    )
-    assert client.command(mixed) == 0
-    assert sum(in_packs(client).values()) > ROWS / 2
-    apart = "SELECT count() FROM (SELECT pack FROM payloads WHERE pack != 0 GROUP BY pack HAVING uniqExact(_part) > 1)"
-    assert client.command(apart) == 0
 
 
 def test_an_erased_user_is_in_no_pack_and_the_others_keep_their_payloads(client: Client) -> None:
@@ -207,16 +187,6 @@ async def read(reader: Reader, event: ChunkEvent) -> bytes:
     detail = await reader.read(GetProjectEvent(event.project, event.id.hex()))
     assert detail.event is not None
     return bytes(detail.event)
-
-
-async def test_events_in_packs_are_read(client: Client, reader: Reader) -> None:
-    block = Block()
-    insert(client, block.columns.packed(), "t")
-    for event in block.events[:20]:
-        assert await read(reader, event) == event.payload
-    samples = await reader.read(SampleEvents(PROJECT, limit=500, start=1))
-    own = {payload for (project, _), payload in block.sent.items() if project == PROJECT}
-    assert {bytes(sample.event) for sample in samples} == own
 
 
 async def test_an_event_is_read_whose_pack_is_taken_apart_meanwhile(

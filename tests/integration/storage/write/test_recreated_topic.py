@@ -1,11 +1,8 @@
 """A topic that is deleted and created again counts its offsets from 0 again, and so do the blocks of the writer."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient
 
+from broker.client import administering
 from broker.topics import ensure_topics
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended, exactly, grouped, whole
@@ -28,33 +25,19 @@ async def test_events_of_a_topic_that_was_created_again_are_stored(stage: Stage)
 
 async def send_apart(stage: Stage, first: int) -> None:
     """Records of source positions from `first` on, each a block of its own."""
-    async with producing(stage) as producer:
+    async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
         for number in range(first, first + BLOCKS):
             await stage.send(producer, 0, grouped(0, number, [stage._event(spread_days=0) for _ in range(5)]))
             await whole(stage)
 
 
-@asynccontextmanager
-async def producing(stage: Stage) -> AsyncIterator[AIOKafkaProducer]:
-    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all")
-    await producer.start()
-    try:
-        yield producer
-    finally:
-        await producer.stop()
-
-
 async def create_again(stage: Stage) -> None:
     """Delete the topic with all its records, and create it."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=stage.settings.kafka_bootstrap)
-    await admin.start()
-    try:
+    async with administering(stage.settings) as admin:
         await admin.delete_topics([stage.topic])
 
         async def is_deleted() -> bool:
             return stage.topic not in await admin.list_topics()
 
         await eventually(is_deleted, 30)
-    finally:
-        await admin.close()
     await ensure_topics(stage.settings)

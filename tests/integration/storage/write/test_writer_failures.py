@@ -1,6 +1,5 @@
 import asyncio
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -9,19 +8,14 @@ from aiokafka.structs import OffsetAndMetadata
 from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
-from schemas.projects import Project, encode_project
 from storage.client import scalar
-from storage.exactly_once.plan import BlockPlan, RecordRange, encode_plan
-from storage.exactly_once.server_state import server_state
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
     Writer,
-    chunk_event,
     counts,
     ended,
     exactly,
-    grouped,
     whole,
 )
 
@@ -65,71 +59,13 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
     client.close()
 
 
-async def test_what_is_no_chunk_is_dead_lettered_and_the_stream_goes_on(stage: Stage) -> None:
-    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap)
-    await producer.start()
-    await stage.send(producer, 0, b"\xc1 no chunk")
-    broken = chunk_event(1)
-    await stage.send(
-        producer, 1, grouped(1, 0, [type(broken)(7, broken.id, broken.received_ms, "js", b"no frame")])
-    )
-    await producer.stop()
-    stage._offsets[1] = 1
-    await stage.produce(3)
-    writer = stage.writer()
-    with ended(writer):
-        assert await whole(stage) == exactly(stage.total)
-        assert sorted(
-            from_headers(one.headers)[0].reason.split(":")[0] for one in await stage.dead_letters()
-        ) == [
-            "undecodable",
-            "unreadable",
-        ]
-
-
-async def test_a_block_that_came_half_and_is_no_longer_remembered_is_completed(stage: Stage) -> None:
-    client = stage.client()
-    await stage.produce(6, repeat=0)
-    first = stage.writer()
-    with ended(first):
-        await whole(stage)
-        first.stop()
-    # The window of tokens is overrun: the server forgets what it inserted, while the last block is still planned.
-    for table in ("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day"):
-        client.command(f"ALTER TABLE {table} MODIFY SETTING non_replicated_deduplication_window = 0")
-    client.command("TRUNCATE TABLE issue_hour")
-    await plan_again(stage)
-    second = stage.writer()
-    with ended(second):
-        assert await whole(stage) == exactly(stage.total)
-        assert 'svc_writer_repaired_rows_total{table="issue_hour"}' in second.get("metrics")[1]
-    client.close()
-
-
-async def test_a_block_repeated_under_another_retention_is_not_counted_again(stage: Stage) -> None:
-    await stage.produce(6, repeat=0)
-    first = stage.writer()
-    with ended(first):
-        await whole(stage)
-        first.stop()
-    project = Project("7", "shop", "2026-01-02T03:04:05Z", retention_days=30)
-    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap)
-    await producer.start()
-    await producer.send_and_wait(f"{stage.settings.topic_prefix}projects", encode_project(project), key=b"7")
-    await producer.stop()
-    await plan_again(stage)
-    second = stage.writer()
-    with ended(second):
-        assert await whole(stage) == exactly(stage.total)
-
-
 async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage: Stage) -> None:
     await stage.produce(30, repeat=3)
     first = stage.writer()
     with ended(first):
         await whole(stage)
         first.stop()
-    await commit_again(stage, lambda _ends: "")
+    await reset(stage)
     await stage.produce(10)
     # One that is killed on its way knows what it was about.
     second = stage.writer("1", SVC_WRITER_BLOCK_ROWS="20")
@@ -150,7 +86,7 @@ async def test_a_group_that_is_reset_brings_no_erased_event_back_where_all_are_e
     erased, client = stage.total, stage.client()
     client.command("INSERT INTO erased_events SELECT project_id, id, today() FROM events")
     client.command("TRUNCATE TABLE events")
-    await commit_again(stage, lambda _ends: "")
+    await reset(stage)
     await stage.produce(10, repeat=0)
     second = stage.writer()
     with ended(second):
@@ -160,68 +96,32 @@ async def test_a_group_that_is_reset_brings_no_erased_event_back_where_all_are_e
     client.close()
 
 
-async def test_the_lag_grows_while_nothing_is_written(stage: Stage) -> None:
-    client = stage.client()
-    await stage.produce(8)
-    writer = stage.writer()
-    with ended(writer):
-        await whole(stage)
-        client.command("RENAME TABLE ingest TO aside")
-        await stage.produce(8, events=200)
-        await eventually(lambda: lag(writer, stage.topic) > 0)
-        client.command("RENAME TABLE aside TO ingest")
-        assert await whole(stage) == exactly(stage.total)
-        await eventually(lambda: lag(writer, stage.topic) == 0)
-    client.close()
-
-
 def lag(writer: Writer, topic: str) -> float:
     """Records of all partitions that the writer says it has not written."""
     shown = re.findall(r"svc_writer_lag_records\{(.*)\} ([0-9.e+]+)", writer.get("metrics")[1])
     return sum(float(count) for labels, count in shown if f'topic="{topic}"' in labels)
 
 
-async def plan_again(stage: Stage) -> None:
-    """Commit everything in the topic as one unfinished block.
-
-    A writer leaves this when it is killed before it commits the end.
-    """
-    client = stage.client()
-    mark = server_state(client).mark
-    client.close()
-
-    def plan(ends: Mapping[int, int]) -> str:
-        ranges = tuple(RecordRange(p, 0, end - 1, -1) for p, end in ends.items())
-        return encode_plan(BlockPlan(ranges, mark, since=0))
-
-    await commit_again(stage, plan)
-
-
-async def commit_again(stage: Stage, metadata: Callable[[Mapping[int, int]], str]) -> None:
-    """Commit the beginning of each partition that has records, with what `metadata` makes of their ends."""
-    consumer = AIOKafkaConsumer(
+async def reset(stage: Stage) -> None:
+    """Commit the beginning of each partition that has records."""
+    async with AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,
         group_id=stage.settings.writer_group,
         enable_auto_commit=False,
-    )
-    await consumer.start()
-    try:
+    ) as consumer:
         places = [TopicPartition(stage.topic, p) for p in range(stage.settings.topic_partitions)]
         consumer.assign(places)
         ends = await consumer.end_offsets(places)
-        text = metadata({p.partition: ends[p] for p in places if ends[p]})
 
         async def committed() -> bool:
             # The group's last member must be gone before another may commit.
             try:
-                await consumer.commit({p: OffsetAndMetadata(0, text) for p in places if ends[p]})
+                await consumer.commit({p: OffsetAndMetadata(0, "") for p in places if ends[p]})
             except Exception:  # noqa: BLE001 - any refusal of the broker is waited out
                 return False
             return True
 
         await eventually(committed)
-    finally:
-        await consumer.stop()
 
 
 async def test_the_writer_says_why_it_waits_and_loses_nothing(

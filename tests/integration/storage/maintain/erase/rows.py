@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from schemas.chunks import Grouping
 from schemas.ids import user_hash
-from storage.client import INSERT_SETTINGS, Client, scalar
+from storage.client import Client, scalar
 from storage.maintain.erase.user import UserReport, erase_user
 from storage.shards import alone
 from storage.tables.event_columns import EventColumns
@@ -27,10 +27,6 @@ def block(size: int = ROWS, **changes: Any) -> pa.Table:
         event = chunk_event(number, **{"tags": tags, **changes})
         columns.add(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
     return columns.table()
-
-
-def insert(client: Client, rows: pa.Table, token: str) -> None:
-    client.insert_arrow("ingest", rows, settings={**INSERT_SETTINGS, "insert_deduplication_token": token})
 
 
 def erase(client: Client, settle: Callable[[], None] = lambda: None, user: str = USER) -> UserReport:

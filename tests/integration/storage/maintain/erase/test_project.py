@@ -5,7 +5,8 @@ from storage.exactly_once.missing_rows import complete
 from storage.maintain.erase import ledger
 from storage.maintain.erase import project as whole
 from storage.shards import alone
-from tests.integration.storage.maintain.erase.rows import PROJECT, block, erase, exact, insert
+from tests.integration.storage.grouped import insert
+from tests.integration.storage.maintain.erase.rows import PROJECT, block, erase, exact
 
 
 def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) -> None:

@@ -17,24 +17,23 @@ from storage.errors import UnknownUser
 from storage.exactly_once import repair_rollups as repairing
 from storage.exactly_once.consistent_read import read_in_pause
 from storage.exactly_once.missing_rows import complete
-from storage.exactly_once.repair_rollups import repair_rollups, repair_where
+from storage.exactly_once.repair_rollups import repair_where
 from storage.maintain.erase import ledger
 from storage.maintain.erase import user as erasing
 from storage.maintain.erase.issues import IssueDescription
-from storage.maintain.erase.user import TABLES, erase_user, preview
+from storage.maintain.erase.user import TABLES, erase_user
 from storage.shards import alone
 from storage.tables.erased import ERASED
 from storage.tables.event_columns import EventColumns
 from storage.tables.rollups import ROLLUPS
 from tests.eventually import eventually
-from tests.integration.storage.grouped import chunk_event
+from tests.integration.storage.grouped import chunk_event, insert
 from tests.integration.storage.maintain.erase.rows import (
     PROJECT,
     USER,
     block,
     erase,
     exact,
-    insert,
     nothing,
     of_user,
     others,
@@ -103,17 +102,6 @@ def test_a_second_time_there_is_nothing_and_a_stranger_is_refused(client: Client
     assert len(ledger.read(client, PROJECT)) == 1
 
 
-def test_a_look_changes_nothing_and_says_what_the_erasure_then_says(client: Client) -> None:
-    insert(client, block(), "t")
-    seen = preview(alone(client), PROJECT, USER)
-    assert seen.dry_run
-    assert ledger.read(client, PROJECT) == []
-    done = erase(client)
-    assert done.events == seen.events
-    for one, other in zip(seen.tables, done.tables, strict=True):
-        assert (one.table, one.rows_before) == (other.table, other.rows_before)
-
-
 def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(client: Client) -> None:
     columns = EventColumns()
     secret = "somebody-7f3a9c"
@@ -175,49 +163,6 @@ def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
     assert report.events in {0, size}
     counted = scalar(client, f"SELECT sum(n) FROM ({ERASED})")
     assert counted == size
-
-
-def test_a_writer_that_inserts_meanwhile_is_counted_exactly(
-    client: Client, clickhouse_database_url: str
-) -> None:
-    insert(client, block(), "t")
-    stop, inserted = threading.Event(), list[pa.Table]()
-
-    def write() -> None:
-        writer = open_client(clickhouse_database_url)
-        try:
-            while not stop.is_set() or len(inserted) < 3:
-                rows = block(90)
-                insert(writer, rows, f"w/{len(inserted)}")
-                inserted.append(rows)
-                # As a real one does: its blocks leave moments between them.
-                stop.wait(0.3)
-        finally:
-            writer.close()
-
-    listed = threading.Event()
-    thread = threading.Thread(target=write)
-
-    def settle() -> None:
-        thread.start()
-        listed.set()
-
-    try:
-        erase(client, settle=settle)
-    finally:
-        stop.set()
-        if listed.is_set():
-            thread.join()
-    exact(client)
-    # Those that came after the list was made are new events.
-    new = sum(
-        1
-        for rows in inserted
-        for project, user in zip(rows["project_id"].to_pylist(), rows["user_id"].to_pylist(), strict=True)
-        if (project, user) == (PROJECT, USER)
-    )
-    assert of_user(client)["events"] == new
-    assert scalar(client, "SELECT count() FROM events") == scalar(client, "SELECT count() FROM payloads")
 
 
 def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
@@ -288,17 +233,6 @@ def test_a_block_that_is_still_being_repeated_does_not_bring_the_events_back(
     erase(client)
     assert nothing(of_user(client))
     exact(client)
-
-
-def test_mending_afterwards_finds_nothing_to_do(client: Client) -> None:
-    rows = block()
-    insert(client, rows, "t")
-    erase(client)
-    days = {
-        (project, moment.date())
-        for project, moment in zip(rows["project_id"].to_pylist(), rows["ts"].to_pylist(), strict=True)
-    }
-    assert not any(repair_rollups(client, days).values())
 
 
 def test_an_event_that_comes_after_the_erasure_is_a_new_one(client: Client) -> None:

@@ -31,6 +31,13 @@ def keep(client: Client, day: date, events: int, payloads: int) -> None:
     )
 
 
+def open_issue(client: Client, fingerprint: int, first: date, events: int) -> None:
+    """Write an issue down that says how many events it has from a day until now."""
+    names = ["project_id", "issue_id", "fingerprints", "first_seen", "last_seen", "events", "version"]
+    row = [PROJECT, issue_id(PROJECT, fingerprint), [fingerprint], noon(first), noon(TODAY), events, 1]
+    client.insert("issues", [row], column_names=names)
+
+
 @pytest.fixture(params=["events", "payloads"])
 def raised(client: Client, request: pytest.FixtureRequest) -> Client:
     """A project with events on each of 80 days, that keeps them or their payloads for longer since 40 days ago."""
@@ -59,19 +66,7 @@ def raised(client: Client, request: pytest.FixtureRequest) -> Client:
         ],
         column_names=["project_id", "minute", "sdk", "outcome", "reason", "source", "sequence", "count"],
     )
-    client.insert(
-        "issues",
-        [[PROJECT, issue_id(PROJECT, 1), [1], noon(TODAY - timedelta(days=79)), noon(TODAY), 80 * A_DAY, 1]],
-        column_names=[
-            "project_id",
-            "issue_id",
-            "fingerprints",
-            "first_seen",
-            "last_seen",
-            "events",
-            "version",
-        ],
-    )
+    open_issue(client, 1, TODAY - timedelta(days=79), 80 * A_DAY)
     assert drop_expired(client, TODAY)
     return client
 
@@ -104,19 +99,7 @@ def test_a_young_issue_is_judged_beside_one_that_is_older_than_its_events(raised
         " FROM numbers({many:UInt32})",
         parameters={"project": PROJECT, "noon": noon(TODAY), "many": A_DAY},
     )
-    raised.insert(
-        "issues",
-        [[PROJECT, issue_id(PROJECT, 2), [2], noon(TODAY), noon(TODAY), A_DAY // 2, 1]],
-        column_names=[
-            "project_id",
-            "issue_id",
-            "fingerprints",
-            "first_seen",
-            "last_seen",
-            "events",
-            "version",
-        ],
-    )
+    open_issue(raised, 2, TODAY, A_DAY // 2)
     reported = [one for one in differences(raised) if one.what == "issues"]
     assert [(one.expected, one.found, one.keys) for one in reported] == [(A_DAY, A_DAY // 2, 1)]
 

@@ -27,7 +27,7 @@ from storage.read.counts.count_calls import (
 )
 from storage.read.counts.tag_calls import CountIssueTags, CountProjectTags
 from storage.read.reader import Reader
-from tests.integration.storage.read.questions import RANGES, bounds
+from tests.integration.storage.read.questions import RANGES, bounds, pages
 from tests.integration.storage.read.world import (
     MERGED,
     NOW_MS,
@@ -172,13 +172,8 @@ async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
     assert len(whole) > 2
     assert [one.first_seen for one in whole] == sorted((one.first_seen for one in whole), reverse=True)
     paged: list[Release] = []
-    cursor = None
-    while True:
-        found = await reader.read(ListReleases(world.project, limit=1, cursor=cursor))
-        paged += found.releases
-        cursor = found.next_cursor
-        if cursor is None:
-            break
+    async for page in pages(reader, ListReleases(world.project, limit=1)):
+        paged += page.releases
         # The last one is in use all the while, so that its last event is always the newest.
         database.command(
             "INSERT INTO issue_day_er (project_id, day, fingerprint, release, retention_days, n, first, last)"

@@ -11,7 +11,6 @@ from local.ports import free_port
 from schemas.health import Health
 from schemas.ids import uuid7
 from storage.client import Client, open_client
-from storage.read.events import stored_ids
 from storage.read.events.stored_ids import PART, StoredIds, stored
 from storage.shards import only
 from storage.tables.migrations.migrate import migrate
@@ -56,16 +55,6 @@ def test_every_id_of_an_erased_project_counts_as_stored(database: Client, projec
     )
     key = (project, uuid7(NOW).bytes)
     assert stored(database, [key]) == {key}
-
-
-async def test_a_flood_of_old_ids_is_looked_up_in_bounded_statements(
-    database_url: str, database: Client, project: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(stored_ids, "AT_ONCE", 100)
-    ids = [uuid7(NOW - 40 * DAY).bytes for _ in range(1000)]
-    insert(database, project, *ids[::3])
-    found = await StoredIds(only(database_url), Health()).among({3: [(project, i) for i in ids]})
-    assert found == {(project, i) for i in ids[::3]}
 
 
 async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(

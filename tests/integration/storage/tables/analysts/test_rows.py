@@ -64,13 +64,6 @@ def test_no_query_comes_near_a_hidden_row(analyst: Session, sql: str) -> None:
     assert analyst.rows(sql) == [[0]]
 
 
-@pytest.mark.parametrize("table", TABLES)
-def test_what_the_views_read_is_out_of_reach(analyst: Session, table: str) -> None:
-    with pytest.raises(Refused) as refused:
-        analyst.rows(f"SELECT count() FROM svc.{table}")
-    assert refused.value.code == "497"
-
-
 def test_nobody_signs_in_as_the_one_that_the_views_read_as(server: LocalClickHouse) -> None:
     for password in ("", DEFINER, "analyst"):
         url = re.sub(r"//[^@]+@", f"//{DEFINER}:{password}@", server.url())

@@ -96,14 +96,6 @@ def test_the_command_creates_database_and_topics_and_then_has_nothing_to_do(
         run_sql(clickhouse_url, f"DROP DATABASE IF EXISTS {urlsplit(missing_database_url).path[1:]} SYNC")
 
 
-def test_print_needs_no_server_and_parses(tmp_path: Path) -> None:
-    printed = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate", "--print"])
-    assert printed.exit_code == 0
-    document = yaml.safe_load(printed.output)
-    assert {"svc.events", "svc.issues"} <= {topic["name"] for topic in document["topics"]}
-    assert "CREATE TABLE IF NOT EXISTS ingest" in document["sql"]
-
-
 def test_database_made_of_what_is_printed_counts_as_migrated(
     clickhouse_database_url: str, tmp_path: Path
 ) -> None:
@@ -116,13 +108,3 @@ def test_database_made_of_what_is_printed_counts_as_migrated(
         assert recorded(client)[0] == server_id(clickhouse_database_url)
     finally:
         client.close()
-
-
-def test_an_unreachable_clickhouse_is_one_line(
-    kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
-) -> None:
-    env = environ(kafka_bootstrap, "http://u:p@127.0.0.1:1/svc", topic_prefix)
-    result = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate"], env=env)
-    assert result.exit_code == 1
-    assert "svc: ClickHouse: " in result.output
-    assert "Traceback" not in result.output
