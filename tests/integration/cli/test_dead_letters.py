@@ -10,7 +10,6 @@ from click.testing import CliRunner, Result
 
 from cli.dead_letters import dead_letters
 from cli.workspace import Workspace
-from local.ports import free_port
 from schemas.dead_letters import DeadLetter
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
@@ -64,19 +63,3 @@ async def test_what_was_put_back_is_known_when_the_offset_of_the_group_has_expir
     shown = await run(kafka_bootstrap, prefix, tmp_path, "list", "--all", "--json")
     assert len(json.loads(shown.output)["deadLetters"]) == 3
     assert len(await readback.read(kafka_bootstrap, prefix + "events")) == 3
-
-
-@pytest.mark.parametrize("arguments", [("list",), ("replay",)])
-async def test_an_unavailable_broker_is_reported_in_one_line(
-    tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
-    address = f"127.0.0.1:{free_port()}"
-    found = await run(address, "x.", tmp_path, *arguments)
-    assert found.exit_code == 1
-    assert found.output.startswith(f"svc: Kafka at {address}: ")
-    assert len(found.output.splitlines()) == 1
-
-
-async def test_an_empty_list_is_reported(kafka_bootstrap: str, prefix: str, tmp_path: Path) -> None:
-    assert "no dead letters" in (await run(kafka_bootstrap, prefix, tmp_path, "list")).output
-    assert "0 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay")).output

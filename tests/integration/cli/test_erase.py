@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner, Result
 
@@ -27,14 +26,6 @@ from tests.integration.cli.test_reconcile import FINGERPRINTS, reconcile, tell_o
 from tests.integration.storage.grouped import Stage, ended, whole
 
 USER = "user-7"
-
-
-@pytest.fixture
-async def stage(
-    kafka_bootstrap: str, clickhouse_database_url: str, topic_prefix: str, tmp_path: Path
-) -> Stage:
-    """Empty topics and tables."""
-    return await Stage(kafka_bootstrap, clickhouse_database_url, topic_prefix, tmp_path).prepare()
 
 
 async def erase(stage: Stage, *options: str, given: str | None = None) -> Result:
@@ -158,17 +149,6 @@ async def test_a_pipeline_that_is_behind_is_awaited_and_reported(stage: Stage) -
         client = stage.client()
         assert scalar(client, "SELECT count() FROM erasures") == 0
         client.close()
-
-
-async def test_no_is_an_answer(stage: Stage) -> None:
-    await stage.produce(2, repeat=0)
-    with ended(stage.writer()):
-        found = await whole(stage)
-        result = await erase(stage, "--project", "8", "--user", USER, given="n\n")
-        assert result.exit_code == 1
-        assert "Erase" in result.stderr
-        assert "payloads" in result.stdout
-        assert await whole(stage) == found
 
 
 async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_path: Path) -> None:

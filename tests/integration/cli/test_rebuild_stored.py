@@ -8,12 +8,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
-from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka import TopicPartition
 from click.testing import CliRunner, Result
 
-from broker.client import reading
+from broker.client import reading, writing
 from broker.consumer_lag import lags, readers
 from broker.errors import CommitFailedError
 from cli.rebuild import rebuild
@@ -22,7 +20,6 @@ from rebuild.from_clickhouse import Need, source_ends
 from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
-from schemas.merges import Signal
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import iso
 from storage.client import open_client
@@ -32,7 +29,7 @@ from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback
 from tests.integration.processors.feed import Feed, produce
-from tests.integration.processors.test_exactness import backlog
+from tests.integration.processors.test_exactness import backlog, truncate
 from tests.integration.storage.grouped import Writer, ended
 
 SHOWN = (
@@ -82,12 +79,10 @@ class Pipeline:
 
     async def put(self, delta: DeltaRecord, issue: str) -> None:
         """Write a record of `issue-deltas`."""
-        producer = AIOKafkaProducer(bootstrap_servers=self.bootstrap)
-        await producer.start()
-        await producer.send_and_wait(
-            f"{self.prefix}issue-deltas", encode_json(delta), partition=int(issue, 16) % PARTITIONS
-        )
-        await producer.stop()
+        async with writing(self.settings) as producer:
+            await producer.send_and_wait(
+                f"{self.prefix}issue-deltas", encode_json(delta), partition=int(issue, 16) % PARTITIONS
+            )
 
     async def rebuild(self, *arguments: str) -> Result:
         """Run the command."""
@@ -104,44 +99,25 @@ class Pipeline:
         await self._commit("writer", "grouped", lambda end: end)
 
     async def _commit(self, group: str, topic: str, at: Callable[[int], int]) -> None:
-        consumer: AIOKafkaConsumer = AIOKafkaConsumer(
-            bootstrap_servers=self.bootstrap, group_id=f"{self.prefix}{group}", enable_auto_commit=False
-        )
-        await consumer.start()
         tps = [TopicPartition(f"{self.prefix}{topic}", p) for p in range(PARTITIONS)]
-        consumer.assign(tps)
-        ends = await consumer.end_offsets(tps)
+        options = {"group_id": f"{self.prefix}{group}", "enable_auto_commit": False}
+        async with reading(self.settings, **options) as consumer:
+            consumer.assign(tps)
+            ends = await consumer.end_offsets(tps)
 
-        async def committed() -> bool:
-            # A killed member is one until its session has expired.
-            with suppress(CommitFailedError):
-                await consumer.commit({tp: at(end) for tp, end in ends.items()})
-                return True
-            return False
+            async def committed() -> bool:
+                # A killed member is one until its session has expired.
+                with suppress(CommitFailedError):
+                    await consumer.commit({tp: at(end) for tp, end in ends.items()})
+                    return True
+                return False
 
-        await eventually(committed)
-        await consumer.stop()
+            await eventually(committed, timeout=60)
 
     async def expire(self, *topics: str) -> None:
         """Delete all records of topics."""
-        consumer: AIOKafkaConsumer = AIOKafkaConsumer(bootstrap_servers=self.bootstrap)
-        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
-        await consumer.start()
-        await admin.start()
-        try:
-            for topic in topics:
-                name = self.prefix + topic
-                # A broker deletes no records of a topic that is only compacted.
-                both = {"cleanup.policy": "compact,delete"} if topic in {"seen", "issues"} else {}
-                if both:
-                    await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, both)])
-                ends = await consumer.end_offsets([TopicPartition(name, p) for p in range(PARTITIONS)])
-                await admin.delete_records(
-                    {tp: RecordsToDelete(before_offset=end) for tp, end in ends.items()}
-                )
-        finally:
-            await admin.close()
-            await consumer.stop()
+        for topic in topics:
+            await truncate(self.bootstrap, self.prefix + topic)
 
 
 @pytest.fixture
@@ -280,31 +256,6 @@ async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipel
     assert len(found) == len(feed.ids) + 1
 
 
-@pytest.mark.slow
-async def test_issues_that_are_lost_after_their_log_has_expired_are_built_by_the_command_that_is_named(
-    pipeline: Pipeline, start: Start
-) -> None:
-    feed = Feed(PARTITIONS, seed=24, kinds=12, now_ms=now_ms() - 10_000_000)
-    topic = f"{pipeline.prefix}events"
-    await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
-    worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
-    with ended(writer):
-        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored)
-        assert worker.stop() == 0
-        await pipeline.expire("issues", "issue-deltas")
-        await produce(pipeline.bootstrap, topic, backlog(feed, 20, 20))
-        worker.start()
-        assert worker.wait() == 1
-        assert "`svc rebuild issues` builds them again" in worker.log.read_text()
-        done = await pipeline.rebuild("issues")
-        assert done.exit_code == 0, done.output
-        worker.start()
-        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored)
-        await counts_are_exact(pipeline, feed)
-
-
 async def work_off(pipeline: Pipeline, start: Start, seed: int) -> Feed:
     """Some events, which all are stored when the worker and the writer have ended."""
     feed = Feed(PARTITIONS, seed=seed, now_ms=now_ms() - 10_000_000)
@@ -374,44 +325,6 @@ async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_
     assert (refused.exit_code, "in the middle of a batch" in refused.output) == (1, True), refused.output
     done = await pipeline.rebuild("all")
     assert (done.exit_code, done.output.count("written from ClickHouse")) == (0, 2), done.output
-
-
-@pytest.mark.slow
-async def test_a_merge_that_has_not_ended_is_undone_and_its_signal_changes_nothing(
-    pipeline: Pipeline, start: Start
-) -> None:
-    await work_off(pipeline, start, seed=28)
-    before = await pipeline.issues()
-    whole, part, *_ = sorted(one.id for one in before.values() if one.project_id == "7")
-    # A request that the processors had sent before they ended.
-    join = Signal(
-        kind="join",
-        issue=part,
-        sender=whole,
-        project_id="7",
-        join=str(uuid7()),
-        by="ann",
-        at=iso(now_ms()),
-        room=9,
-    )
-    await pipeline.put(DeltaRecord(signal=join), part)
-    await pipeline.ask(part, 7, "update", {"assignee": "ann"})
-    done = await pipeline.rebuild("issues", "--from", "clickhouse")
-    assert done.exit_code == 0, done.output
-    assert f"{part} is no part of {whole}" in done.output
-    found = await readback.activities(pipeline.bootstrap, f"{pipeline.prefix}issue-activity")
-    undone = [(one.issue, one.kind, one.by) for one in found if one.by == "rebuild"]
-    assert sorted(undone) == sorted([(whole, "unmerged", "rebuild"), (part, "unmerged", "rebuild")])
-    start()
-
-    async def assigned() -> bool:
-        return (await pipeline.issues())[part].assignee == "ann"
-
-    await eventually(assigned)
-    after = await pipeline.issues()
-    assert {key: (one.merged_into, one.events) for key, one in after.items()} == {
-        key: (one.merged_into, one.events) for key, one in before.items()
-    }
 
 
 async def test_nothing_is_emptied_while_the_writer_has_something_left(

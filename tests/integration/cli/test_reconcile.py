@@ -27,10 +27,8 @@ async def reconcile(stage: Stage, folder: Path, *options: str) -> Result:
 async def tell_outcomes_and_issues(stage: Stage) -> None:
     """What the processors would have told of the events that `stage` produced."""
     client = stage.client()
-    producer = AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all")
-    await producer.start()
     now = datetime.now(UTC).timestamp() * 1000
-    try:
+    async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
         for project in PROJECTS:
             # Rules that were skipped end no event: they are in no sum.
             outcomes = Counter(
@@ -64,9 +62,7 @@ async def tell_outcomes_and_issues(stage: Stage) -> None:
                 await producer.send_and_wait(
                     f"{stage.settings.topic_prefix}issues", encode_json(issue), key=issue.id.encode()
                 )
-    finally:
-        await producer.stop()
-        client.close()
+    client.close()
 
 
 async def test_damage_is_reported_and_repaired(stage: Stage, tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from broker.client import follow_projects
 from broker.diagnosis import why_unreachable
 from broker.rights import PROCESSES, Process, needs
-from broker.startup import missing_rights, until_allowed
 from broker.topics import ensure_topics
 from cli.__main__ import svc
 from cli.doctor.checks import Finding
@@ -95,10 +94,6 @@ def test_doctor_checks_notify_with_its_credentials_under_the_name_of_its_group(
     assert "Read on group other" in CliRunner(env=other).invoke(svc, words).output
     reading = kafka.environ("notify") | {"SVC_CLICKHOUSE_READER_URL": "http://u:p@127.0.0.1:1/svc"}
     assert "clickhouse reader" in CliRunner(env=reading).invoke(svc, words).output
-
-
-def test_a_topic_that_may_only_be_read_is_not_one_to_write_to(kafka: SecuredKafka) -> None:
-    assert rights(kafka, "writer", "edge").message == "missing: Write on topic svc.events"
 
 
 def test_a_topic_that_a_command_may_not_see_is_not_called_missing(kafka: SecuredKafka) -> None:
@@ -192,12 +187,6 @@ async def test_a_process_that_starts_without_its_rights_names_them_in_one_line_a
     assert [line for line in lines() if "exception" in line] == []
 
 
-@pytest.mark.parametrize("process", NEEDS)
-async def test_a_process_with_the_documented_rights_may_begin(kafka: SecuredKafka, process: Process) -> None:
-    async with asyncio.timeout(20):
-        await until_allowed(kafka.settings(process), NEEDS[process])
-
-
 async def test_topics_whose_settings_may_not_be_read_are_not_called_up_to_date(kafka: SecuredKafka) -> None:
     report = await ensure_topics(kafka.settings("blind"))
     assert report.differences == []
@@ -205,26 +194,6 @@ async def test_topics_whose_settings_may_not_be_read_are_not_called_up_to_date(k
         f"the settings of {spec.name} (DescribeConfigs is refused)" for spec in topic_specs("svc.", {}, 4, 1)
     ]
     assert (await ensure_topics(kafka.settings("all"))).unknown == []
-
-
-async def test_right_that_is_taken_away_is_named_until_it_is_back(kafka: SecuredKafka) -> None:
-    settings, need = kafka.settings("writer"), NEEDS["writer"]
-    taken = [acl for acl in acls("writer", need) if acl.name in {"svc.issues", "svc-processors"}]
-
-    async def missing() -> set[str]:
-        return set(await missing_rights(settings, need))
-
-    async def complete() -> bool:
-        return not await missing()
-
-    async def named() -> bool:
-        return await missing() == {"Read on topic svc.issues", "Describe on group svc-processors"}
-
-    await eventually(complete)
-    await kafka.forbid(*taken)
-    await eventually(named)
-    await kafka.allow(*taken)
-    await eventually(complete)
 
 
 async def test_follower_that_may_no_longer_read_says_so_and_keeps_what_it_knows(kafka: SecuredKafka) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -127,42 +126,3 @@ async def test_everything_starts_is_found_survives_kills_and_leaves_nothing_behi
         assert [project["name"] for project in json.loads(listed.stdout)] == ["kept"]
         process.kill()
     await eventually(lambda: processes(data_dir) == {})
-
-
-@pytest.mark.parametrize("setting", ["SVC_INGEST_PORT", "SVC_DASHBOARD_PORT"])
-def test_port_in_use_is_named_with_its_setting(data_dir: Path, ports: dict[str, str], setting: str) -> None:
-    with socket.create_server(("127.0.0.1", int(ports[setting]))):
-        done = subprocess.run(
-            command(data_dir, "up"),
-            cwd=ROOT,
-            env=os.environ | ports,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 1
-    assert f"port {ports[setting]} of 127.0.0.1 is in use" in done.stdout
-    assert setting in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("environ", "sentence"),
-    [
-        ({"SVC_INGEST_PORT": "many"}, "SVC_INGEST_PORT"),
-        ({"SVC_INGES_PORT": "1"}, "SVC_INGES_PORT is not a setting"),
-    ],
-)
-def test_bad_setting_ends_the_start_with_one_line(
-    data_dir: Path, environ: dict[str, str], sentence: str
-) -> None:
-    done = subprocess.run(
-        command(data_dir, "up"),
-        cwd=ROOT,
-        env=os.environ | environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 2
-    (line,) = (done.stdout + done.stderr).splitlines()
-    assert sentence in line

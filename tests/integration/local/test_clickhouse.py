@@ -177,14 +177,6 @@ def test_readers_only_read(shared: LocalClickHouse, user: User, sql: str) -> Non
     assert denied(shared.url(user), sql) in {ACCESS_DENIED, "60", "164"}
 
 
-@pytest.mark.parametrize("user", ["reader", "analyst"])
-def test_readers_may_choose_settings_but_not_past_their_limits(shared: LocalClickHouse, user: User) -> None:
-    address = shared.url(user)
-    assert run_sql(address, "SELECT 1 SETTINGS use_top_k_dynamic_filtering = 0") == "1\n"
-    assert denied(address, "SELECT 1 SETTINGS max_memory_usage = 1000000000000") == "452"
-    assert denied(address, "SELECT 1 SETTINGS max_execution_time = 3600") == "452"
-
-
 @pytest.mark.parametrize(
     "sql",
     [

@@ -1,22 +1,17 @@
 """A broker of our own, by its life."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
-from local.kafka.probe import brokers
+from broker.client import administering
 from local.kafka.server import LocalKafka
-from tests.eventually import eventually
+from schemas.settings import KafkaSettings
 from tests.servers import CACHE
-from tests.unit.local.children import lives
 
 TOPIC = "kept"
 ROOT = Path(__file__).parents[3]
@@ -30,33 +25,21 @@ def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
 
 
 async def create(bootstrap: str) -> None:
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    try:
+    async with administering(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
         await admin.create_topics([NewTopic(TOPIC, 1, 1)])
-    finally:
-        await admin.close()
 
 
 async def produce(bootstrap: str, values: list[bytes]) -> None:
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True)
-    await producer.start()
-    try:
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, acks="all", enable_idempotence=True) as producer:
         for value in values:
             await producer.send_and_wait(TOPIC, value, partition=0)
-    finally:
-        await producer.stop()
 
 
 async def consume(bootstrap: str, count: int) -> list[bytes]:
-    consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
-    await consumer.start()
-    try:
+    async with AIOKafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         consumer.assign([TopicPartition(TOPIC, 0)])
         async with asyncio.timeout(30):
             return [(await consumer.getone()).value for _ in range(count)]
-    finally:
-        await consumer.stop()
 
 
 async def test_acknowledged_records_are_there_after_kill_and_stop(kafka: LocalKafka) -> None:
@@ -102,24 +85,3 @@ def test_overrides_reach_the_broker(tmp_path: Path) -> None:
     broker = LocalKafka(tmp_path, CACHE, overrides={"num.partitions": "3"})
     broker.prepare()
     assert "num.partitions=3\n" in (tmp_path / "server.properties").read_text()
-
-
-@pytest.mark.slow
-async def test_broker_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None:
-    program = f"""
-import pathlib, signal
-from local.kafka.server import LocalKafka
-kafka = LocalKafka(pathlib.Path({str(tmp_path / "k")!r}), pathlib.Path({str(CACHE)!r})).start()
-pathlib.Path({str(tmp_path / "output")!r}).write_text(f"{{kafka.pid}} {{kafka.bootstrap}}\\n")
-signal.pause()
-"""
-    starter = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
-    output = tmp_path / "output"
-    try:
-        await eventually(lambda: output.exists() and output.read_text().endswith("\n"), 60)
-    finally:
-        os.kill(starter.pid, signal.SIGKILL)
-        starter.wait()
-    pid, address = output.read_text().split()
-    await eventually(lambda: not lives(int(pid)))
-    assert brokers(int(address.rsplit(":", 1)[1])) == 0

@@ -89,13 +89,9 @@ class Feed:
 
 async def produce(bootstrap: str, topic: str, records: list[tuple[int, bytes]]) -> None:
     """Append values to partitions, in order."""
-    producer = AIOKafkaProducer(
+    async with AIOKafkaProducer(
         bootstrap_servers=bootstrap, linger_ms=5, max_batch_size=1 << 20, max_request_size=4 << 20
-    )
-    await producer.start()
-    try:
+    ) as producer:
         sent = [await producer.send(topic, v, partition=p, headers=HEADERS) for p, v in records]
         for one in sent:
             await one
-    finally:
-        await producer.stop()

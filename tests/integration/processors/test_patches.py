@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
+from broker.client import administering
+from schemas.settings import KafkaSettings
 from tests.integration.processors.skip_worker import PARTITIONS, RECORD_BYTES, TAKE
 
 TAKES = 40
@@ -25,23 +27,18 @@ RECORDS = 2 * CURED_STARTS * TAKES * TAKE
 @pytest.fixture
 async def backlog(kafka_bootstrap: str, topic_prefix: str) -> str:
     """A source topic with more records than the test reads, and a table's topic."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=kafka_bootstrap)
-    await admin.start()
-    await admin.create_topics(
-        [
-            NewTopic(f"{topic_prefix}source", PARTITIONS, 1),
-            NewTopic(f"{topic_prefix}table", PARTITIONS, 1, topic_configs={"cleanup.policy": "compact"}),
+    source = NewTopic(f"{topic_prefix}source", PARTITIONS, 1)
+    table = NewTopic(f"{topic_prefix}table", PARTITIONS, 1, topic_configs={"cleanup.policy": "compact"})
+    async with administering(KafkaSettings(kafka_bootstrap=kafka_bootstrap)) as admin:
+        await admin.create_topics([source, table])
+    async with AIOKafkaProducer(
+        bootstrap_servers=kafka_bootstrap, linger_ms=5, max_batch_size=1 << 20
+    ) as producer:
+        sent = [
+            await producer.send(source.name, b"v" * RECORD_BYTES, partition=i % PARTITIONS)
+            for i in range(RECORDS)
         ]
-    )
-    await admin.close()
-    producer = AIOKafkaProducer(bootstrap_servers=kafka_bootstrap, linger_ms=5, max_batch_size=1 << 20)
-    await producer.start()
-    sent = [
-        await producer.send(f"{topic_prefix}source", b"v" * RECORD_BYTES, partition=i % PARTITIONS)
-        for i in range(RECORDS)
-    ]
-    await asyncio.gather(*sent)
-    await producer.stop()
+        await asyncio.gather(*sent)
     return topic_prefix
 
 

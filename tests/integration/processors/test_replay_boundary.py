@@ -27,15 +27,11 @@ def record(offset: int, fingerprint: int) -> bytes:
 async def write(
     bootstrap: str, topic: str, values: list[bytes], headers: Sequence[tuple[str, bytes]] = ()
 ) -> None:
-    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5)
-    await producer.start()
-    try:
+    async with AIOKafkaProducer(bootstrap_servers=bootstrap, linger_ms=5) as producer:
         for sent in [
             await producer.send(topic, value, partition=2, headers=list(headers)) for value in values
         ]:
             await sent
-    finally:
-        await producer.stop()
 
 
 async def test_nothing_is_reported_by_an_empty_topic(kafka_bootstrap: str, prefix: str) -> None:
