@@ -20,8 +20,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from local.tether import PR_SET_PDEATHSIG
+
 IMPORTED: Final = ("cli.processors", "cli.writer", "cli.edge", "cli.notify", "cli.dashboard")
-_PR_SET_PDEATHSIG: Final = 1
 
 
 class ForkedProcess:
@@ -161,7 +162,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
 
 
 def _die_with_parent() -> None:
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def await_condition(condition: Callable[[], bool], what: str) -> None:
 
 @contextmanager
 def _kafka(folder: Path) -> Iterator[str]:
-    """A broker that creates no topic by itself."""
+    """A broker without automatic creation of topics."""
     if not container_engine_answers():
         kafka = LocalKafka(folder, CACHE).start(START_SECONDS)
         yield kafka.bootstrap
@@ -105,7 +105,7 @@ def _address(name: str, config: pytest.Config, folders: pytest.TempPathFactory) 
 
 @pytest.fixture(scope="session")
 def kafka_bootstrap(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The `host:port` of a real broker that creates no topic by itself."""
+    """The `host:port` of a real broker without automatic creation of topics."""
     yield from _address("Kafka", pytestconfig, tmp_path_factory)
 
 

@@ -1,4 +1,4 @@
-"""What the sink does that writes to Kafka."""
+"""The sink writes each chunk to its partition, and says when Kafka refuses one or is away."""
 
 import asyncio
 import inspect

@@ -29,7 +29,7 @@ class Servers:
 
     async def on_clickhouse(self) -> Sequence[str]:
         if self.clickhouse is None:
-            raise OSError("nobody is there")
+            raise OSError("connection refused")
         return self.clickhouse
 
 
