@@ -56,7 +56,10 @@ SETTLED_SECONDS = 5
 @click.command()
 @click.option("--events", default=200_000, show_default=True, help="Events sent, repeats included.")
 @click.option(
-    "--rate", default=0, help="Events a second once EVENTS are sent, until the last fault; 0: no limit."
+    "--rate",
+    default=3_000,
+    show_default=True,
+    help="Events a second once EVENTS are sent, until the last fault; 0: no limit.",
 )
 @click.option("--kills", default=30, show_default=True, help="Processes killed with -9.")
 @click.option("--broker-restarts", default=2, show_default=True)
