@@ -72,6 +72,7 @@ async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_late
     assert registry.by_token(second) is not None
 
 
+@pytest.mark.slow
 async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_frozen(
     tmp_path: Path, running: list[asyncio.Task[None]]
 ) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner, Result
 
@@ -194,6 +195,7 @@ async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_pat
         client.close()
 
 
+@pytest.mark.slow
 async def test_a_run_that_is_killed_leaves_a_list_that_the_next_run_finishes(
     stage: Stage, tmp_path: Path
 ) -> None:

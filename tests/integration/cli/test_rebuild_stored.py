@@ -312,6 +312,7 @@ async def test_all_tables_are_built_before_the_writer_has_read_the_issues_that_w
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.slow
 async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_counts(
     pipeline: Pipeline, start: Start
 ) -> None:

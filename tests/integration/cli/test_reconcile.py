@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner, Result
 
@@ -107,6 +108,7 @@ async def test_a_pipeline_that_is_behind_is_named(stage: Stage, tmp_path: Path) 
     )["behind"]
 
 
+@pytest.mark.slow
 async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
     stage: Stage, tmp_path: Path
 ) -> None:
@@ -179,6 +181,7 @@ async def test_duplicate_rows_are_removed_and_their_rollups_repaired(stage: Stag
         client.close()
 
 
+@pytest.mark.slow
 async def test_a_repair_leaves_dead_letters_to_their_replay(stage: Stage, tmp_path: Path) -> None:
     client = stage.client()
     client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 77'")
@@ -197,6 +200,7 @@ async def test_a_repair_leaves_dead_letters_to_their_replay(stage: Stage, tmp_pa
         client.close()
 
 
+@pytest.mark.slow
 async def test_a_double_does_not_hide_a_missing_event_of_its_issue_and_day(
     stage: Stage, tmp_path: Path
 ) -> None:

@@ -246,6 +246,7 @@ async def run_svc(living: Living, *arguments: str, **environ: str) -> tuple[int,
     return process.returncode or 0, out.decode()
 
 
+@pytest.mark.slow
 async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
     for kind in (1, 2):
         await living.send(kind, "shop@1.0.0+1", kind)

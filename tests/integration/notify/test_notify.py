@@ -131,6 +131,7 @@ async def test_what_happens_is_told_at_once_with_its_reason_and_link(
         assert message["causes"][0]["issue"]["url"] == f"https://svc.example.com/issues/{0:016x}"
 
 
+@pytest.mark.slow
 async def test_each_of_a_thousand_causes_leaves_under_one_id_while_processes_die_and_the_receiver_fails(
     start_notify: StartNotify, source: Source
 ) -> None:

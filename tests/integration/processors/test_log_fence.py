@@ -16,6 +16,7 @@ from tests.integration.processors.test_exactness import (
     processed,
     until_counted,
 )
+from tests.long_forms import first_quick
 
 
 async def test_an_owner_whose_machine_slept_through_a_takeover_publishes_nothing(
@@ -95,7 +96,7 @@ async def test_issues_that_a_stranger_removes_come_back_with_their_counts(
     await assert_exact(kafka_bootstrap, prefix, feed)
 
 
-@pytest.mark.parametrize("events", [0, 10])
+@pytest.mark.parametrize("events", first_quick([10, 0]))
 async def test_workers_of_one_name_say_that_it_is_used_twice_and_where_the_other_one_is(
     kafka_bootstrap: str, prefix: str, start: Start, events: int
 ) -> None:

@@ -72,6 +72,7 @@ async def test_a_balancer_over_two_servers_is_refused_and_a_moved_database_is_ac
             server.stop()
 
 
+@pytest.mark.slow
 def test_a_private_ca_is_named_by_a_setting(clickhouse_database_url: str, tmp_path: Path) -> None:
     file = certificate(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,10 +1,12 @@
 """Every endpoint of the API answers every kind of error in the one shape of the contract, section 4."""
 
 import re
+from collections.abc import AsyncIterator
 from io import BytesIO
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from aiohttp import ClientResponse
 
 from dashboard.api.operation import NoInput, Operation
@@ -14,12 +16,22 @@ from schemas.errors import ProjectsUnavailable, WireError
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.read.execute import Executor, Limits
 from storage.read.reader import A, ReadCall, Reader
-from tests.integration.dashboard.stored_site import StoredSite
+from tests.integration.dashboard.store import Store
+from tests.integration.dashboard.stored_site import StoredSite, stored_site
+from tests.unit.dashboard import sample
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
-from tests.unit.dashboard.site import ADMIN, NOWHERE, Site, running_site
+from tests.unit.dashboard.site import ADMIN, NOW, NOWHERE, Site, running_site
 
 CODES = {error.code for error in WireError}
-pytestmark = pytest.mark.usefixtures("sample_stored")
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(store: Store) -> AsyncIterator[StoredSite]:
+    """A dashboard of the sample for all tests here: an error changes nothing."""
+    store.fill(NOW)
+    async with stored_site(store, sample.PROJECT) as running:
+        yield running
 
 
 def names(operation: Operation) -> str:
@@ -217,14 +229,21 @@ async def test_wrong_method_is_405_with_allow(site: StoredSite, operation: Opera
 
 
 class Broken(Reader):
-    """A reader whose every answer is an error."""
+    """A reader whose every answer is `error`."""
 
-    def __init__(self, error: Exception) -> None:
+    def __init__(self) -> None:
         super().__init__(Executor([NOWHERE], Limits()))
-        self._error = error
+        self.error = Exception()
 
     async def read(self, call: ReadCall[A]) -> A:  # noqa: ARG002 - any
-        raise self._error
+        raise self.error
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def broken() -> AsyncIterator[tuple[Site, Broken]]:
+    reader = Broken()
+    async with running_site(reader) as running:
+        yield running, reader
 
 
 @pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.query.__struct_fields__], ids=names)
@@ -238,21 +257,24 @@ class Broken(Reader):
 )
 @pytest.mark.holds("contract 4")
 async def test_error_below_is_said_in_the_same_shape(
-    operation: Operation, error: Exception, status: int, code: str
+    broken: tuple[Site, Broken], operation: Operation, error: Exception, status: int, code: str
 ) -> None:
-    async with running_site(Broken(error)) as site:
-        answer = await ask(site, operation, {})
-        body = await shape(answer, status)
-        assert body["error"] == code
-        assert "secret" not in str(body)
-        assert ("Retry-After" in answer.headers) == (status == 503)
+    site, reader = broken
+    reader.error = error
+    answer = await ask(site, operation, {})
+    body = await shape(answer, status)
+    assert body["error"] == code
+    assert "secret" not in str(body)
+    assert ("Retry-After" in answer.headers) == (status == 503)
 
 
-async def test_projects_that_cannot_be_written_are_503(site: StoredSite) -> None:
+async def test_projects_that_cannot_be_written_are_503(
+    site: StoredSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def fail(*_: object) -> None:
         raise ProjectsUnavailable("Kafka is away")
 
-    site.projects.write = fail  # type: ignore[method-assign, assignment]
+    monkeypatch.setattr(site.projects, "write", fail)
     answer = await site.client.post(f"{API}/projects", json={"name": "x"}, headers=ADMIN)
     await shape(answer, 503)
     assert answer.headers["Retry-After"] == "2"

@@ -107,6 +107,7 @@ class Blocks:
         client.close()
 
 
+@pytest.mark.slow
 def test_a_block_is_completed_while_inserts_into_every_table_never_end(
     client: Client, clickhouse_database_url: str
 ) -> None:
@@ -125,6 +126,7 @@ def test_a_block_is_completed_while_inserts_into_every_table_never_end(
     assert all(writer.rows for writer in writers)
 
 
+@pytest.mark.slow
 def test_a_user_is_erased_while_inserts_of_events_never_end(
     client: Client, clickhouse_database_url: str
 ) -> None:
@@ -180,6 +182,7 @@ async def test_a_writer_inserts_nothing_in_a_pause_and_goes_on_after_it(stage: S
         client.close()
 
 
+@pytest.mark.slow
 async def test_a_rollup_that_is_repaired_between_two_tries_of_a_block_is_not_counted_twice(
     stage: Stage,
 ) -> None:

@@ -22,6 +22,7 @@ from storage.tables.event_columns import COLUMNS, EVENT_COLUMNS, PAYLOAD_COLUMNS
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.storage.grouped import chunk_event, counts, exactly, insert
+from tests.long_forms import first_quick
 
 ROWS = 300
 TARGETS = ("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day")
@@ -48,6 +49,7 @@ def test_columns_agree_with_the_tables(client: Client) -> None:
     assert names("payloads") == PAYLOAD_COLUMNS
 
 
+@pytest.mark.slow
 def test_a_block_that_is_read_in_another_order_is_completed_all_the_same(client: Client) -> None:
     rows = block()
     assert not any_known(client, rows)
@@ -61,6 +63,7 @@ def test_a_block_that_is_read_in_another_order_is_completed_all_the_same(client:
         assert counts(client) == exactly(ROWS)
 
 
+@pytest.mark.slow
 def test_the_same_token_twice_counts_once_over_several_time_partitions(client: Client) -> None:
     rows = block()
     insert(client, rows, "t/0:0-9")
@@ -76,7 +79,7 @@ def test_the_same_token_twice_counts_once_over_several_time_partitions(client: C
     )
 
 
-@pytest.mark.parametrize("table", TARGETS)
+@pytest.mark.parametrize("table", first_quick(TARGETS))
 def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Client, table: str) -> None:
     rows = block()
     # What a kill between token and part leaves: rows gone, token known.
@@ -143,6 +146,7 @@ def test_a_rollup_with_too_many_or_too_few_is_repaired(client: Client) -> None:
     assert sum(repair_rollups(client, days).values()) == 0
 
 
+@pytest.mark.slow
 def test_two_repairs_that_see_the_same_blocks_insert_their_difference_once(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,7 +201,7 @@ def test_two_that_complete_a_block_at_once_count_it_once(
         other.close()
 
 
-@pytest.mark.parametrize("table", ["events", "payloads"])
+@pytest.mark.parametrize("table", first_quick(["events", "payloads"]))
 def test_one_that_halves_its_rows_beside_another_that_is_not_refused_counts_nothing_twice(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -240,14 +244,8 @@ def late(client: Client, monkeypatch: pytest.MonkeyPatch, table: str, meanwhile:
         monkeypatch.setattr(client, name, standing(getattr(client, name)))
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "events",
-        pytest.param("payloads", marks=pytest.mark.slow),
-        pytest.param("issue_hour", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("table", ["events", "payloads", "issue_hour"])
 def test_a_completion_that_stood_still_while_the_server_was_started_again_counts_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -272,7 +270,7 @@ def test_a_completion_that_stood_still_while_the_server_was_started_again_counts
         server.stop()
 
 
-@pytest.mark.parametrize("table", ["events", "payloads"])
+@pytest.mark.parametrize("table", first_quick(["events", "payloads"]))
 def test_a_completion_that_stood_still_brings_nothing_back_that_was_erased(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
@@ -309,6 +307,7 @@ def is_older(client: Client, seconds: int) -> bool:
     return uptime(client) > seconds
 
 
+@pytest.mark.slow
 def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> None:
     server = LocalClickHouse(tmp_path / "clickhouse")
     lives = []

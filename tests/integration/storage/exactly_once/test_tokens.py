@@ -36,6 +36,7 @@ from tests.integration.storage.grouped import (
     planned,
     whole,
 )
+from tests.long_forms import first_quick
 
 
 def shorten(client: Client, window: int) -> None:
@@ -101,7 +102,7 @@ async def inserted_but_not_committed(stage: Stage, client: Client) -> None:
     insert(client, block.columns.table(), plan.token(stage.topic))
 
 
-@pytest.mark.parametrize("others", [0, 6])
+@pytest.mark.parametrize("others", first_quick([0, 6]))
 async def test_a_repeated_block_is_counted_once_whether_its_token_is_known_or_forgotten(
     stage: Stage, others: int
 ) -> None:
@@ -145,6 +146,7 @@ class Frozen(Renewer):
         raise CommitFailedError
 
 
+@pytest.mark.slow
 async def test_a_writer_that_is_frozen_before_its_insert_checks_again_whether_the_block_is_its_own(
     stage: Stage,
 ) -> None:
@@ -181,6 +183,7 @@ class Overtaken(Renewer):
         raise CommitFailedError
 
 
+@pytest.mark.slow
 async def test_a_block_that_another_writer_completes_after_the_checks_of_an_insert_is_there_once(
     stage: Stage,
 ) -> None:

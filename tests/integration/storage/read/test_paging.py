@@ -13,9 +13,10 @@ from storage.read.issues.issue_list import ListIssues
 from storage.read.reader import Reader
 from tests.integration.storage.read.questions import RANGES, bounds, pages
 from tests.integration.storage.read.world import NOW_MS, World, insert, insert_events, make
+from tests.long_forms import first_quick
 
 
-@pytest.mark.parametrize("sort", ["lastSeen", "firstSeen", "events", "users"])
+@pytest.mark.parametrize("sort", first_quick(["lastSeen", "firstSeen", "events", "users"]))
 async def test_pages_together_are_the_whole_list_in_its_order(
     reader: Reader, world: World, sort: Sort
 ) -> None:
@@ -77,8 +78,10 @@ def climb(database: Client, world: World, issue: int) -> None:
     )
 
 
-@pytest.mark.parametrize("sort", ["firstSeen", "lastSeen", "trend"])
-@pytest.mark.parametrize("query", ["", "environment:[prod, staging]", "feature:[cart, checkout, search]"])
+@pytest.mark.parametrize("sort", first_quick(["firstSeen", "lastSeen", "trend"]))
+@pytest.mark.parametrize(
+    "query", first_quick(["environment:[prod, staging]", "", "feature:[cart, checkout, search]"])
+)
 async def test_an_issue_that_was_given_and_sinks_does_not_come_again(
     reader: Reader, database: Client, project: int, query: str, sort: Sort
 ) -> None:

@@ -108,6 +108,7 @@ def test_what_was_interrupted_between_insert_and_deletion_is_finished_by_the_nex
     assert [project for (project,) in projects] == [7]
 
 
+@pytest.mark.slow
 def test_two_that_unpack_at_once_store_each_event_once(client: Client, clickhouse_database_url: str) -> None:
     block = Block()
     insert(client, block.columns.packed(), "t")
@@ -126,6 +127,7 @@ def test_two_that_unpack_at_once_store_each_event_once(client: Client, clickhous
     assert not in_packs(client)
 
 
+@pytest.mark.slow
 def test_packs_that_are_stored_twice_are_stored_once_afterwards(client: Client) -> None:
     block, other = Block(), Block(20)
     for token in "ab":
@@ -189,6 +191,7 @@ async def read(reader: Reader, event: ChunkEvent) -> bytes:
     return bytes(detail.event)
 
 
+@pytest.mark.slow
 async def test_an_event_is_read_whose_pack_is_taken_apart_meanwhile(
     client: Client, reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:

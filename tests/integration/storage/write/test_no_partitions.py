@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 
+import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
@@ -51,6 +52,7 @@ async def test_a_writer_without_partitions_is_not_ready_while_nobody_writes_them
         await eventually(lambda: ready(writer, ""))
 
 
+@pytest.mark.slow
 async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stage: Stage) -> None:
     writers = [stage.writer(str(number)) for number in range(stage.settings.topic_partitions + 1)]
     with ended(*writers):
@@ -58,6 +60,7 @@ async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stag
         assert any(ready(writer, "no partition is left") for writer in writers)
 
 
+@pytest.mark.slow
 async def test_two_writers_of_one_name_say_so_and_where_the_other_one_is(stage: Stage) -> None:
     writers = [stage.writer("0", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
     with ended(*writers):

@@ -2,6 +2,7 @@ import asyncio
 import re
 from pathlib import Path
 
+import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
@@ -77,6 +78,7 @@ async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage
         assert await whole(stage) == exactly(stage.total)
 
 
+@pytest.mark.slow
 async def test_a_group_that_is_reset_brings_no_erased_event_back_where_all_are_erased(stage: Stage) -> None:
     await stage.produce(6, repeat=0)
     first = stage.writer()
@@ -124,6 +126,7 @@ async def reset(stage: Stage) -> None:
         await eventually(committed)
 
 
+@pytest.mark.slow
 async def test_the_writer_says_why_it_waits_and_loses_nothing(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:

@@ -9,6 +9,7 @@ from storage.client import Client, scalar
 from storage.maintain.reconcile.reconcile import FigureDifference, compare
 from storage.shards import alone
 from storage.write.housekeeping import drop_expired
+from tests.long_forms import first_quick
 
 PROJECT = 7
 TODAY = datetime.now(UTC).date()
@@ -38,7 +39,7 @@ def open_issue(client: Client, fingerprint: int, first: date, events: int) -> No
     client.insert("issues", [row], column_names=names)
 
 
-@pytest.fixture(params=["events", "payloads"])
+@pytest.fixture(params=first_quick(["events", "payloads"]))
 def raised(client: Client, request: pytest.FixtureRequest) -> Client:
     """A project with events on each of 80 days, that keeps them or their payloads for longer since 40 days ago."""
     events = SHORT if request.param == "events" else LONG
