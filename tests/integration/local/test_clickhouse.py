@@ -42,22 +42,21 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClickHouse
     server.stop()
 
 
-def test_rows_and_tokens_are_there_after_kill_and_stop(clickhouse: LocalClickHouse) -> None:
-    address = clickhouse.url()
-    run_sql(address, TABLE)
-    run_sql(address, insert("a", 1))
-    clickhouse.kill()
-    assert clickhouse.pid is None
-    clickhouse.start()
-    assert clickhouse.url() == address
+def test_rows_and_tokens_are_there_after_kill_and_stop(shared: LocalClickHouse) -> None:
+    address = shared.url()
+    shared.kill()
+    assert shared.pid is None
+    shared.start()
+    assert shared.url() == address
     run_sql(address, insert("a", 1))
     run_sql(address, insert("b", 2))
-    clickhouse.stop()
-    clickhouse.start()
+    shared.stop()
+    shared.start()
     run_sql(address, insert("b", 2))
     assert run_sql(address, "SELECT count(), sum(n) FROM svc.kept") == "2\t3\n"
 
 
+@pytest.mark.slow
 def test_token_whose_part_was_lost_in_a_kill_takes_the_repetition(clickhouse: LocalClickHouse) -> None:
     address = clickhouse.url()
     run_sql(address, TABLE)

@@ -57,6 +57,7 @@ def test_every_id_of_an_erased_project_counts_as_stored(database: Client, projec
     assert stored(database, [key]) == {key}
 
 
+@pytest.mark.slow
 async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

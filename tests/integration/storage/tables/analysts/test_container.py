@@ -35,6 +35,7 @@ def analyst(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Session
     server.stop()
 
 
+@pytest.mark.slow
 def test_the_containers_analyst_reads_the_views_within_its_limits(analyst: Session) -> None:
     for view in VIEWS:
         assert analyst.rows(f"SELECT count() FROM {view}") == [[0]]
