@@ -45,8 +45,8 @@ test-all: .venv/installed-test  ## these and the long forms, and the unit tests 
 	@$(PYTEST) --hypothesis-profile=long $(ARGS)
 	@.ci/test-pythons
 
-test-unit: .venv/installed-test  ## the tests that need nothing
-	@$(PYTEST) -m 'unit and not slow' $(ARGS)
+test-unit: .venv/installed-test  ## the tests that need nothing, in a minute
+	@$(PYTEST) -m 'unit and not slow' --hypothesis-profile=quick --ignore=tests/e2e --ignore=tests/integration --ignore=tests/contract $(ARGS)
 
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
