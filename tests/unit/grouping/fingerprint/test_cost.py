@@ -16,6 +16,7 @@ from grouping.fingerprint import (
     telling_values,
 )
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
+from tests.long_forms import first_quick
 
 HOSTILE = {
     "letters": "a",
@@ -87,7 +88,7 @@ def forget() -> None:
         cached.cache_clear()
 
 
-@pytest.mark.parametrize("in_app", [True, False])
+@pytest.mark.parametrize("in_app", first_quick([True, False]))
 @pytest.mark.parametrize("platform", PLACES)
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
 def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str, in_app: bool) -> None:
@@ -96,7 +97,7 @@ def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str,
     assert large < GENEROUS * max(small, 1e-4)
 
 
-@pytest.mark.parametrize("in_app", [True, False])
+@pytest.mark.parametrize("in_app", first_quick([True, False]))
 @pytest.mark.parametrize("platform", PLACES)
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_text_is_not_much_more_work_than_letters(platform: str, piece: str, in_app: bool) -> None:

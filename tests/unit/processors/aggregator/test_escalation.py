@@ -9,6 +9,7 @@ import pytest
 from processors.aggregator.escalation import LEAST, escalates, worth_judging
 from schemas.issues import ESCALATING_MS
 from schemas.times import HOUR_MS
+from tests.long_forms import first_quick
 from tests.unit.hourly_series import ORDINARY
 
 WEEKS = 6
@@ -44,7 +45,7 @@ def test_an_ordinary_series_escalates_hardly_ever(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-@pytest.mark.parametrize("factor", [8, 50])
+@pytest.mark.parametrize("factor", first_quick([8, 50]))
 def test_an_incident_is_found_in_its_first_hour_and_once(name: str, factor: int) -> None:
     start, length = FIRST_WEEKS + 5 * 24 + 11, 30
     for seed in range(10):
