@@ -23,7 +23,7 @@ def request(edge: LiveEdge, body: bytes) -> bytes:
 
 
 async def read_answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answered = await reader.readuntil(b"\r\n\r\n")
         length = int(answered.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
         return int(answered[9:12]), await reader.readexactly(length)

@@ -94,7 +94,7 @@ async def test_client_that_expects_100_continue_hears_of_it_only_after_the_check
     body = encoded()
     reader, writer = await edge.connect()
     writer.write(head(edge, f"Content-Length: {len(body)}", "Expect: 100-continue"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         assert await reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
         writer.write(body)
         assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 202 ")

@@ -41,7 +41,7 @@ async def test_a_rule_for_everything_makes_one_issue_of_all(full: StoredSite) ->
     assert body["whole"] is True
     assert body["oldest"] < body["newest"]
     [rule] = body["rules"]
-    assert 0 < rule.pop("microseconds") < 1000
+    assert rule.pop("microseconds") > 0
     assert rule == {
         "index": 0,
         "name": "all",

