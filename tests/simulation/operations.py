@@ -58,6 +58,7 @@ _SETTLE_SECONDS: Final = 5.0
 """For the writer, to store what a repair has sent it."""
 
 
+@cache
 def settings_of(shards: int) -> Need:
     """Those of the processors and of a writer, where there are so many ClickHouse servers."""
     environ = {
