@@ -12,6 +12,7 @@ from uuid import UUID
 import clickhouse_connect
 from clickhouse_connect.driver.client import Client
 from clickhouse_connect.driver.exceptions import ClickHouseError
+from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
 from schemas.errors import BadSetting
@@ -132,12 +133,15 @@ def scalar(
     sql: str,
     parameters: Mapping[str, Any] | None = None,
     settings: Mapping[str, Any] | None = None,
+    external: ExternalData | None = None,
 ) -> Any:
     """The single value that a query returns. Raises ClickHouseError, also if there is no row.
 
     A server whose disk is full may return no row.
     """
-    rows = client.query(sql, parameters=dict(parameters or {}), settings=dict(settings or {})).result_rows
+    rows = client.query(
+        sql, parameters=dict(parameters or {}), settings=dict(settings or {}), external_data=external
+    ).result_rows
     if not rows:
         raise ClickHouseError("the query returned no row")
     return rows[0][0]

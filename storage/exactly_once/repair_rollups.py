@@ -5,6 +5,9 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any, Final
 
+import numpy as np
+from clickhouse_connect.driver.external import ExternalData
+
 from storage.client import INSERT_SETTINGS, Client, life, scalar
 from storage.exactly_once.consistent_read import read_consistently
 from storage.exactly_once.insert_pauses import Pause, paused
@@ -13,6 +16,9 @@ from storage.tables.rollups import ROLLUPS, Rollup, difference
 
 Days = Iterable[tuple[int, date]]
 """Pairs of a project and a day."""
+PAIRS: Final = np.dtype([("project_id", "<u4"), ("day", "<u2")])
+_STRUCTURE: Final = "project_id UInt32, day Date"
+_EPOCH: Final = date(1970, 1, 1)
 SESSION_SECONDS: Final = 5
 """How long a repair may stand still between its comparison and its insert."""
 _TRIES: Final = 6
@@ -29,27 +35,45 @@ def repair_rollups(client: Client, days: Days) -> dict[str, int]:
     repaired = Counter({rollup.table: 0 for rollup in ROLLUPS})
     # A week at a time keeps the comparison and the pause of the writers short.
     for pairs in weeks.values():
-        repaired.update(repair_where(client, {rollup: _difference(rollup, pairs) for rollup in ROLLUPS}))
+        first, last = min(day for _, day in pairs), max(day for _, day in pairs)
+        queries = {rollup: _difference(rollup, first, last) for rollup in ROLLUPS}
+        repaired.update(repair_where(client, queries, external=_wanted(pairs)))
     return dict(repaired)
 
 
-def _difference(rollup: Rollup, pairs: list[tuple[int, date]]) -> str:
-    events, there = _where("ts", pairs, whole_day=False), _where(rollup.time, pairs, whole_day=True)
+def _wanted(pairs: list[tuple[int, date]]) -> ExternalData:
+    """The table `wanted`, since a text of many pairs would be too long for a statement."""
+    rows = np.array([(project, (day - _EPOCH).days) for project, day in pairs], PAIRS)
+    return ExternalData(file_name="wanted", data=rows.tobytes(), fmt="RowBinary", structure=_STRUCTURE)
+
+
+def _difference(rollup: Rollup, first: date, last: date) -> str:
+    events, there = _where("ts", first, last, whole_day=False), _where(rollup.time, first, last, whole_day=True)
     return difference(rollup, events, there)
 
 
-def repair_where(client: Client, queries: Mapping[Rollup, str], seconds: float = 60.0) -> dict[str, int]:
+def repair_where(
+    client: Client,
+    queries: Mapping[Rollup, str],
+    seconds: float = 60.0,
+    external: ExternalData | None = None,
+) -> dict[str, int]:
     """Repair rollups by their queries; returns the number of differing keys of each.
 
-    The queries are from `storage.tables.rollups.difference`. The writers are asked to pause. Raises
+    The queries are from `storage.tables.rollups.difference`, and may read an `external` table. The writers are asked to pause. Raises
     NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
     """
     # The pause lasts until the differences are inserted, so that no partly inserted block is retried in between.
     with paused(client) as pause:
-        return {rollup.table: _repair(client, rollup, sql, seconds, pause) for rollup, sql in queries.items()}
+        return {
+            rollup.table: _repair(client, rollup, sql, seconds, pause, external)
+            for rollup, sql in queries.items()
+        }
 
 
-def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pause) -> int:
+def _repair(
+    client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pause, external: ExternalData | None
+) -> int:
     """Insert the difference until there is none.
 
     The server refuses it once it was started since the comparison. Two repairs that see the same blocks find
@@ -62,8 +86,10 @@ def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pau
 
     def read(blocks: int) -> tuple[Mapping[str, Any], bytes, str]:
         session = begin_session(client, SESSION_SECONDS)
-        rows = client.raw_query(sql, fmt="Native", settings=dict(session))
-        return session, rows, f"{blocks}/{scalar(client, digest, settings=session)}" if rows else ""
+        rows = client.raw_query(sql, fmt="Native", settings=dict(session), external_data=external)
+        if not rows:
+            return session, rows, ""
+        return session, rows, f"{blocks}/{scalar(client, digest, settings=session, external=external)}"
 
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
     repaired = 0
@@ -80,10 +106,7 @@ def _repair(client: Client, rollup: Rollup, sql: str, seconds: float, pause: Pau
     return repaired
 
 
-def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> str:
-    projects = ", ".join(str(project) for project in sorted({project for project, _ in pairs}))
-    first, last = min(day for _, day in pairs), max(day for _, day in pairs)
-    tuples = ", ".join(f"({project}, '{day}')" for project, day in pairs)
+def _where(column: str, first: date, last: date, *, whole_day: bool) -> str:
     moment = f"toDate({column})" if whole_day else column
     until = (
         f"{moment} <= '{last}'"
@@ -92,5 +115,6 @@ def _where(column: str, pairs: list[tuple[int, date]], *, whole_day: bool) -> st
     )
     since = f"{moment} >= '{first}'" if whole_day else f"{column} >= toDateTime64('{first}', 3, 'UTC')"
     return (
-        f"project_id IN ({projects}) AND {since} AND {until} AND (project_id, toDate({column})) IN ({tuples})"
+        f"project_id IN (SELECT project_id FROM wanted) AND {since} AND {until}"
+        f" AND (project_id, toDate({column})) IN (SELECT project_id, day FROM wanted)"
     )

@@ -21,7 +21,14 @@ import pyarrow as pa
 from clickhouse_connect.driver.exceptions import Error
 
 from storage import client
-from storage.exactly_once import consistent_read, filling, insert_pauses, missing_rows, server_state
+from storage.exactly_once import (
+    consistent_read,
+    filling,
+    insert_pauses,
+    missing_rows,
+    repair_rollups,
+    server_state,
+)
 from storage.read.events import stored_ids
 from storage.tables import record_rows
 from storage.tables.migrations.migrate import migrations, statements
@@ -57,7 +64,7 @@ LATEST_WINDOWS: Final = {
     for name in ("issues", "issue_activity", "outcomes", "projects")
 }
 """How many tokens the tables remember that collapse equal keys."""
-_PAIRS: Final = re.compile(r"\((\d+), '(\d{4}-\d\d-\d\d)'\)")
+_EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
 _REFUSED: Final = 117
 _UNSTEADY_SECONDS: Final = 15.0
 _DEATH_SECONDS: Final = 3.0
@@ -245,7 +252,7 @@ class Server:
             if pattern.match(text):
                 return statement(sql, parameters, external)
         if "r_n" in sql and "FULL OUTER JOIN" in sql:
-            work = self._difference(sql)
+            work = self._difference(sql, external)
         elif sql.lstrip().startswith("ALTER TABLE"):
             work = duplicates.delete(self, sql)
         else:
@@ -338,13 +345,13 @@ class Server:
 
     # Comparisons of rollups.
 
-    def _difference(self, sql: str) -> Work:
+    def _difference(self, sql: str, external: Any) -> Work:
         yield 0.002
         table = next(name for name in sorted(ROLLUP_TABLES, key=len, reverse=True) if f"FROM {name} " in sql)
         if "WHERE erasure = " in sql:
             wanted = self.erasing.counted(table, sql)
         else:
-            pairs = {(int(project), date.fromisoformat(day)) for project, day in _PAIRS.findall(sql)}
+            pairs = _days_wanted(external)
             wanted = lambda key: (key[0], key[1]) in pairs  # noqa: E731
         events = Counter(map(count_key, self.tables["events"].rows))
         counts = self.tables[table].counts
@@ -482,6 +489,13 @@ class Server:
                 self.latest["issues"][key] = newest
             else:
                 self.latest["issues"].pop(key, None)
+
+
+def _days_wanted(external: Any) -> set[tuple[int, date]]:
+    """The projects and days of an external table, if there is one."""
+    files = external.files if external is not None else ()
+    rows = [row for file in files for row in np.frombuffer(file.data, repair_rollups.PAIRS)]
+    return {(int(project), date.fromordinal(_EPOCH_DAY + int(day))) for project, day in rows}
 
 
 _LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {

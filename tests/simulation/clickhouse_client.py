@@ -66,9 +66,9 @@ class Client:
         rows = self._call(self._target.query(sql, parameters or {}, None))
         yield iter([rows] if rows else [])
 
-    def raw_query(self, sql: str, fmt: str, settings: Any = None) -> bytes:
+    def raw_query(self, sql: str, fmt: str, settings: Any = None, external_data: Any = None) -> bytes:
         """Rows in a format of the server's."""
-        rows = self._call(self._target.query(sql, {}, None), settings)
+        rows = self._call(self._target.query(sql, {}, external_data), settings)
         return pickle.dumps(rows) if rows else b""
 
     def command(

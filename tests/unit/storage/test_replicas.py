@@ -46,7 +46,11 @@ class Replica:
         return "auto" if key == "insert_quorum" else None
 
     def query(
-        self, sql: str, parameters: Mapping[str, Any] | None = None, settings: Mapping[str, Any] | None = None
+        self,
+        sql: str,
+        parameters: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        **_: Any,
     ) -> Answer:
         values = parameters or {}
         answers: dict[str, list[list[Any]]] = {
