@@ -1,4 +1,4 @@
-"""Classifies failed statements: retry later, or the server refuses the data. Pure."""
+"""Classifies failed statements: retry later, the server refuses the data, or the statement is wrong. Pure."""
 
 import re
 from enum import Enum
@@ -13,6 +13,7 @@ class FailureKind(Enum):
 
     WAIT = "wait"
     REFUSED = "refused"
+    WRONG = "wrong"
 
 
 class ClickHouseFailure(Struct, frozen=True):
@@ -54,6 +55,20 @@ _REFUSED: Final = frozenset({
     407,  # DECIMAL_OVERFLOW
     469,  # VIOLATED_CONSTRAINT
 })  # fmt: skip
+_WRONG: Final = frozenset({
+    42,  # NUMBER_OF_ARGUMENTS_DOESNT_MATCH
+    43,  # ILLEGAL_TYPE_OF_ARGUMENT
+    59,  # ILLEGAL_TYPE_OF_COLUMN_FOR_FILTER
+    62,  # SYNTAX_ERROR, also of a text that is too long
+    167,  # TOO_DEEP_AST
+    168,  # TOO_BIG_AST
+    306,  # TOO_DEEP_RECURSION
+    386,  # NO_COMMON_TYPE
+    456,  # UNKNOWN_QUERY_PARAMETER
+    457,  # BAD_QUERY_PARAMETER
+})  # fmt: skip
+_TOO_LONG: Final = re.compile(r"HTML Form Exception|URI invalid or too long")
+"""Parameters that are too long, for which the server has no code."""
 REASONS: Final[dict[int, tuple[str, str]]] = {
     16: ("schema", "the schema is not the one expected: run `svc migrate`"),
     47: ("schema", "the schema is not the one expected: run `svc migrate`"),
@@ -81,8 +96,8 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
 def diagnose(error: ClickHouseError) -> ClickHouseFailure:
     """The classification of an error of the driver.
 
-    Only codes about values are refusals. All other codes, known or not, are retried: a failing server must
-    not cause dead letters.
+    Only codes about values are refusals, and only codes about the text of a statement make it wrong. All
+    other codes, known or not, are retried: a failing server must not cause dead letters.
     """
     if isinstance(error, RetryLater):
         return ClickHouseFailure(FailureKind.WAIT, error.reason, str(error))
@@ -90,6 +105,8 @@ def diagnose(error: ClickHouseError) -> ClickHouseFailure:
     text = _COLUMNS.sub("", " ".join(str(error).split()))[:300]
     if code in _REFUSED:
         return ClickHouseFailure(FailureKind.REFUSED, "refused", text)
+    if code in _WRONG or _TOO_LONG.search(text):
+        return ClickHouseFailure(FailureKind.WRONG, "wrong", f"our statement is wrong: {text}")
     if code is None:
         return ClickHouseFailure(FailureKind.WAIT, "unavailable", f"ClickHouse doesn't answer: {text}")
     reason, sentence = REASONS.get(code, ("error", "ClickHouse can't take it"))

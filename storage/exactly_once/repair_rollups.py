@@ -48,7 +48,10 @@ def _wanted(pairs: list[tuple[int, date]]) -> ExternalData:
 
 
 def _difference(rollup: Rollup, first: date, last: date) -> str:
-    events, there = _where("ts", first, last, whole_day=False), _where(rollup.time, first, last, whole_day=True)
+    events, there = (
+        _where("ts", first, last, whole_day=False),
+        _where(rollup.time, first, last, whole_day=True),
+    )
     return difference(rollup, events, there)
 
 
@@ -60,8 +63,8 @@ def repair_where(
 ) -> dict[str, int]:
     """Repair rollups by their queries; returns the number of differing keys of each.
 
-    The queries are from `storage.tables.rollups.difference`, and may read an `external` table. The writers are asked to pause. Raises
-    NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
+    The queries are from `storage.tables.rollups.difference`, and may read an `external` table. The writers
+    are asked to pause. Raises NoConsistentRead after `seconds` for a rollup; otherwise as `repair_rollups`.
     """
     # The pause lasts until the differences are inserted, so that no partly inserted block is retried in between.
     with paused(client) as pause:
@@ -115,6 +118,6 @@ def _where(column: str, first: date, last: date, *, whole_day: bool) -> str:
     )
     since = f"{moment} >= '{first}'" if whole_day else f"{column} >= toDateTime64('{first}', 3, 'UTC')"
     return (
-        f"project_id IN (SELECT project_id FROM wanted) AND {since} AND {until}"
+        f"project_id IN (SELECT project_id FROM wanted) AND {since} AND {until}"  # noqa: S608 - our own text
         f" AND (project_id, toDate({column})) IN (SELECT project_id, day FROM wanted)"
     )

@@ -30,6 +30,10 @@ class RefusedData(Exception):
     """ClickHouse refuses these values."""
 
 
+class WrongStatement(Exception):
+    """ClickHouse can't run the statement, however often it is tried."""
+
+
 class Inserted(Struct, frozen=True):
     """A successful insert: the duration of the last try, and the number of tries."""
 
@@ -68,7 +72,7 @@ class Inserter:
     async def insert(
         self, table: str, rows: pa.Table, token: str = "", guard: Guard | None = None
     ) -> Inserted:
-        """Insert, with retries until the server accepts it. Raises RefusedData.
+        """Insert, with retries until the server accepts it. Raises RefusedData and WrongStatement.
 
         Tables that collapse equal rows need no token. `guard` is awaited before each try, and returns more
         settings for it; its exceptions end the insert.
@@ -95,7 +99,7 @@ class Inserter:
         return Inserted(seconds=seconds, tries=tries)
 
     async def run(self, work: Callable[[Client], T], before: Before | None = None) -> T:
-        """Run `work` with a client, with retries until it succeeds. Raises RefusedData."""
+        """Run `work` with a client, with retries until it succeeds. Raises RefusedData and WrongStatement."""
         tries = 0
         while True:
             if before is not None:
@@ -115,8 +119,11 @@ class Inserter:
         self._metrics.failures.labels(self._part, failure.reason).inc()
         if failure.kind is FailureKind.REFUSED:
             raise RefusedData(failure.sentence)
-        self._metrics.waiting.labels(self._part).set(1)
         self._health.set(self._part, ok=False, detail=failure.sentence)
+        if failure.kind is FailureKind.WRONG:
+            log.error("%s can't go on: %s", self._part, failure.sentence)
+            raise WrongStatement(f"{self._part}: {failure.sentence}")
+        self._metrics.waiting.labels(self._part).set(1)
         log.warning("%s is waiting: %s", self._part, failure.sentence, extra={"tries": tries + 1})
         await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 

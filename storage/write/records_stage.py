@@ -18,6 +18,9 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+import numpy as np
+from clickhouse_connect.driver.external import ExternalData
+
 from broker.client import name_of, new_consumer
 from broker.commit import commit, leave
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
@@ -49,7 +52,7 @@ _POLL_INTERVAL_MS: Final = 24 * 3600 * 1000
 # the mark again.
 _DELETE: Final = """
     INSERT INTO issues SELECT * REPLACE (1 AS deleted)
-    FROM (SELECT * FROM issues FINAL WHERE issue_id IN {issues:Array(UInt64)} AND deleted = 0)"""
+    FROM (SELECT * FROM issues FINAL WHERE issue_id IN (SELECT issue_id FROM removed) AND deleted = 0)"""
 
 
 class RecordsStage:
@@ -171,7 +174,7 @@ class RecordsStage:
         if distinct:
             rejected += await self._insert_rows(kind, distinct, rows)
         if removed and kind.topic is Topic.ISSUES:
-            await self._inserter.run(lambda client: _delete(client, [*removed.values()]))
+            await self._inserter.run(lambda client: delete_issues(client, [*removed.values()]))
         await self._dead_letters.send(topic, rejected)
 
     async def _insert_rows(
@@ -202,5 +205,9 @@ def _rejected(record: Record, kind: str, reason: str) -> RejectedRecord:
     return RejectedRecord(record.partition, record.offset, kind, reason, value, headers)
 
 
-def _delete(client: Client, issues: list[int]) -> None:
-    client.command(_DELETE, parameters={"issues": issues})
+def delete_issues(client: Client, issues: list[int]) -> None:
+    """Hide issues. Raises ClickHouseError."""
+    # A table, since a rebuild may remove all issues: a parameter has 128 KiB at most.
+    data = np.array(issues, "<u8").tobytes()
+    removed = ExternalData(file_name="removed", data=data, fmt="RowBinary", structure="issue_id UInt64")
+    client.command(_DELETE, external_data=removed)

@@ -23,6 +23,8 @@ _MARGIN: Final = HOUR
 """Clocks differ, and an event's time may lie minutes after its receipt."""
 _QUERY_ROWS: Final = 20_000_000
 """At the start a whole day is read: each query stays short."""
+_QUERY_PARTS: Final = 1_000
+"""A parameter has 128 KiB at most."""
 _TRIES: Final = 10
 SETTINGS: Final = {
     "max_threads": 1,
@@ -158,13 +160,15 @@ class OutcomeCounts:
         if not self._complete or not all(any(p.covers(known) for p in parts) for known in self._known):
             end = int(time.time()) + HOUR
             return {*range(since, minutes, HOUR), *range(minutes, end, 60)}
-        new = {part.name for part in parts if self._is_new(part)}
+        new, slots = [part for part in parts if self._is_new(part)], set[int]()
         if not new:
-            return set()
-        values = {"parts": sorted(new), "since": since, "minutes": minutes}
-        rows = client.query(_CHANGED, parameters=values, settings=dict(SETTINGS)).result_rows
+            return slots
+        for names in _bounded(new):
+            values = {"parts": names, "since": since, "minutes": minutes}
+            rows = client.query(_CHANGED, parameters=values, settings=dict(SETTINGS)).result_rows
+            slots |= {int(slot) for (slot,) in rows}
         active = {part.name for part in _parts(client, "outcomes")}
-        return {int(row[0]) for row in rows} if new <= active else None
+        return slots if {part.name for part in new} <= active else None
 
     def _replace(self, client: Client, slots: set[int], minutes: int) -> None:
         if not slots:
@@ -230,7 +234,7 @@ def _bounded(parts: Iterable[StoredPart]) -> Iterator[list[str]]:
     """The names of parts, as many together as one query may read."""
     names, rows = list[str](), 0
     for part in parts:
-        if names and rows + part.rows > _QUERY_ROWS:
+        if names and (rows + part.rows > _QUERY_ROWS or len(names) == _QUERY_PARTS):
             yield names
             names, rows = [], 0
         names.append(part.name)

@@ -11,7 +11,7 @@ from clickhouse_connect.driver.external import ExternalData
 
 from schemas.health import Health
 from storage.client import ClickHouseError, Client, open_client
-from storage.diagnosis import diagnose
+from storage.diagnosis import FailureKind, diagnose
 from storage.shards import Shard
 from storage.tables.erased import ERASED_AMONG
 
@@ -82,7 +82,7 @@ class _ShardIds:
         health.set(self._part, ok=True)
 
     async def among(self, ids: Collection[Key]) -> set[Key]:
-        """In statements of `AT_ONCE` ids at most."""
+        """In statements of `AT_ONCE` ids at most. Raises ClickHouseError if they are wrong."""
         wanted, found = list(dict.fromkeys(ids)), set[Key]()
         size, tries = AT_ONCE, 0
         try:
@@ -92,9 +92,12 @@ class _ShardIds:
                     loop = asyncio.get_running_loop()
                     found |= await loop.run_in_executor(self._thread, self._ask, batch)
                 except ClickHouseError as error:
+                    failure = diagnose(error)
+                    if failure.kind is FailureKind.WRONG:
+                        raise
                     # In case that it took too long: few ids are found by an index.
                     size = max(FEWEST, size // 2)
-                    await self._wait(len(wanted), diagnose(error).sentence, tries)
+                    await self._wait(len(wanted), failure.sentence, tries)
                     tries += 1
                 else:
                     del wanted[: len(batch)]

@@ -42,6 +42,23 @@ def test_values_that_are_not_taken_are_a_refusal() -> None:
     assert diagnose(DatabaseError("constraint", code=469)).kind is FailureKind.REFUSED
 
 
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (62, "Syntax error"),
+        (62, "Max query size exceeded"),
+        (168, "AST is too big"),
+        (43, "Illegal type of argument"),
+        (1000, "Poco::Exception. Code: 1000, HTML Form Exception: Field value too long"),
+        (None, "HTTP driver received HTTP status 400, server response: HTTP request URI invalid or too long"),
+    ],
+)
+def test_a_statement_that_can_never_run_is_not_waited_for(code: int | None, text: str) -> None:
+    found = diagnose(DatabaseError(text, code=code))
+    assert (found.kind, found.reason) == (FailureKind.WRONG, "wrong")
+    assert text in found.sentence
+
+
 def test_documented_reasons_are_those_of_the_code() -> None:
     page = (ROOT / "docs/operate/troubleshooting.md").read_text(encoding="utf-8")
     section = page.partition("## ClickHouse refuses inserts")[2].partition("\n## ")[0]

@@ -1,17 +1,22 @@
-"""Blocks of a large organisation: no statement grows with their projects, days and ids."""
+"""Sizes of a large organisation: no statement grows with projects, days and ids."""
 
 import time
 from collections.abc import Iterator
 from datetime import date, timedelta
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from schemas.chunks import ChunkEvent, Grouping
+from schemas.health import Health
 from schemas.times import DAY_MS
 from storage.client import Client, open_client, scalar
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.tables.event_columns import EventColumns
+from storage.write.inserter import Inserter, WrongStatement
+from storage.write.metrics import WriterMetrics
+from storage.write.records_stage import delete_issues
 from tests.integration.storage.grouped import event_json
 
 BLOCK_ROWS = 20_000
@@ -57,3 +62,28 @@ def test_rollups_of_a_week_of_many_projects_are_repaired(client: Client) -> None
     monday = date(2026, 11, 16)
     days = {(FIRST_PROJECT + number, monday + timedelta(n)) for number in range(1_500) for n in range(7)}
     assert not any(repair_rollups(client, days).values())
+
+
+def test_as_many_issues_are_removed_as_a_batch_has_records(client: Client) -> None:
+    client.command("INSERT INTO issues (project_id, issue_id) SELECT 7, number FROM numbers(3)")
+    delete_issues(client, [1, *range(1 << 63, (1 << 63) + BLOCK_ROWS)])
+    assert client.query("SELECT issue_id FROM issues FINAL WHERE deleted = 0 ORDER BY ALL").result_rows == [
+        (0,),
+        (2,),
+    ]
+
+
+async def test_a_statement_that_can_never_run_is_tried_once_and_said(clickhouse_database_url: str) -> None:
+    health, tries = Health(), 0
+
+    def work(client: Client) -> None:
+        nonlocal tries
+        tries += 1
+        client.query("SELECT (")
+
+    inserter = Inserter(clickhouse_database_url, "events", health, WriterMetrics(CollectorRegistry()))
+    with pytest.raises(WrongStatement, match="Syntax error"):
+        await inserter.run(work)
+    inserter.close()
+    assert tries == 1
+    assert "Syntax error" in health.parts()["events"].detail

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 
 import pytest
+from clickhouse_connect.driver.exceptions import DatabaseError
 
 from schemas.health import Health
 from storage.client import ClickHouseError
@@ -37,3 +38,17 @@ async def test_statements_that_fail_ask_for_fewer_ids_until_one_succeeds(
     assert sum(sizes[4:]) == len(IDS)
     assert {*IDS[:10:2], IDS[-1]} <= found
     assert health.parts()[PART].ok
+
+
+async def test_a_look_up_that_can_never_succeed_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = list[int]()
+
+    def stored(_: object, ids: Sequence[Key]) -> set[Key]:
+        sizes.append(len(ids))
+        raise DatabaseError("Syntax error", code=62)
+
+    monkeypatch.setattr(stored_ids, "open_client", lambda *_, **__: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(stored_ids, "stored", stored)
+    with pytest.raises(DatabaseError):
+        await StoredIds(only(""), Health()).among({0: IDS})
+    assert sizes == [AT_ONCE]
