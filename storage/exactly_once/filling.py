@@ -126,19 +126,23 @@ def keys_of(block: pa.Table) -> list[Key]:
     return list(zip(block["project_id"].to_pylist(), block["id"].to_pylist(), strict=True))
 
 
+def wanted(block: pa.Table) -> ExternalData:
+    """The table `wanted`: the events of a block."""
+    rows = np.empty(len(block), WANTED)
+    rows["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
+    rows["fingerprint"] = block["fingerprint"].to_numpy()
+    rows["project_id"] = block["project_id"].to_numpy()
+    return ExternalData(file_name="wanted", data=rows.tobytes(), fmt="RowBinary", structure=_STRUCTURE)
+
+
 def stored(
     client: Client, block: pa.Table, sql: str, session: Mapping[str, Any] | None = None
 ) -> dict[Key, int]:
     """The events of a block that a statement finds, with its third column. Raises ClickHouseError."""
-    wanted = np.empty(len(block), WANTED)
-    wanted["id"] = np.frombuffer(b"".join(block["id"].to_pylist()), "V16")
-    wanted["fingerprint"] = block["fingerprint"].to_numpy()
-    wanted["project_id"] = block["project_id"].to_numpy()
-    external = ExternalData(file_name="wanted", data=wanted.tobytes(), fmt="RowBinary", structure=_STRUCTURE)
     moments: list[datetime] = block["ts"].to_pylist()
     limits: dict[str, Any] = {"first": min(moments), "last": max(moments)} if "{first" in sql else {}
     limits = {name: moment.replace(tzinfo=UTC) for name, moment in limits.items()}
-    answer = client.query(sql, parameters=limits, external_data=external, settings=dict(session or {}))
+    answer = client.query(sql, parameters=limits, external_data=wanted(block), settings=dict(session or {}))
     return {
         (int(project), int(number).to_bytes(16, "little")): int(days)
         for project, number, days in answer.result_rows

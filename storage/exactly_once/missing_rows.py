@@ -7,6 +7,7 @@ killed) or expired (too many blocks since), or ClickHouse refuses the whole bloc
 import time
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from msgspec import Struct
 from storage.client import Client
 from storage.diagnosis import RetryLater
 from storage.exactly_once.consistent_read import MIN_PAUSE_SECONDS
-from storage.exactly_once.filling import STORED_EVENTS, STORED_PAYLOADS, Filling, keys_of, stored
+from storage.exactly_once.filling import STORED_EVENTS, STORED_PAYLOADS, Filling, keys_of, stored, wanted
 from storage.exactly_once.insert_pauses import paused
 from storage.exactly_once.rejections import EventKey
 from storage.exactly_once.repair_rollups import repair_rollups
@@ -26,6 +27,9 @@ FORGET: Final = """
     DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} AND id NOT IN
         (SELECT id FROM events
          WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
+TWICE: Final = f"""
+    (project_id, id) IN
+        (SELECT project_id, id FROM ({STORED_PAYLOADS}) GROUP BY project_id, id HAVING count() > 1)"""  # noqa: S608 - our own text
 _MANY: Final = 100
 
 
@@ -66,24 +70,26 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
     The rows are those that `events` or `payloads` lacks. Writers are asked to pause, and given `seconds`
     until those that have looked for pauses before have ended.
 
-    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, also if this process
-    stood still or the server was started in between, NoConsistentRead, and RefusesMost if the server refuses
-    most of a large block.
+    An event that `payloads` has in a pack and once more keeps one row. Idempotent, also concurrently if both
+    use the same `name`. Raises ClickHouseError, also if this process stood still or the server was started in
+    between, NoConsistentRead, and RefusesMost if the server refuses most of a large block.
     """
     # An event that was sent again may be in one block with itself.
     rows = {key: row for row, key in reversed([*enumerate(keys_of(block))])}
     # By their ids: another reading of the block may have its records in another order.
-    wanted = [row for _, row in sorted(rows.items())]
-    filling = Filling(client, block, wanted, name)
+    chosen = [row for _, row in sorted(rows.items())]
+    filling = Filling(client, block, chosen, name)
     with paused(client) as pause:
         if seconds:
             pause.extend(MIN_PAUSE_SECONDS)
             time.sleep(seconds)
-        added, refused = filling.fill("events", wanted, pause)
+        added, refused = filling.fill("events", chosen, pause)
         if len(block) > _MANY and len(refused) * 2 > len(block):
             raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {next(iter(refused.values()))}")
         _forget_payloads(client, block, refused)
-        more, others = filling.fill("payloads", [row for row in wanted if row not in refused], pause)
+        # A completion that was killed in `unpack` leaves rows of a pack beside those that replace them.
+        unpack(client, TWICE, partial(_forget, client), wanted(block))
+        more, others = filling.fill("payloads", [row for row in chosen if row not in refused], pause)
     return Completion(
         added={"events": added, "payloads": more},
         repaired=repair_rollups(client, set(_days(block))),
@@ -127,11 +133,7 @@ def _forget_payloads(client: Client, block: pa.Table, rows: Iterable[int]) -> No
         project, fingerprint, event = (block[name][row].as_py() for name in names)
         number = int.from_bytes(event, "little")
         # The others of its pack keep theirs.
-        unpack(
-            client,
-            f"project_id = {project} AND id = toUInt128('{number}')",
-            lambda where: _forget(client, where),
-        )
+        unpack(client, f"project_id = {project} AND id = toUInt128('{number}')", partial(_forget, client))
         client.command(FORGET, parameters={"project": project, "fingerprint": fingerprint, "id": number})
 
 

@@ -28,15 +28,18 @@ MEMBERS: Final = """
 _AT_ONCE: Final = 50
 
 
-def unpack(client: Client, where: str, delete: Callable[[str], object]) -> bool:
+def unpack(
+    client: Client, where: str, delete: Callable[[str], object], external: ExternalData | None = None
+) -> bool:
     """Replace all packs of which an event's row meets a condition. False if there are none.
 
-    `delete` deletes the rows of `payloads` that meet a condition. Each event is inserted before its row of
-    the pack is deleted, unless it is erased or can't be read. Idempotent, also if run concurrently. Raises
+    The condition may read an `external` table. `delete` deletes the rows of `payloads` that meet a condition.
+    Each event is inserted before its row of the pack is deleted, unless it is erased or can't be read.
+    Idempotent, also if run concurrently; a caller that is killed in between must find the packs again. Raises
     ClickHouseError and NoConsistentRead, and whatever `delete` raises.
     """
     are_any = False
-    while found := client.query(PACKS.format(where=where)).result_rows:
+    while found := client.query(PACKS.format(where=where), external_data=external).result_rows:
         are_any, by_project = True, dict[int, list[int]]()
         for project, pack in found:
             by_project.setdefault(int(project), []).append(int(pack))

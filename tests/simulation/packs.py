@@ -90,9 +90,12 @@ def _stored_alone(server: "Server", _: Any, external: Any) -> "Work":
     ]
 
 
-def _packs(server: "Server", sql: str, *_: Any) -> "Work":
+def _packs(server: "Server", sql: str, _: Any, external: Any) -> "Work":
     yield 0.001
     rows = list(server.tables["payloads"].rows)
+    if external is not None and "HAVING" in sql:
+        wanted = server.wanted(external)
+        rows = [row for row in rows if (row.project, row.id) in wanted]
     if "HAVING count() > 1" in sql:
         times = Counter((row.project, row.id) for row in rows)
         found = [row for row in rows if times[row.project, row.id] > 1]

@@ -274,7 +274,7 @@ SLIPS: Final = {
         f"{_INSERTER}.BlockInserter._complete", "block.rejected.append(block.rejection(row, project, number[::-1], reason))", "pass"
     ),
     # Completion, repair, erasure, rebuild.
-    "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in wanted if row not in refused], pause)', "0, {}"),
+    "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in chosen if row not in refused], pause)', "0, {}"),
     "completion: erased events come back": Slip(f"{_FILLING}._compare", "known |= stored(", "stored("),
     "packs: the others of a pack are forgotten": Slip("storage.exactly_once.unpacking.unpack", "_insert(client, project, packs[first : first + _AT_ONCE])", "pass"),
     "packs: an erasure leaves them whole": Slip(f"{_USER}._delete_events", 'unpack(client, scope.rows("payloads"), delete)', "pass"),

@@ -13,7 +13,8 @@ import pytest
 
 from local.clickhouse.server import LocalClickHouse
 from schemas.chunks import Grouping
-from storage.client import ClickHouseError, Client, life, open_client, scalar
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life, open_client, scalar
+from storage.exactly_once import missing_rows
 from storage.exactly_once import repair_rollups as repairing
 from storage.exactly_once.consistent_read import read_consistently
 from storage.exactly_once.missing_rows import Missing, any_known, complete, missing
@@ -225,6 +226,30 @@ def test_one_that_halves_its_rows_beside_another_that_is_not_refused_counts_noth
 
 class Killed(BaseException):
     """The process ends before it can look again."""
+
+
+def test_a_completion_killed_while_it_unpacks_leaves_no_payload_twice(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = EventColumns()
+    for number in range(60):
+        columns.add(chunk_event(number), Grouping(number % 4, "v1", "frames", ()), 90, 30)
+    # The insert of the whole block reached this table only.
+    packed = columns.packed().select(list(PAYLOAD_COLUMNS))
+    client.insert_arrow("payloads", packed, settings=dict(INSERT_SETTINGS))
+    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 42'")
+
+    def killed(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patches:
+        patches.setattr(missing_rows, "_forget", killed)
+        with pytest.raises(Killed):
+            complete(client, columns.table(), "t")
+    assert counts(client)["payloads"] > 60
+    client.command("ALTER TABLE events DROP CONSTRAINT tame")
+    assert complete(client, columns.table(), "t").refused == []
+    assert counts(client) == exactly(60)
 
 
 def late(client: Client, monkeypatch: pytest.MonkeyPatch, table: str, meanwhile: Callable[[], None]) -> None:
