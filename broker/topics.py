@@ -1,7 +1,7 @@
 """Creates the topics, and compares existing ones with their specification (contract, section 1)."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -12,6 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
     KafkaError,
     LeaderNotAvailableError,
+    PolicyViolationError,
     TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
     for_code,
@@ -34,6 +35,7 @@ _AT_LEAST: Final = frozenset(
 """Settings that may exceed the specification. Settings in neither set only affect disk usage and time."""
 
 _VISIBLE_SECONDS: Final = 10.0
+_TAKEN_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
 
 
@@ -238,10 +240,27 @@ async def empty_topic(settings: KafkaSettings, name: str) -> int:
         # Brokers refuse to delete records of a topic that is only compacted.
         await _replace_settings(admin, name, own | {"cleanup.policy": "compact,delete"})
         try:
-            await admin.delete_records({p: RecordsToDelete(before_offset=end) for p, end in ends.items()})
+            await _delete_before(admin, ends)
         finally:
             await _replace_settings(admin, name, own | {"cleanup.policy": "compact"})
         return sum(ends[p] - begins[p] for p in partitions)
+
+
+async def _delete_before(admin: Admin, ends: Mapping[TopicPartition, int]) -> None:
+    """Delete records, once each partition's leader has taken the policy that allows it. Raises KafkaError."""
+    end = asyncio.get_running_loop().time() + _TAKEN_SECONDS
+    while True:
+        try:
+            await admin.delete_records(
+                {p: RecordsToDelete(before_offset=offset) for p, offset in ends.items()}
+            )
+        except PolicyViolationError:
+            # A leader learns of a changed policy from the controller.
+            if asyncio.get_running_loop().time() > end:
+                raise
+            await asyncio.sleep(_POLL_SECONDS)
+        else:
+            return
 
 
 async def _own_settings(admin: Admin, topic: str) -> dict[str, str]:

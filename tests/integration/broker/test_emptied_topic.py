@@ -1,5 +1,13 @@
 """A table's topic that `svc rebuild` empties, on a real broker."""
 
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import pytest
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import PolicyViolationError
+
+from broker import topics
 from broker.client import name_of, writing
 from broker.topics import empty_topic, ensure_topics, specs_of, topic_settings
 from schemas.settings import KafkaSettings
@@ -22,3 +30,37 @@ async def test_an_emptied_topic_keeps_its_settings(kafka_bootstrap: str, prefix:
 
     # The broker learns of a change from its controller.
     await eventually(are_kept, 30)
+
+
+async def test_a_topic_is_emptied_once_its_leader_has_taken_the_changed_policy(
+    kafka_bootstrap: str, prefix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=prefix, topic_partitions=1)
+    name = name_of(settings, Topic.SEEN)
+    async with writing(settings) as producer:
+        await producer.send_and_wait(name, b"1", key=b"k", partition=0)
+    replace, delete = topics._replace_settings, AIOKafkaAdminClient.delete_records
+    changes, refused = list[Callable[[], Awaitable[None]]](), 0
+
+    async def later(admin: Any, topic: str, changed: dict[str, str]) -> None:
+        """Change what allows the deletion only after a deletion was tried."""
+        if "delete" in changed["cleanup.policy"]:
+            changes.append(lambda: replace(admin, topic, changed))
+        else:
+            await replace(admin, topic, changed)
+
+    async def early(admin: AIOKafkaAdminClient, records: Mapping[Any, Any]) -> Any:
+        nonlocal refused
+        try:
+            return await delete(admin, records)
+        except PolicyViolationError:
+            refused += 1
+            while changes:
+                await changes.pop()()
+            raise
+
+    monkeypatch.setattr(topics, "_replace_settings", later)
+    monkeypatch.setattr(AIOKafkaAdminClient, "delete_records", early)
+    assert await empty_topic(settings, name) == 1
+    assert refused
+    assert await empty_topic(settings, name) == 0
