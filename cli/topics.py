@@ -19,6 +19,7 @@ from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments
 from schemas.ids import hex64, issue_id
+from schemas.json_values import decode_any
 from schemas.settings import KafkaSettings, MigrateSettings
 from schemas.times import iso, parse_iso
 from schemas.topics import Topic
@@ -63,7 +64,7 @@ def lines(topic: Topic, record: Record) -> Iterator[dict[str, Any]]:
     elif topic is Topic.ISSUE_DELTAS and record.value and increments.is_bundle(record.value):
         yield from _increments(position, record.value)
     else:
-        value = json.loads(record.value) if record.value else None
+        value = decode_any(record.value) if record.value else None
         yield position | {"key": _text(record.key), "value": value}
 
 
@@ -72,7 +73,7 @@ def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
         "projectId": str(event.project),
         "receivedAt": iso(event.received_ms),
         "sdk": event.sdk,
-        "event": json.loads(event.payload),
+        "event": decode_any(event.payload),
     }
 
 

@@ -17,8 +17,7 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
         ErrorOutline     type message stack cause
     grouping.fingerprint.event_view: what decides a group, of a stack that isn't known, and in trials of rules.
       Lenient: people try events that no edge has checked
-        GroupingEvent    error platform fingerprint
-        IdentifiedEvent  error platform fingerprint id
+        _Identified      error platform fingerprint id
         GroupingError    type message stack cause
         GroupingFrame    function file line column inApp absolutePath
     query.event_fields: the writer and the rules, which agree on what a column holds. Stacks and devices stay bytes,

@@ -41,7 +41,7 @@ def read_lines(file: Path, advance: Callable[[int], object] = lambda _: None) ->
 def is_json(event: bytes) -> bool:
     """Whether the bytes are JSON: an event that isn't would make its whole batch invalid."""
     try:
-        msgspec.json.decode(event)
+        msgspec.json.decode(event, type=msgspec.Raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True

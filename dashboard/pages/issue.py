@@ -3,10 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 from urllib.parse import urlencode
 
-import msgspec
 from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
@@ -26,6 +24,7 @@ from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
 from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
+from schemas.json_values import decode_any
 from schemas.projects import Project
 from schemas.read_api import EventDetail, Issue, IssuePart, Release, Series, TagValues
 from schemas.times import parse_iso
@@ -102,7 +101,7 @@ async def show(request: web.Request) -> web.Response:
         newest_release=newest_like(releases, issue.last_release),
         assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
         notice=notice,
-        is_damaged=is_damaged,
+        is_damaged=is_damaged or (detail is not None and detail.event is not None and sections is None),
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )
 
@@ -184,11 +183,11 @@ async def _event(
 
 
 def _sections(detail: EventDetail) -> EventSections | None:
-    """The event's sections; None if its payload has expired or can't be decoded."""
+    """The event's sections; None if it has no payload, or one that isn't an object of JSON."""
     if detail.event is None:
         return None
     try:
-        decoded: Any = msgspec.json.decode(detail.event)
-    except (msgspec.DecodeError, RecursionError):
+        event = decode_any(bytes(detail.event))
+    except (ValueError, RecursionError):
         return None
-    return read(decoded, detail.sdk, detail.time) if isinstance(decoded, dict) else None
+    return read(event, detail.sdk, detail.time) if isinstance(event, dict) else None

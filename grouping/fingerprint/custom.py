@@ -5,13 +5,12 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
+from grouping.fingerprint.event_view import MAX_ELEMENTS
 from grouping.fingerprint.frames import Site
 
 _DEFAULT = re.compile(r"\A\s*\{\{\s*default\s*\}\}\s*\Z")
 # A client may send any JSON; longer text doesn't improve grouping.
 _ELEMENT_CHARACTERS = 1000
-MAX_ELEMENTS: Final = 1000
-"""Elements of a given fingerprint that count; a megabyte may have half a million."""
 MISSING: Final = "<none>"
 """The value of a variable that the event lacks."""
 

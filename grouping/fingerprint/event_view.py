@@ -1,13 +1,17 @@
 """The fields of an event that grouping reads: minimal structs, decoded from the event as sent.
 
 Unknown fields are skipped, optional fields may be null (contract, section 2.6), and nothing is checked that the edge
-has checked: whatever it admits, from lenient projects too, decodes here.
+has checked: whatever it admits, from lenient projects too, decodes here. An element of a client's fingerprint that no
+decoder holds, such as 1E+400, is its own text.
 """
 
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+MAX_ELEMENTS: Final = 1000
+"""Elements of a given fingerprint that count; a megabyte may have half a million."""
 
 
 class GroupingFrame(Struct, gc=False, rename="camel"):
@@ -48,4 +52,30 @@ class IdentifiedEvent(GroupingEvent, gc=False):
     id: str | None = None
 
 
-decode_identified: Final = msgspec.json.Decoder(IdentifiedEvent).decode
+class _Identified(Struct, gc=False):
+    error: GroupingError
+    platform: str | None = None
+    fingerprint: list[Raw] | None = None
+    id: str | None = None
+
+
+_decode: Final = msgspec.json.Decoder(_Identified).decode
+_decode_element: Final = msgspec.json.Decoder(Any).decode
+
+
+def decode_identified(event: bytes) -> IdentifiedEvent:
+    """An event with its id. Raises what msgspec raises."""
+    found = _decode(event)
+    return IdentifiedEvent(found.error, found.platform, elements_of(found.fingerprint), found.id)
+
+
+def elements_of(fingerprint: list[Raw] | None) -> list[Any] | None:
+    """The elements of a client's fingerprint that count."""
+    return None if fingerprint is None else [_element(element) for element in fingerprint[:MAX_ELEMENTS]]
+
+
+def _element(element: Raw) -> Any:
+    try:
+        return _decode_element(element)
+    except msgspec.ValidationError:
+        return bytes(element).decode()

@@ -7,8 +7,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from grouping.fingerprint import GroupingEvent
-from grouping.fingerprint.custom import MAX_ELEMENTS
-from grouping.fingerprint.event_view import GroupingError
+from grouping.fingerprint.event_view import GroupingError, elements_of
 
 ABSENT = Raw(b"null")
 
@@ -74,13 +73,10 @@ def grouping_event(event: EventOutline) -> GroupingEvent:
 
 
 def _elements(fingerprint: Raw) -> list[Any] | None:
-    """The elements of a fingerprint that count."""
-    elements = _decode_elements(fingerprint)
-    return None if elements is None else [_decode_element(element) for element in elements[:MAX_ELEMENTS]]
+    return elements_of(_decode_elements(fingerprint))
 
 
 decode_event = msgspec.json.Decoder(EventOutline).decode
 _decode_outline = msgspec.json.Decoder(ErrorOutline).decode
 _decode_error = msgspec.json.Decoder(GroupingError).decode
 _decode_elements = msgspec.json.Decoder(list[Raw] | None).decode
-_decode_element = msgspec.json.Decoder(Any).decode

@@ -95,13 +95,13 @@ class Store:
         self._is_sample = False
         self._client.insert_arrow("outcomes", table(OUTCOMES, [outcome_row(one) for one in outcomes]))
 
-    def damage(self, event: str) -> None:
-        """Make the stored content of an event unreadable."""
+    def damage(self, event: str, content: str = "no frame at all") -> None:
+        """Replace the stored content of an event; usually by one that can't be read."""
         self._is_sample = False
         self._client.command(
-            "ALTER TABLE payloads UPDATE payload = 'no frame at all' WHERE id = {id:UInt128}"
+            "ALTER TABLE payloads UPDATE payload = {content:String}, pack = 0 WHERE id = {id:UInt128}"
             " SETTINGS mutations_sync = 2",
-            parameters={"id": uuid.UUID(event).int},
+            parameters={"id": uuid.UUID(event).int, "content": content},
         )
 
     def close(self) -> None:
