@@ -89,8 +89,8 @@ class EdgeApp:
             routes = self._routes.get(path)
         return (path if routes else _UNKNOWN), routes
 
-    async def _preflight(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
-        return responses.preflight()
+    async def _preflight(self, request: web.BaseRequest) -> web.Response:
+        return responses.preflight(request.headers.get("Access-Control-Request-Headers", ""))
 
     async def _serve_openapi(self, request: web.BaseRequest) -> web.Response:  # noqa: ARG002
         return responses.document(self._openapi)

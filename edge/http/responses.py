@@ -1,5 +1,6 @@
 """Every response of the ingest API, with the CORS headers that let a page of any origin read it (contract, 2.12)."""
 
+import re
 from typing import Final
 
 import msgspec
@@ -19,7 +20,9 @@ _PREFLIGHT: Final = _CORS | {
     "Access-Control-Allow-Methods": "POST, OPTIONS",
     "Access-Control-Allow-Headers": "Authorization, Content-Type, Content-Encoding, Idempotency-Key, Svc-Sdk",
     "Access-Control-Max-Age": "86400",
+    "Vary": "Access-Control-Request-Headers",
 }
+_HEADER_NAMES: Final = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z, \t]+").fullmatch
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -53,9 +56,13 @@ def wrong_method(allowed: str) -> web.Response:
     return response
 
 
-def preflight() -> web.Response:
-    """204 to a browser's CORS preflight request."""
-    return web.Response(status=204, headers=_PREFLIGHT)
+def preflight(requested: str) -> web.Response:
+    """204 to a browser's CORS preflight request; allows every header that it asks for.
+
+    Tracing libraries add theirs to each request of a page. `*` would not allow Authorization.
+    """
+    allowed = {"Access-Control-Allow-Headers": requested} if _HEADER_NAMES(requested) else {}
+    return web.Response(status=204, headers=_PREFLIGHT | allowed)
 
 
 def document(body: bytes, content_type: str = JSON, status: int = 200) -> web.Response:

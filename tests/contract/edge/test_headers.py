@@ -111,22 +111,40 @@ async def test_scheme_is_read_in_either_case_and_spaces_may_follow_it(edge: Live
     assert (await edge.post(encoded(), headers=headers)).status == 202
 
 
+SECTION_5 = "authorization,content-encoding,content-type,idempotency-key,svc-sdk"
+
+
 @pytest.mark.parametrize("path", ["/v1/events", "/v1/events:batch", "/v1/events/"])
+@pytest.mark.parametrize(
+    "requested",
+    [SECTION_5, "authorization,baggage,content-type,sentry-trace,svc-sdk,traceparent,tracestate,x-a_b.c"],
+)
 @pytest.mark.holds("contract 2.12")
-async def test_preflight_lets_a_page_of_any_origin_send_the_headers_of_section_5(
-    edge: LiveEdge, path: str
+async def test_preflight_lets_a_page_of_any_origin_send_every_header_that_it_asks_for(
+    edge: LiveEdge, path: str, requested: str
 ) -> None:
     preflight = {
         "Origin": "https://shop.example",
         "Access-Control-Request-Method": "POST",
-        "Access-Control-Request-Headers": "authorization,content-encoding,content-type,idempotency-key,svc-sdk",
+        "Access-Control-Request-Headers": requested,
     }
     answer = await edge.post(b"", path, headers=preflight, method="OPTIONS")
     assert answer.status == 204
     assert answer.headers["Access-Control-Allow-Origin"] == "*"
     assert "POST" in answer.headers["Access-Control-Allow-Methods"]
     allowed = {name.strip().lower() for name in answer.headers["Access-Control-Allow-Headers"].split(",")}
-    assert allowed >= set(preflight["Access-Control-Request-Headers"].split(","))
+    assert allowed >= set(requested.split(","))
+
+
+@pytest.mark.parametrize("requested", [None, "", "a<b>", "\xe9"])
+async def test_preflight_that_names_no_headers_lists_those_of_section_5(
+    edge: LiveEdge, requested: str | None
+) -> None:
+    headers = {} if requested is None else {"Access-Control-Request-Headers": requested}
+    answer = await edge.post(b"", headers=headers, method="OPTIONS")
+    assert answer.status == 204
+    allowed = answer.headers["Access-Control-Allow-Headers"].lower().split(", ")
+    assert sorted(allowed) == SECTION_5.split(",")
 
 
 async def test_every_answer_can_be_read_by_a_page_of_any_origin(edge: LiveEdge) -> None:
