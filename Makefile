@@ -1,7 +1,7 @@
 # Every verb works from a clean clone; ARGS passes words on: make demo ARGS=--exit
 SHELL := /bin/bash
 PYTHON := $(shell for p in python3.11 python3.12 python3.13 python3; do $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
-RUN := .venv/bin/python
+RUN := .venv/bin/python -P
 # With the library beside the service, so that pip takes it from here and asks no index for it.
 PIP := $(RUN) -m pip install --quiet --disable-pip-version-check -e ./svc
 ARGS ?=
@@ -22,7 +22,7 @@ install: .venv/installed  ## .venv with everything that the demo needs
 
 .venv/installed: pyproject.toml svc/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }
-	@test -x $(RUN) || $(PYTHON) -m venv .venv
+	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
 	@$(PIP) -e '.[local]'
 	@$(RUN) -m local.kafka.java || $(PIP) -e '.[java]'
 	@touch $@

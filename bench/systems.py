@@ -165,7 +165,7 @@ def floor(folder: Path, cache: Path, samples: Sequence[bytes]) -> System:
 
 
 def _module(name: str) -> list[str]:
-    return [sys.executable, "-m", f"bench.floors.pipeline.{name}"]
+    return [sys.executable, "-P", "-m", f"bench.floors.pipeline.{name}"]
 
 
 def _process(name: str, folder: Path, environ: Mapping[str, str]) -> Child:

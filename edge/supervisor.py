@@ -125,6 +125,8 @@ class _Worker:
         process = multiprocessing.get_context("spawn").Process(
             target=_work, args=self.arguments, daemon=False
         )
+        # Python would look for modules in the current folder first, and the folder is not ours.
+        os.environ["PYTHONSAFEPATH"] = "1"
         process.start()
         return _WorkerProcess(process)
 

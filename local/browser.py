@@ -47,7 +47,7 @@ def install() -> bool:
         _run("apt-get", "update", "-q")
         if _run("apt-get", "install", "-q", "-y", "--no-install-recommends", PACKAGE):
             return True
-    return _run(sys.executable, "-m", "playwright", "install", "chromium")
+    return _run(sys.executable, "-P", "-m", "playwright", "install", "chromium")
 
 
 def main() -> int:

@@ -115,7 +115,7 @@ class Stack:
         return self.data_dir / "log" / f"{name}.log"
 
     def _ours(self, name: str, address: str = "", *, once: bool = False) -> Child:
-        command = [sys.executable, "-m", "cli", name]
+        command = [sys.executable, "-P", "-m", "cli", name]
         instance = secrets.token_hex(8)
         ready: Callable[[], bool] = partial(is_ready, address, instance)
         return Child(

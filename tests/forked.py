@@ -82,7 +82,7 @@ def _parent() -> str:
     """The address of the parent, which is started here. Its standard input ends with this process."""
     address = str(Path(tempfile.mkdtemp(prefix="svc-forked-")) / "socket")
     parent = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked", address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-P", "-m", "tests.forked", address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert parent.stdout is not None
     assert parent.stdout.readline() == b"ready\n"

@@ -43,7 +43,10 @@ def container_engine_answers() -> bool:
     """True where Docker, or what speaks like it, can start containers; asked in a process of its own, because a failed
     question of the docker SDK leaves a socket open."""
     question = "import docker; docker.from_env(timeout=5).ping()"
-    return subprocess.run([sys.executable, "-c", question], capture_output=True, check=False).returncode == 0
+    return (
+        subprocess.run([sys.executable, "-P", "-c", question], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def await_condition(condition: Callable[[], bool], what: str) -> None:

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -245,7 +246,7 @@ def test_what_is_declared_pure_loads_no_framework() -> None:
         f"for name in {names!r}: importlib.import_module(name)\n"
         f"print(json.dumps(sorted({FRAMEWORKS!r} & set(sys.modules))))"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", program], cwd=ROOT, capture_output=True, check=True)
     assert json.loads(done.stdout) == []
 
 
@@ -293,3 +294,11 @@ def test_an_exception_that_crosses_a_border_is_declared_in_one_of_three_modules(
         and node.module not in ERRORS
     ]
     assert wrong == []
+
+
+def test_no_child_takes_code_from_the_folder_where_a_person_stands() -> None:
+    """`python -m` and `python -c` look there first; the path of a script is safe."""
+    unsafe = re.compile(r"sys\.executable,\s*(?:\"-W\", \"\w+\",\s*)?\"-[mc]\"|sys\.executable\} -[mc]")
+    files = [file for folder in (*MAY_IMPORT, "bench", "tests") for file in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 400
+    assert [str(file.relative_to(ROOT)) for file in files if unsafe.search(file.read_text())] == []

@@ -122,7 +122,7 @@ def test_every_shape_in_which_an_event_is_decoded_is_listed_with_its_fields() ->
     program = (
         "import json; from tests import test_event_shapes as t; print(json.dumps(t.shapes(t.decoders())))"
     )
-    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, check=True)
+    done = subprocess.run([sys.executable, "-P", "-c", program], cwd=ROOT, capture_output=True, check=True)
     assert listed() == json.loads(done.stdout)
 
 

@@ -202,6 +202,7 @@ class Operator:
         """Exit status and output of a command that is killed after `seconds`."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",
             "-m",
             "cli",
             *arguments,

@@ -121,7 +121,7 @@ class LocalClickHouse(LocalServer):
         write_private(self.directory / "functions" / "function_file.sql", fill("function_file.sql"))
         config = fill("config.xml", directory=self.directory, port=self._port, memory=self.memory)
         write_private(self.directory / "config.xml", config)
-        return [sys.executable, str(CHILD), str(self.directory)]
+        return [sys.executable, "-P", str(CHILD), str(self.directory)]
 
     def ready(self) -> bool:
         """True when the server answers; the first call after a start creates our database."""

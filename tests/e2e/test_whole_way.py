@@ -180,7 +180,7 @@ async def test_the_commands_of_the_readme_send_events(running: tuple[Stack, Supe
     _, send = block.split("export SVC_TOKEN=svc_pk_...\n")
     send = send.partition(".venv/bin/svc doctor")[0]
     send = send.replace("http://127.0.0.1:8080", stack.ingest_url).replace(
-        ".venv/bin/svc", f"{sys.executable} -m cli"
+        ".venv/bin/svc", f"{sys.executable} -P -m cli"
     )
     process = await asyncio.create_subprocess_exec(
         *("bash", "-euc", send),

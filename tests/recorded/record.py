@@ -148,7 +148,7 @@ async def change_issues(stack: Stack, project: str) -> None:
 async def svc(stack: Stack, *arguments: str) -> bytes:
     """What a command prints, which succeeds."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "cli", *arguments),
+        *(sys.executable, "-P", "-m", "cli", *arguments),
         env=os.environ | stack.environ,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

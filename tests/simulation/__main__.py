@@ -162,7 +162,7 @@ if __name__ == "__main__":
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.execve(
             sys.executable,
-            [sys.executable, "-m", __package__, *sys.argv[1:]],
+            [sys.executable, "-P", "-m", __package__, *sys.argv[1:]],
             os.environ | {"PYTHONHASHSEED": "0"},
         )
     main()

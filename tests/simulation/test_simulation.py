@@ -34,7 +34,7 @@ def simulation(*arguments: str) -> str:
     """What a run prints, with the order of sets that `make simulate` has."""
     environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [sys.executable, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, "-P", *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True
     )
     return done.stdout
 

@@ -50,7 +50,7 @@ def background(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveEdge]:
 def test_schemathesis_finds_nothing(background: LiveEdge, mode: str, tmp_path: Path) -> None:
     """Every check that it has, on data that fits the document and on data that doesn't; exit status 0 is no finding."""
     command = [
-        sys.executable, "-m", "schemathesis.cli", "run", background.url + "/v1/openapi.json",
+        sys.executable, "-P", "-m", "schemathesis.cli", "run", background.url + "/v1/openapi.json",
         "--header", f"Authorization: {background.headers()['Authorization']}",
         "--checks", "all", "--mode", mode, "--phases", "examples,coverage,fuzzing",
         "--max-examples", "20", "--seed", "1", "--suppress-health-check", "all", "--no-color",

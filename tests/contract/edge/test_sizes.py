@@ -125,7 +125,7 @@ def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
     body = bomb(1 << 30)
     assert 900_000 < len(body) < LIMIT + 65_536
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-P", "-c", program],
         input=body,
         capture_output=True,
         check=True,

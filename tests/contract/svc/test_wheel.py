@@ -21,7 +21,16 @@ PACKAGES = {
 
 def pip(*words: str | Path, python: Path | None = None) -> None:
     at = [] if python is None else ["--python", str(python)]
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *at, *map(str, words)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        *at,
+        *map(str, words),
+    ]
     subprocess.run(command, check=True, capture_output=True)
 
 

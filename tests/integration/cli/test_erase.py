@@ -205,7 +205,7 @@ async def test_a_run_that_is_killed_leaves_a_list_that_the_next_run_finishes(
         await tell_outcomes_and_issues(stage)
         client = stage.client()
         size = scalar(client, f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'")
-        command = [sys.executable, "-m", "cli", "--data-dir", str(tmp_path), "erase"]
+        command = [sys.executable, "-P", "-m", "cli", "--data-dir", str(tmp_path), "erase"]
         process = await asyncio.create_subprocess_exec(
             *command, "--project", "8", "--user", USER, "--yes",
             env=os.environ | stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"},

@@ -175,7 +175,7 @@ async def test_a_process_that_starts_without_its_rights_names_them_in_one_line_a
     def named() -> bool:
         return log.exists() and any(missing in line["message"] for line in lines())
 
-    command = [sys.executable, "-m", f"cli.{process}"]
+    command = [sys.executable, "-P", "-m", f"cli.{process}"]
     started = spawn(command, log=log, env=environ(kafka, user, **more))
     try:
         await eventually(named, 60)

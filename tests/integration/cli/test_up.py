@@ -15,11 +15,11 @@ from local.discovery import running
 from local.ports import free_port
 from tests.eventually import eventually
 from tests.servers import CACHE
+from tests.trap_folder import TrapFolder
 from tests.unit.local.children import lives
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[3]
 START_SECONDS = 120
 
 
@@ -37,16 +37,23 @@ def ports() -> dict[str, str]:
     return {"SVC_INGEST_PORT": str(ingest), "SVC_DASHBOARD_PORT": str(free_port())}
 
 
+@pytest.fixture
+def trap(tmp_path_factory: pytest.TempPathFactory) -> TrapFolder:
+    """Where the person stands who starts it."""
+    return TrapFolder(tmp_path_factory.mktemp("stands") / "folder")
+
+
 def command(data_dir: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "cli", "--data-dir", str(data_dir), *words]
+    """The console script."""
+    return [str(Path(sys.executable).with_name("svc")), "--data-dir", str(data_dir), *words]
 
 
 @contextmanager
-def svc_up(data_dir: Path, environ: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+def svc_up(data_dir: Path, environ: dict[str, str], cwd: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`svc up` with its output in `out`; killed at the end if need be."""
     with (data_dir / "out").open("ab") as out:
         process = subprocess.Popen(
-            command(data_dir, "up"), cwd=ROOT, env=os.environ | environ, stdout=out, stderr=subprocess.STDOUT
+            command(data_dir, "up"), cwd=cwd, env=os.environ | environ, stdout=out, stderr=subprocess.STDOUT
         )
     try:
         yield process
@@ -88,20 +95,20 @@ def pid_of(data_dir: Path, child: str) -> int:
 
 
 async def test_everything_starts_is_found_survives_kills_and_leaves_nothing_behind(
-    data_dir: Path, ports: dict[str, str]
+    data_dir: Path, ports: dict[str, str], trap: TrapFolder
 ) -> None:
-    with svc_up(data_dir, ports) as process:
+    with svc_up(data_dir, ports, trap.path) as process:
         await started(data_dir, process)
 
         made = subprocess.run(  # noqa: ASYNC221
             command(data_dir, "projects", "create", "kept", "--json"),
-            cwd=ROOT,
+            cwd=trap.path,
             capture_output=True,
             check=True,
         )
         assert json.loads(made.stdout)["token"].startswith("svc_pk_")
 
-        second = subprocess.run(command(data_dir, "up"), cwd=ROOT, capture_output=True, check=False)  # noqa: ASYNC221
+        second = subprocess.run(command(data_dir, "up"), cwd=trap.path, capture_output=True, check=False)  # noqa: ASYNC221
         assert second.returncode == 1
         assert b"another `svc up` runs" in second.stdout
 
@@ -118,11 +125,12 @@ async def test_everything_starts_is_found_survives_kills_and_leaves_nothing_behi
     assert processes(data_dir) == {}
     assert running(data_dir) == {}
 
-    with svc_up(data_dir, ports) as process:
+    with svc_up(data_dir, ports, trap.path) as process:
         await started(data_dir, process)
         listed = subprocess.run(  # noqa: ASYNC221
-            command(data_dir, "projects", "list", "--json"), cwd=ROOT, capture_output=True, check=True
+            command(data_dir, "projects", "list", "--json"), cwd=trap.path, capture_output=True, check=True
         )
         assert [project["name"] for project in json.loads(listed.stdout)] == ["kept"]
         process.kill()
     await eventually(lambda: processes(data_dir) == {})
+    assert not trap.read()

@@ -233,6 +233,7 @@ async def run_svc(living: Living, *arguments: str, **environ: str) -> tuple[int,
     """Exit status and output of `svc issues`."""
     command = [
         sys.executable,
+        "-P",
         "-m",
         "cli",
         "--data-dir",

@@ -80,7 +80,7 @@ def test_every_operation_is_described_once() -> None:
 def test_schemathesis_finds_nothing(address: str, mode: str, tmp_path: Path) -> None:
     """It calls every operation with data that fits the schema and with data that doesn't."""
     command = [
-        sys.executable, "-m", "schemathesis.cli", "run", f"{address}/api/v1/openapi.json",
+        sys.executable, "-P", "-m", "schemathesis.cli", "run", f"{address}/api/v1/openapi.json",
         "--header", f"Authorization: {encode_basic_auth('admin', PASSWORD)}",
         "--checks", "all", "--exclude-checks", BEYOND_SCHEMAS, "--mode", mode, "--phases", "coverage,fuzzing",
         "--max-examples", "8", "--seed", "1", "--suppress-health-check", "all", "--no-color",

@@ -22,7 +22,7 @@ from tests.eventually import eventually
 
 PASSWORD = "correct horse"
 ADMIN = {"Authorization": encode_basic_auth("admin", PASSWORD)}
-COMMAND = [sys.executable, "-m", "cli.dashboard"]
+COMMAND = [sys.executable, "-P", "-m", "cli.dashboard"]
 
 
 @contextmanager

@@ -41,7 +41,7 @@ class EdgeProcess:
         self.url = f"http://127.0.0.1:{self.port}"
         self.data_dir = data_dir
         self._workers = workers
-        self._environ = {
+        self.environ = {
             **{k: v for k, v in os.environ.items() if not k.startswith("SVC_")},
             "SVC_KAFKA_BOOTSTRAP": bootstrap,
             "SVC_TOPIC_PREFIX": prefix,
@@ -65,7 +65,7 @@ class EdgeProcess:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self._logged_before = self.log_path.stat().st_size if self.log_path.exists() else 0
         self._process = ForkedProcess(
-            "cli.edge", self._environ, self.log_path, ("--workers", str(self._workers))
+            "cli.edge", self.environ, self.log_path, ("--workers", str(self._workers))
         )
 
     async def ready(self, timeout: float = 60, connected: bool = True) -> None:

@@ -109,7 +109,7 @@ async def spool_command(deployment: Deployment, edge: EdgeProcess, name: str) ->
     """What `svc spool NAME --json` prints, beside the running edge."""
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "cli", "spool", name, "--json", "--data-dir", str(edge.data_dir)],
+        [sys.executable, "-P", "-m", "cli", "spool", name, "--json", "--data-dir", str(edge.data_dir)],
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith("SVC_")},
             "SVC_KAFKA_BOOTSTRAP": deployment.bootstrap,

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import signal
+import subprocess
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +24,7 @@ from tests.integration.edge.edge_process import (
     stored,
     write_project,
 )
+from tests.trap_folder import TrapFolder
 
 
 def workers_of(edge: EdgeProcess) -> list[int]:
@@ -117,3 +120,20 @@ async def test_workers_end_with_a_killed_supervisor(deployment: Deployment, tmp_
         workers = workers_of(edge)
         edge.kill()
         await eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 60)
+
+
+async def test_neither_it_nor_its_workers_take_code_from_the_folder_where_a_person_stands(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)
+    trap = TrapFolder(tmp_path / "folder")
+    command = [str(Path(sys.executable).with_name("svc")), "edge", "--workers", "2"]
+    with edge.log_path.open("ab") as log:
+        process = subprocess.Popen(command, cwd=trap.path, env=edge.environ, stdout=log, stderr=log)  # noqa: ASYNC220
+    try:
+        await eventually(lambda: trap.read() or edge.log.count('"listening"') == 2)
+        assert process.poll() is None, edge.log
+    finally:
+        process.terminate()
+        process.wait()
+    assert not trap.read()

@@ -79,7 +79,7 @@ server = LocalClickHouse(pathlib.Path({str(tmp_path / "c")!r})).start()
 pathlib.Path({str(tmp_path / "output")!r}).write_text(f"{{server.pid}}\\n")
 signal.pause()
 """
-    starter = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
+    starter = subprocess.Popen([sys.executable, "-P", "-c", program], cwd=ROOT)  # noqa: ASYNC220
     output = tmp_path / "output"
     try:
         await eventually(lambda: output.exists() and output.read_text().endswith("\n"), 60)

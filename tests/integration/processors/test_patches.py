@@ -52,7 +52,7 @@ class Starts:
     def faults(self) -> int:
         """Run once."""
         worker = subprocess.Popen(
-            [sys.executable, "-m", self._module, *self._arguments],
+            [sys.executable, "-P", "-m", self._module, *self._arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

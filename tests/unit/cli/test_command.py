@@ -115,7 +115,7 @@ def test_help_imports_no_framework() -> None:
         "print(sorted({'faust', 'aiohttp', 'aiokafka', 'clickhouse_connect'} & set(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-P", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
 

@@ -12,7 +12,7 @@ HEAD = "import logging, sys, threading, warnings; from cli.logs import configure
 
 def lines_of(program: str, **environ: str) -> list[dict[str, str]]:
     ended = subprocess.run(
-        [sys.executable, "-W", "default", "-c", HEAD + program],
+        [sys.executable, "-P", "-W", "default", "-c", HEAD + program],
         capture_output=True,
         check=False,
         timeout=60,

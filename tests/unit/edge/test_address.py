@@ -86,7 +86,9 @@ def test_claim_ends_with_its_process_however_that_ends(port: int) -> None:
         "held = claim('127.0.0.1', int(sys.argv[1]), patience=0)\nprint('held', flush=True)\ntime.sleep(600)\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(port)], stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
+        [sys.executable, "-P", "-c", program, str(port)],
+        stdout=subprocess.PIPE,
+        cwd=Path(__file__).parents[3],
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"

@@ -30,7 +30,7 @@ while True:
 HAS_A_CHILD = """
 import pathlib, signal, subprocess, sys
 folder = pathlib.Path(sys.argv[2])
-child = subprocess.Popen([sys.executable, "-c", \
+child = subprocess.Popen([sys.executable, "-P", "-c", \
 "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"])
 (folder / "grandchild").write_text(str(child.pid))
 (folder / f"{sys.argv[1]}.ready").touch()
@@ -50,7 +50,7 @@ def child(
     progress: Callable[[], str] = str,
 ) -> Child:
     """A child that runs `program` with its name and `folder`; ready once it has touched `NAME.ready`."""
-    command = [sys.executable, "-c", program, name, str(folder)]
+    command = [sys.executable, "-P", "-c", program, name, str(folder)]
     return Child(
         name,
         lambda: command,

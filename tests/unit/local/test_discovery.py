@@ -53,7 +53,7 @@ folder = pathlib.Path({str(tmp_path)!r})
 with locked(folder), published(folder, {ADDRESS!r}):
     signal.pause()
 """
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
+    process = subprocess.Popen([sys.executable, "-P", "-c", program], cwd=ROOT)  # noqa: ASYNC220
     try:
         await eventually(lambda: environment(tmp_path, {}) == ADDRESS)
     finally:

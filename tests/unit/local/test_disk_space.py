@@ -51,7 +51,7 @@ def test_an_exit_is_attributed_to_a_full_disk(
 def test_a_server_that_dies_of_a_full_disk_leaves_no_stack_trace(tmp_path: Path) -> None:
     log = tmp_path / "kafka.log"
     log.write_text(TRACE)
-    process = subprocess.Popen([sys.executable, "-c", ""])
+    process = subprocess.Popen([sys.executable, "-P", "-c", ""])
     process.wait()
     with pytest.raises(StartError) as error:
         await_ready("Kafka", process, lambda: False, log, 60, tmp_path)

@@ -48,7 +48,7 @@ def test_a_port_that_another_process_chose_is_not_chosen_though_nothing_listens_
 ) -> None:
     other = "from local.ports import free_port; print(free_port(), flush=True); input()"
     with subprocess.Popen(
-        [sys.executable, "-c", other], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-c", other], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout
         assert process.stdin

@@ -15,13 +15,13 @@ from runtime.process import end
 def test_output_goes_to_the_log_and_a_later_start_appends(tmp_path: Path) -> None:
     log = tmp_path / "log" / "child.log"
     for word in ("one", "two"):
-        spawn([sys.executable, "-c", f"print('{word}')"], log=log).wait()
+        spawn([sys.executable, "-P", "-c", f"print('{word}')"], log=log).wait()
     assert log.read_text().split() == ["one", "two"]
 
 
 def test_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = spawn([sys.executable, "-c", "import os; print(os.getsid(0), os.getpid())"], log=log)
+    process = spawn([sys.executable, "-P", "-c", "import os; print(os.getsid(0), os.getpid())"], log=log)
     process.wait()
     assert log.read_text().split() == [str(process.pid)] * 2
 
@@ -30,7 +30,7 @@ def test_child_runs_with_the_requested_niceness(tmp_path: Path) -> None:
     log = tmp_path / "log"
     say = "import os; from pathlib import Path; group = Path('/proc/self/autogroup'); "
     say += "print(os.nice(0), group.read_text().split()[-1] if group.exists() else 7)"
-    spawn([sys.executable, "-c", say], log=log, nice=7).wait()
+    spawn([sys.executable, "-P", "-c", say], log=log, nice=7).wait()
     assert log.read_text().split() == [str(os.nice(0) + 7), "7"]
 
 
@@ -60,7 +60,7 @@ def test_program_that_is_missing_ends_the_child_with_a_reason_in_the_log(tmp_pat
 
 
 def test_end_of_a_child_that_has_ended_is_no_error(tmp_path: Path) -> None:
-    process = spawn([sys.executable, "-c", ""], log=tmp_path / "log")
+    process = spawn([sys.executable, "-P", "-c", ""], log=tmp_path / "log")
     process.wait()
     assert end(process, 1)
 

@@ -186,7 +186,7 @@ async def main():
     await asyncio.sleep(600)
 asyncio.run(main())
 """
-    parent = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)  # noqa: ASYNC220
+    parent = subprocess.Popen([sys.executable, "-P", "-c", program], cwd=ROOT)  # noqa: ASYNC220
     try:
         await eventually((tmp_path / "pid.ready").exists)
         pid = int((tmp_path / "pid").read_text())

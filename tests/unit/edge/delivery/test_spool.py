@@ -50,7 +50,7 @@ async def test_record_that_was_acknowledged_survives_kill_9(tmp_path: Path) -> N
     )
     done = await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-c", program, str(tmp_path)],
+        [sys.executable, "-P", "-c", program, str(tmp_path)],
         cwd=Path(__file__).parents[4],
         check=False,
     )

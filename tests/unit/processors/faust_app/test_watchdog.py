@@ -102,7 +102,7 @@ with watchdog.ends_if_blocked(lambda: 7):
 
 def test_a_blocked_loop_ends_its_process_and_says_where_it_was() -> None:
     ended = subprocess.run(
-        [sys.executable, "-c", BLOCKED], check=False, capture_output=True, text=True, timeout=60
+        [sys.executable, "-P", "-c", BLOCKED], check=False, capture_output=True, text=True, timeout=60
     )
     assert ended.returncode == 1
     [line] = ended.stderr.splitlines()
