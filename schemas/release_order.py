@@ -10,38 +10,66 @@ from typing import Final, NamedTuple
 
 from schemas.releases import split_release
 
-_VERSION: Final = re.compile(
-    r"v?(\d{1,18}(?:\.\d{1,18}){0,3})(?:-([0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?", re.ASCII
+_NUMBERS: Final = r"v?(?P<numbers>\d{1,18}(?:\.\d{1,18}){0,9})"
+_SEMVER: Final = re.compile(_NUMBERS + r"(?:-(?P<pre>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?", re.ASCII)
+_PEP440: Final = re.compile(
+    _NUMBERS + r"(?:[._-]?(?P<word>alpha|a|beta|b|rc|c|preview|pre)[._-]?(?P<pre>\d{0,18}))?"
+    r"(?P<post>[._-]?post[._-]?\d{0,18})?(?P<dev>[._-]?dev[._-]?\d{0,18})?",
+    re.ASCII | re.IGNORECASE,
 )
-_PARTS: Final = 4
-Rank = tuple[tuple[int, ...], tuple[tuple[int, int, str], ...]]
-_FINAL: Final = ((2, 0, ""),)
-"""Sorts after every identifier of a pre-release."""
+_WORDS: Final = {"a": "alpha", "b": "beta", "c": "rc", "pre": "rc", "preview": "rc"}
+_COMMIT: Final = re.compile(r"(?!(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))[0-9a-f]{7,40}")
+"""The hash of a commit, which may happen to have digits only; a date is none."""
+_BUILD: Final = re.compile(r"\d{1,18}(?:\.\d{1,18}){0,9}", re.ASCII)
+_MAX_DIGITS: Final = 18
+Numbers = tuple[int, ...]
+"""Without zeros at the end: 1.2 is 1.2.0."""
+Rank = tuple[Numbers, tuple[tuple[int, int, str], ...]]
+_DEV, _END, _NUMBER, _WORD, _FINAL, _POST = range(6)
+"""Kinds of what follows the numbers, in their order. `_END` is last: alpha.1 is after alpha, and alpha.dev1 before."""
 
 
 class ParsedRelease(NamedTuple):
-    """The parts of a release. `rank` is None where the version can't be parsed."""
+    """The parts of a release. `rank` and `build` are None where they can't be parsed."""
 
     app: str
     rank: Rank | None
-    build: str
+    build: Numbers | None
 
 
 @lru_cache(maxsize=4096)
 def parse(release: str) -> ParsedRelease:
     """The parts of a release.
 
-    A version has one to four numbers, missing ones being 0: app stores ask for two, Windows for four; a pre-release
-    follows the rules of semver.org.
+    A version has up to ten numbers: app stores ask for two, Windows for four. What follows them is read by the rules of
+    semver.org, else by those of Python's PEP 440. A build has numbers too: iOS has 388.0.8.
     """
     app, version, build = split_release(release)
-    match = _VERSION.fullmatch(version)
-    if match is None:
-        return ParsedRelease(app, None, build)
-    numbers = [int(number) for number in match[1].split(".")]
-    numbers += [0] * (_PARTS - len(numbers))
-    pre_release = tuple(_identifier(text) for text in match[2].split(".")) if match[2] else _FINAL
-    return ParsedRelease(app, (tuple(numbers), pre_release), build)
+    return ParsedRelease(app, _rank(version), _numbers(build) if _BUILD.fullmatch(build) else None)
+
+
+def _rank(version: str) -> Rank | None:
+    if _COMMIT.fullmatch(version):
+        return None
+    if match := _SEMVER.fullmatch(version):
+        words = [_identifier(text) for text in match["pre"].split(".")] if match["pre"] else [(_FINAL, 0, "")]
+    elif match := _PEP440.fullmatch(version):
+        word = (match["word"] or "").lower()
+        words = [(_WORD, 0, _WORDS.get(word, word)), (_NUMBER, _last(match["pre"]), "")] if word else []
+        if match["post"] and not word:
+            words.append((_FINAL, 0, ""))
+        words += [(_POST, _last(match["post"]), "")] if match["post"] else []
+        words += [(_DEV, _last(match["dev"]), "")] if match["dev"] else []
+    else:
+        return None
+    return _numbers(match["numbers"]), (*words, (_END, 0, ""))
+
+
+def _numbers(text: str) -> Numbers:
+    numbers = [int(number) for number in text.split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
 
 
 def compare(left: str, right: str) -> int | None:
@@ -53,11 +81,9 @@ def compare(left: str, right: str) -> int | None:
         return None
     if a.rank != b.rank:
         return 1 if a.rank > b.rank else -1
-    if a.build == b.build:
-        return 0
-    if _is_number(a.build) and _is_number(b.build):
-        return (int(a.build) > int(b.build)) - (int(a.build) < int(b.build))
-    return None
+    if a.build is not None and b.build is not None:
+        return (a.build > b.build) - (a.build < b.build)
+    return 0 if split_release(left).build == split_release(right).build else None
 
 
 def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
@@ -65,12 +91,12 @@ def newest_by_app(releases: Iterable[str]) -> tuple[str, ...]:
 
     Of equal versions it is the highest build number, else the later one in the list.
     """
-    newest: dict[str, tuple[tuple[Rank, int], str]] = {}
+    newest: dict[str, tuple[tuple[Rank, bool, Numbers], str]] = {}
     for release in releases:
         app, rank, build = parse(release)
         if rank is None:
             continue
-        order = (rank, int(build) if _is_number(build) else -1)
+        order = (rank, build is not None, build or ())
         if app not in newest or order >= newest[app][0]:
             newest[app] = (order, release)
     return tuple(release for _, release in newest.values())
@@ -81,7 +107,7 @@ def highest(releases: Iterable[str]) -> list[str]:
     newest: dict[object, str] = {}
     for release in releases:
         app, rank, build = parse(release)
-        kind = (app, rank) if rank is not None and _is_number(build) else release
+        kind = (app, rank) if rank is not None and build is not None else release
         before = newest.pop(kind, release)
         # Inserted at the end: callers keep the last ones.
         newest[kind] = before if (compare(release, before) or 0) < 0 else release
@@ -90,8 +116,11 @@ def highest(releases: Iterable[str]) -> list[str]:
 
 def _identifier(text: str) -> tuple[int, int, str]:
     """A number sorts by value and before every word."""
-    return (0, int(text), "") if _is_number(text) else (1, 0, text)
+    if len(text) <= _MAX_DIGITS and text.isdecimal():
+        return _NUMBER, int(text), ""
+    return _WORD, 0, text
 
 
-def _is_number(text: str) -> bool:
-    return len(text) <= 18 and text.isascii() and text.isdecimal()
+def _last(text: str) -> int:
+    """The number at the end of a text; 0 without one."""
+    return int(re.sub(r"\D", "", text) or 0)

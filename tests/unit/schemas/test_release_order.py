@@ -8,19 +8,36 @@ from schemas.release_order import compare, newest_by_app
 
 ASCENDING = [
     "shop@0.9+9",
+    "shop@1.0.0.dev3+1",
     "shop@1.0.0-alpha+1",
     "shop@1.0.0-alpha.1+1",
+    "shop@1.0.0a2.dev1+1",
+    "shop@1.0.0a2+1",
     "shop@1.0.0-alpha.beta+1",
     "shop@1.0.0-beta.2+1",
     "shop@1.0.0-beta.11+1",
     "shop@1.0.0-rc.1+1",
+    "shop@1.0.0rc2+1",
+    "shop@1.0.0RC10+1",
+    "shop@1.0.0.rc10.post1+1",
     "shop@1.0.0+1",
     "shop@1.0.0+2",
     "shop@1.0.0+10",
+    "shop@1.0.0+10.0.6",
+    "shop@1.0.0+10.0.10",
+    "shop@1.0.0.post1.dev2+1",
+    "shop@1.0.0.post1+1",
+    "shop@1.0.0.post2+1",
+    "shop@1.2.3.4.4+1",
+    "shop@1.2.3.4.6+1",
     "shop@1.9.0+9",
     "shop@1.10.0+2",
     "shop@1.10.0.1+1",
     "shop@2+1",
+    "shop@v1234567+1",
+    "shop@20260131+1",
+    "shop@20260201+1",
+    "shop@20260201120000+1",
 ]
 
 
@@ -39,7 +56,10 @@ def test_releases_of_one_app_are_ordered_by_version_then_build(older: int, newer
         ("shop@blue+1", "shop@green+1"),
         ("shop@1.0.0+a", "shop@1.0.0+b"),
         ("nightly", "shop@1.0.0+1"),
-        ("shop@1.0.0.0.0+1", "shop@1.0.0+1"),
+        ("shop@8214563+1", "shop@1234567+1"),
+        ("shop@1234567+1", "shop@1.0.0+1"),
+        ("shop@12345a7+1", "shop@1234567+1"),
+        ("shop@1.0.0.0.0.0.0.0.0.0.0+1", "shop@1.0.0+1"),
         ("shop@1.٣+1", "shop@1.0.0+1"),
     ],
 )
@@ -49,7 +69,8 @@ def test_names_that_do_not_tell_have_no_order(one: str, other: str) -> None:
 
 
 def test_a_scoped_app_and_missing_numbers_are_understood() -> None:
-    assert compare("@acme/shop@1.2+3", "@acme/shop@1.2.0+3") == 0
+    assert compare("@acme/shop@1.2+3", "@acme/shop@1.2.0.0.0+3.0") == 0
+    assert compare("shop@2.0.0rc2+1", "shop@2.0.0-rc.2+1") == 0
     assert compare("shop@v1.2.0+3", "shop@1.2.1+3") == -1
     assert compare("@acme/shop@1.2.0+3@b", "@acme/shop@1.3.0+3@a") == -1
 
@@ -62,8 +83,8 @@ def test_the_newest_of_each_app_is_found_whatever_their_order() -> None:
 names = st.builds(
     "{}@{}+{}".format,
     st.sampled_from(["a", "b"]),
-    st.from_regex(r"\A[0-3](\.[0-3]){0,2}(-[a-b0-2])?\Z"),
-    st.sampled_from(["1", "2", "10", "x", ""]),
+    st.from_regex(r"\A[0-3](\.[0-3]){0,2}(-[a-b0-2]|(a1|rc2)?(\.post1)?(\.dev[01])?)?\Z"),
+    st.sampled_from(["1", "2", "10", "1.0", "1.0.2", "x", ""]),
 )
 
 

@@ -54,3 +54,23 @@ def test_what_is_remembered_is_bounded_and_numbers_take_one_place() -> None:
     assert len(fix.older) == 401
     assert not regresses(fix, "a@2.0.0+12")
     assert len(fix_in(NEXT, others).older) == MAX_OLDER
+
+
+@pytest.mark.parametrize(
+    ("resolved_in", "known", "release", "does"),
+    [
+        ("a@388.0+388.0.8", ["a@388.0+388.0.8"], "a@388.0+388.0.6", False),
+        (NEXT, ["a@2.0.0+2.0.0.9", "a@2.0.0+2.0.0.10"], "a@2.0.0+2.0.0.8", False),
+        (NEXT, ["a@2.0.0+2.0.0.9", "a@2.0.0+2.0.0.10"], "a@2.0.0+2.0.0.11", True),
+        ("a@2.0.0rc2+1", ["a@2.0.0rc2+1"], "a@1.9.0+1", False),
+        ("a@2.0.0+1", ["a@2.0.0+1"], "a@2.0.0rc1+1", False),
+        ("a@1.2.3.4.6+1", ["a@1.2.3.4.6+1"], "a@1.2.3.4.4+1", False),
+        (NEXT, ["a@9f8e7d6+1", "a@8214563+1", "a@0a1b2c3+1"], "a@1234567+1", True),
+        (NEXT, ["a@9f8e7d6+1", "a@8214563+1", "a@0a1b2c3+1"], "a@8214563+1", False),
+        ("a@8214563+1", ["a@8214563+1"], "a@1234567+1", True),
+    ],
+)
+def test_names_of_the_field_regress_as_people_expect(
+    resolved_in: str, known: list[str], release: str, *, does: bool
+) -> None:
+    assert regresses(fix_in(resolved_in, known), release) is does
