@@ -92,7 +92,7 @@ def decode_fields(given: Mapping[str, str], kind: type[S]) -> S:
     names = {field.encode_name for field in msgspec.structs.fields(kind)}
     fields = {name: value for name, value in given.items() if name in names}
     if bad := [name for name, value in fields.items() if not is_text(value)]:
-        raise invalid(bad[0], "must be valid UTF-8 without null characters")
+        raise invalid(bad[0], "must be valid UTF-8")
     try:
         return msgspec.convert(fields, kind, strict=False)
     except msgspec.ValidationError as error:
@@ -115,8 +115,8 @@ async def decode_body(request: web.Request, kind: type[S]) -> S:
 
 
 def is_text(value: str) -> bool:
-    """Whether the text can be stored and shown: no surrogates (from invalid UTF-8), no null character."""
-    return "\0" not in value and not any("\ud800" <= c <= "\udfff" for c in value)
+    """Whether the text can be stored and shown: it has no surrogates (from invalid UTF-8)."""
+    return not any("\ud800" <= c <= "\udfff" for c in value)
 
 
 def read_project(text: str) -> int:

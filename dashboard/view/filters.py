@@ -9,11 +9,14 @@ from query.patterns import write_literal
 from query.print import to_text
 from query.tree import RESERVED, And, Filter, Is, Query, conjuncts
 from schemas.errors import QueryError
+from schemas.limits import Limit
 
 TABS: Final = {"open": "Open", "regressed": "Regressed", "resolved": "Resolved", "ignored": "Ignored"}
 """Tabs of the issue list by state."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./@+-]*[A-Za-z0-9]")
+_MAX_VALUE: Final = Limit.TAG_VALUE_LENGTH.maximum
+"""Of a longer value its beginning is searched for: an address has room for some thousand characters."""
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT"})
 
 
@@ -106,6 +109,8 @@ def _means(text: str, query: Query) -> bool:
 
 
 def _value(value: str) -> str:
+    if len(value) > _MAX_VALUE:
+        return f'"{write_literal(value[:_MAX_VALUE])}*"'
     if _PLAIN.fullmatch(value) and value[0].isalnum() and value not in _OPERATORS:
         return value
     return f'"{write_literal(value)}"'

@@ -1,13 +1,15 @@
 import re
 from functools import partial
+from html import unescape
 
 import pytest
 
 from control.project_edits import create
+from dashboard.view.filters import field_query, tag_query
 from schemas.health import Part
 from tests.eventually import eventually
 from tests.integration.dashboard.stored_site import StoredSite
-from tests.unit.dashboard.sample import EXAMPLES, SHOWCASE, issue_of
+from tests.unit.dashboard.sample import EXAMPLES, HOSTILE, NASTY, SHOWCASE, issue_of
 from tests.unit.dashboard.site import NOW
 
 ISSUE = f"/issues/{issue_of(SHOWCASE)}"
@@ -119,6 +121,27 @@ async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: 
     assert previous is not None
     before = await get(signed, previous[1])
     assert 'rel="next"' in before
+
+
+async def test_every_link_of_an_event_of_any_text_leads_somewhere(signed: StoredSite) -> None:
+    """Tags with a null character, control characters, quotation marks."""
+    project = f"/projects/{signed.project.id}"
+    hostile = f"/issues/{issue_of(HOSTILE)}"
+    paths = [hostile, f"{hostile}/events", f"{project}/issues?state=all", f"{project}/releases"]
+    links = {link for path in paths for link in re.findall(r'href="(/[^"#]+)', await get(signed, path))}
+    assert any("%00" in link for link in links)
+    answers = {link: (await signed.client.get(unescape(link))).status for link in sorted(links)}
+    assert {link: status for link, status in answers.items() if status != 200} == {}
+
+
+async def test_a_query_with_a_null_character_finds_its_event(signed: StoredSite) -> None:
+    for query in (tag_query(NASTY[:60], NASTY), field_query("release", NASTY), f"message:*{chr(0)}*"):
+        found = await signed.api("GET", f"/issues/{issue_of(HOSTILE)}/events", params={"query": query})
+        assert (found[0], len(found[1]["events"])) == (200, 1)
+    status, body = await signed.api(
+        "GET", f"/issues/{issue_of(HOSTILE)}/events", params={"query": chr(0) * 3}
+    )
+    assert (status, body["events"]) == (200, [])
 
 
 async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
