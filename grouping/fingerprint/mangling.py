@@ -12,12 +12,14 @@ _RUST: Final = re.compile(r"__?R(?=[A-Z])")
 _SWIFT: Final = re.compile(r"_?(?:\$s|\$S|_T0|\$e)(?=[\w$])")
 _RUST_HASH: Final = re.compile(r"h[0-9a-f]{16}\Z")
 _RUST_ESCAPES: Final = re.compile(r"\$(?:LT|GT|RF|BP|C|u[0-9a-f]{1,6})\$|\.\.")
-_SUBSTITUTION: Final = re.compile(r"S(?:[0-9A-Z]*_|[tabsiod])")
+_SUBSTITUTION: Final = re.compile(r"S(?:[0-9A-Z]{0,8}_|[tabsiod])")
 _OPENING: Final = "NIXJLF"
 _SWIFT_TYPES: Final = frozenset("CVOPE")
 _ESCAPED: Final = {"LT": "<", "GT": ">", "RF": "&", "BP": "*", "C": ",", "..": "::"}
 _ASCII: Final = 128
 _LONGEST: Final = 300
+_BOUNDED: Final = re.compile(r"(?:\D*+\d++){0,40}+\D*+", re.ASCII).match
+"""A symbol up to its 41st number: a name, template argument or substitution has one, and real symbols have half."""
 
 
 def demangled(symbol: str) -> str:
@@ -26,8 +28,9 @@ def demangled(symbol: str) -> str:
         return symbol
     for start, names in ((_ITANIUM, _itanium), (_RUST, _rust), (_SWIFT, _swift)):
         found = start.match(symbol)
-        if found is not None and (path := names(symbol[found.end() : _LONGEST])):
-            return path
+        if found is not None:
+            bounded = _BOUNDED(symbol, found.end(), _LONGEST)
+            return (bounded and names(bounded[0])) or symbol
     return symbol
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.grouping_pairs import read_pairs, wrong_pairs
-from grouping.fingerprint import browser_errors, fingerprint, telling_values
+from grouping.fingerprint import browser_errors, fingerprint, mangling, telling_values
 from grouping.fingerprint.folders import file_with_folder
 from grouping.fingerprint.frames import Family
 from grouping.fingerprint.helpers import is_helper
@@ -234,3 +234,20 @@ def test_documented_pairs_are_joined_or_apart_but_for_those_that_no_single_event
         # Only V8 shows the class.
         "two classes with a method of one name in one file",
     ]
+
+
+@pytest.mark.parametrize(
+    "symbol",
+    ["_ZN" + "0a" * 200, "_ZN" + "1a" * 200, "_ZN1aI" + "1a" * 200, "_RN" + "1a" * 200, "$s" + "1aC" * 130],
+)
+def test_so_many_names_of_a_symbol_are_read_and_no_more(symbol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    name = mangling._name
+
+    def counted(text: str, position: int) -> tuple[str, int]:
+        read.append(position)
+        return name(text, position)
+
+    monkeypatch.setattr(mangling, "_name", counted)
+    assert mangling.demangled(symbol)
+    assert len(read) <= 40
