@@ -23,6 +23,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from msgspec import Struct
 
 from broker.access_token import AccessToken, TokenRefused
+from schemas.addresses import host_port
 from schemas.settings import KafkaSettings
 
 SECONDS: Final = 5.0
@@ -116,12 +117,12 @@ def _connection(host: str, port: int) -> Unreachable | None:
         return Unreachable(f"the name {host} is unknown", "correct SVC_KAFKA_BOOTSTRAP")
     except TimeoutError:
         return Unreachable(
-            f"{host}:{port} does not respond",
+            f"{host_port(host, port)} does not respond",
             "check for a firewall in between, or correct SVC_KAFKA_BOOTSTRAP",
         )
     except OSError as error:
         return Unreachable(
-            f"nothing listens on {host}:{port} ({error.strerror})",
+            f"nothing listens on {host_port(host, port)} ({error.strerror})",
             "start Kafka, or correct SVC_KAFKA_BOOTSTRAP",
         )
     return None
@@ -144,7 +145,7 @@ def _tls(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
     if configured != spoken:
         choice = "SSL or SASL_SSL" if spoken else "PLAINTEXT or SASL_PLAINTEXT"
         return Unreachable(
-            f"{host}:{port} {'speaks' if spoken else 'does not speak'} TLS",
+            f"{host_port(host, port)} {'speaks' if spoken else 'does not speak'} TLS",
             f"set SVC_KAFKA_SECURITY_PROTOCOL to {choice}",
         )
     return _certificate(settings, host, port) if configured else None
@@ -166,11 +167,11 @@ def _certificate(settings: KafkaSettings, host: str, port: int) -> Unreachable |
             return None
     except ssl.SSLCertVerificationError as error:
         return Unreachable(
-            f"the certificate of {host}:{port} is refused: {error.verify_message}",
+            f"the certificate of {host_port(host, port)} is refused: {error.verify_message}",
             "name the CA that signed the broker's certificate in SVC_KAFKA_CA_FILE",
         )
     except OSError as error:
-        return Unreachable(f"TLS with {host}:{port} fails: {error}", "check the broker's log")
+        return Unreachable(f"TLS with {host_port(host, port)} fails: {error}", "check the broker's log")
 
 
 async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
@@ -190,7 +191,7 @@ async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable
         finally:
             await connection.close()
     except (KafkaError, OSError, ValueError) as error:
-        return explained(error, settings, f"{host}:{port}")
+        return explained(error, settings, host_port(host, port))
     return None
 
 

@@ -16,6 +16,8 @@ import uvloop
 from aiokafka.conn import AIOKafkaConnection, CloseReason
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from schemas.addresses import host_port
+
 T = TypeVar("T")
 
 
@@ -45,7 +47,9 @@ def _translating(write: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except RuntimeError as error:
             self.close(reason=CloseReason.CONNECTION_BROKEN, exc=error)
-            raise KafkaConnectionError(f"Connection at {self.host}:{self.port} broken: {error}") from error
+            raise KafkaConnectionError(
+                f"Connection at {host_port(self.host, self.port)} broken: {error}"
+            ) from error
 
     return translated
 

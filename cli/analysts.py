@@ -49,11 +49,11 @@ def connection(url: str, settings: AnalystSettings) -> list[str]:
     address = parse_url(url)
     sees = f"projects {settings.analyst_projects}" if settings.projects else "every project"
     return [
-        f"address    http://{address.host}:{address.port}  (HTTP; Grafana: protocol HTTP)",
+        f"address    http://{address.host_port}  (HTTP; Grafana: protocol HTTP)",
         f"database   {address.database}",
         f"user       {address.user}  (sees {sees})",
         f"password   {address.password}",
-        f"try        curl '{address.scheme}://{address.host}:{address.port}/?database={address.database}'"
+        f"try        curl '{address.scheme}://{address.host_port}/?database={address.database}'"
         f" -u '{address.user}:{address.password}' -d 'SHOW TABLES'",
     ]
 

@@ -20,6 +20,7 @@ from dashboard.app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
 from notify.history import NotificationHistory
+from schemas.addresses import host_port
 from schemas.errors import BadSetting, CannotRun
 from schemas.settings import DashboardSettings
 from storage.client import parse_url
@@ -73,7 +74,7 @@ async def serve(settings: DashboardSettings) -> None:
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else error
             raise CannotRun(
-                f"can't listen on {host}:{port} ({reason}): set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT"
+                f"can't listen on {host_port(host, port)} ({reason}): set SVC_DASHBOARD_HOST and SVC_DASHBOARD_PORT"
             ) from None
         projects.start()
         stored_rights = ClickHouseRights(

@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from broker.process_metrics import add_process_metrics
+from schemas.addresses import host_port
 from schemas.errors import CannotRun
 from schemas.health import Health
 
@@ -53,7 +54,7 @@ async def serving_health(
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise CannotRun(f"can't listen on {host}:{port} ({setting}): {error}") from None
+            raise CannotRun(f"can't listen on {host_port(host, port)} ({setting}): {error}") from None
         yield int(runner.addresses[0][1])
     finally:
         await runner.cleanup()

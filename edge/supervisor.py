@@ -27,6 +27,7 @@ from edge.metrics import MULTIPROCESS
 from edge.process import raise_file_limit, serve
 from runtime.memory import trim_in_background
 from runtime.supervisor import Status, Supervisor
+from schemas.addresses import host_port
 from schemas.errors import CannotRun
 from schemas.settings import EdgeSettings
 
@@ -67,7 +68,7 @@ def open_address(
         claimed = claim(host, port, patience)
         return claimed, new_listener(host, claimed.getsockname()[1], shared=True)
     except OSError as error:
-        raise CannotRun(f"can't listen on {host}:{port}: {error.strerror or error}") from None
+        raise CannotRun(f"can't listen on {host_port(host, port)}: {error.strerror or error}") from None
 
 
 async def _supervise(

@@ -6,15 +6,17 @@ from http.client import HTTPException
 
 import msgspec
 
+from schemas.addresses import host_port
 from schemas.health import Readiness
 
 _NOTHING = Readiness(ready=False, parts={})
 _SECONDS = 2.0
 
 
-def reachable_host(host: str) -> str:
-    """The address at which this machine reaches a server that listens on `host`."""
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - looked up, not bound
+def local_url(host: str, port: int) -> str:
+    """The URL at which this machine reaches a server that listens on `host`."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - looked up, not bound
+    return f"http://{host_port(reachable, port)}"
 
 
 def is_ready(address: str, instance: str = "") -> bool:

@@ -13,7 +13,7 @@ from local.errors import StartError
 from local.kafka.container import choose_kafka
 from local.ports import is_free, stored_ports
 from local.private_file import write_private
-from local.readiness import is_ready, reachable_host, unready_parts
+from local.readiness import is_ready, local_url, unready_parts
 from schemas.environment import load
 from schemas.settings import (
     AnalystSettings,
@@ -62,10 +62,8 @@ class Stack:
         self.environ = overlaid(base, self._given)
         self.edge = load(EdgeSettings, self.environ)
         self.dashboard = load(DashboardSettings, self.environ)
-        self.ingest_url = f"http://{reachable_host(self.edge.ingest_host)}:{self.edge.ingest_port}"
-        self.dashboard_url = (
-            f"http://{reachable_host(self.dashboard.dashboard_host)}:{self.dashboard.dashboard_port}"
-        )
+        self.ingest_url = local_url(self.edge.ingest_host, self.edge.ingest_port)
+        self.dashboard_url = local_url(self.dashboard.dashboard_host, self.dashboard.dashboard_port)
         # For the dashboard's pages, for links in messages, and for commands in other shells.
         addresses = {"SVC_INGEST_URL": self.ingest_url, "SVC_DASHBOARD_URL": self.dashboard_url}
         self.environ = overlaid(addresses, self.environ)
@@ -94,18 +92,16 @@ class Stack:
         """All children in start order."""
         processors, writer = load(ProcessorsSettings, self.environ), load(WriterSettings, self.environ)
         notify = load(NotifySettings, self.environ)
-        notifying = self._ours(
-            "notify", f"http://{reachable_host(notify.health_host)}:{notify.notify_health_port}"
-        )
+        notifying = self._ours("notify", local_url(notify.health_host, notify.notify_health_port))
         return [
             *self._servers,
             self._ours("migrate", once=True),
             self._ours("edge", self.ingest_url),
             self._ours(
                 "processors",
-                f"http://{reachable_host(processors.health_host)}:{processors.processors_health_port}",
+                local_url(processors.health_host, processors.processors_health_port),
             ),
-            self._ours("writer", f"http://{reachable_host(writer.health_host)}:{writer.writer_health_port}"),
+            self._ours("writer", local_url(writer.health_host, writer.writer_health_port)),
             self._ours("dashboard", self.dashboard_url),
             # It costs memory, and without channels sends nothing.
             *([notifying] if notify.notify_channels else []),

@@ -1,4 +1,4 @@
-"""Syntax check of server addresses, without name resolution. Pure."""
+"""The syntax of server addresses, without name resolution. Pure."""
 
 import re
 from typing import Final
@@ -7,6 +7,11 @@ _ADDRESS: Final = re.compile(
     r"(?P<host>\[[0-9A-Fa-f:.%\w]+\]|[^\s:\[\]/,]+)(:(?P<port>[0-9]{1,5}))?"
 ).fullmatch
 _LAST_PORT: Final = 65535
+
+
+def host_port(host: str, port: int) -> str:
+    """`host:port`, with an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def is_address(text: str) -> bool:

@@ -15,6 +15,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError
 from clickhouse_connect.driver.external import ExternalData
 from msgspec import Struct
 
+from schemas.addresses import host_port
 from schemas.errors import BadSetting
 
 __all__ = ["ClickHouseError", "Client"]
@@ -68,6 +69,11 @@ class Address(Struct, frozen=True):
     database: str
     ca_file: str | None = None
     replicas: int = 1
+
+    @property
+    def host_port(self) -> str:
+        """Host and port."""
+        return host_port(self.host, self.port)
 
 
 def parse_url(url: str) -> Address:

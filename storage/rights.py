@@ -81,7 +81,7 @@ def ask(url: str, sql: str) -> str:
     """Run one statement; returns TSV. Raises ServerRefused, BadSetting, or OSError if no server answers."""
     address = parse_url(url)
     request = urllib.request.Request(  # noqa: S310 - the operator's own address
-        f"{address.scheme}://{address.host}:{address.port}/",
+        f"{address.scheme}://{address.host_port}/",
         data=sql.encode(),
         headers={
             "X-ClickHouse-User": address.user,

@@ -302,3 +302,14 @@ def test_no_child_takes_code_from_the_folder_where_a_person_stands() -> None:
     files = [file for folder in (*MAY_IMPORT, "bench", "tests") for file in (ROOT / folder).rglob("*.py")]
     assert len(files) > 400
     assert [str(file.relative_to(ROOT)) for file in files if unsafe.search(file.read_text())] == []
+
+
+def test_no_address_is_put_together_without_the_brackets_of_ipv6() -> None:
+    """`schemas.addresses.host_port` writes them."""
+    files = {
+        str(file.relative_to(ROOT)): file for folder in MAY_IMPORT for file in (ROOT / folder).rglob("*.py")
+    }
+    joined = re.compile(r"host\)?\}:\{")
+    assert sorted(name for name, file in files.items() if joined.search(file.read_text())) == [
+        "schemas/addresses.py"
+    ]

@@ -105,7 +105,7 @@ def _check(name: str, variable: str, url: str, further: Callable[[], Iterator[Fi
         findings.append(Finding("schema", False, str(error).splitlines()[0], "see the server's log"))
     except OSError as error:
         address = parse_url(url)
-        return [_unreachable(name, variable, f"{address.host}:{address.port}", error)]
+        return [_unreachable(name, variable, address.host_port, error)]
     return findings
 
 

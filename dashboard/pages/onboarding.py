@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from dashboard.dependencies import state_of
+from schemas.addresses import host_port
 from schemas.ids import uuid7
 from schemas.projects import Project
 from schemas.times import iso
@@ -91,7 +92,7 @@ def ingest_url(request: web.Request) -> str:
     """The ingest URL: as configured, else this host with the default port."""
     configured = state_of(request).settings.ingest_url.rstrip("/")
     host = urlsplit(f"//{request.host}").hostname or "127.0.0.1"
-    return configured or f"http://{f'[{host}]' if ':' in host else host}:{DEFAULT_INGEST_PORT}"
+    return configured or f"http://{host_port(host, DEFAULT_INGEST_PORT)}"
 
 
 def _curl(request: web.Request, url: str, token: str) -> str:

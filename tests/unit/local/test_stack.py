@@ -41,6 +41,14 @@ def test_address_in_a_file_counts_as_given(tmp_path: Path) -> None:
     assert "SVC_KAFKA_BOOTSTRAP" not in stack.environ
 
 
+def test_addresses_of_ipv6_are_in_brackets(tmp_path: Path) -> None:
+    given = {"SVC_INGEST_HOST": "::1", "SVC_DASHBOARD_HOST": "::", "SVC_HEALTH_HOST": "::1"}
+    stack = Stack(tmp_path, {**SERVERS, **given, "SVC_INGEST_PORT": "18180"})
+    assert stack.ingest_url == "http://[::1]:18180"
+    assert stack.dashboard_url == "http://[::1]:8081"
+    assert stack.variables["SVC_INGEST_URL"] == "http://[::1]:18180"
+
+
 def test_every_child_gets_the_addresses_and_the_data_directory(tmp_path: Path) -> None:
     stack = Stack(tmp_path, {})
     for child in stack.children()[2:]:

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
+from storage.client import parse_url
 from storage.diagnosis import REASONS, FailureKind, diagnose
 from storage.exactly_once.consistent_read import NoConsistentRead
 
@@ -70,3 +71,8 @@ def test_documented_reasons_are_those_of_the_code() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "storage").rglob("*.py"))
     assert {word for word in documented if f'"{word}"' not in source} == set()
     assert {reason for reason, _ in REASONS.values()} <= documented
+
+
+@pytest.mark.parametrize(("host", "expected"), [("[::1]", "[::1]:8123"), ("ch1", "ch1:8123")])
+def test_address_of_a_server_keeps_the_brackets_of_ipv6(host: str, expected: str) -> None:
+    assert parse_url(f"http://svc:x@{host}/svc").host_port == expected
