@@ -44,7 +44,7 @@ class Channel(Protocol):
 
 
 class AppriseChannel(Channel):
-    """Mail, chat and many others, by the library apprise: plain text."""
+    """Mail, chat and many others, by the library apprise: plain text, as long as the service takes it."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -59,7 +59,9 @@ class AppriseChannel(Channel):
             raise NotDelivered("apprise doesn't know the channel's URL, or it lacks recipients")
         with apprise.LogCapture(level=logging.WARNING) as captured:  # type: ignore[no-untyped-call]
             taken = sender.notify(
-                title=message.title, body=message.body, body_format=apprise.NotifyFormat.TEXT
+                title=message.title,
+                body=message.fitting(min(_room(service, message.title) for service in sender)),
+                body_format=apprise.NotifyFormat.TEXT,
             )
             lines = captured.getvalue().strip().splitlines()
         if not taken:
@@ -172,6 +174,12 @@ def _channel(settings: ChannelSettings, session: aiohttp.ClientSession) -> Chann
     if settings.alertmanager:
         return AlertmanagerChannel(settings.alertmanager, session)
     return AppriseChannel(settings.apprise)
+
+
+def _room(service: apprise.NotifyBase, title: str) -> int:
+    """The characters of a text that a service takes; one that knows no titles has the title in the text."""
+    most = int(service.body_maxlen)
+    return most if service.title_maxlen else max(2, most - len(title) - 2)
 
 
 def _host(url: str) -> str:

@@ -16,9 +16,12 @@ _TITLE_CHARS: Final = 160
 _TEXT_CHARS: Final = 300
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _JOINER: Final = "\u2060"
-_BRACKETS: Final = str.maketrans({"<": "\u2039", ">": "\u203a", "`": "'"})
-_ACTIVE: Final = re.compile(r"[@#](?=[^\W\d])|:(?=//)")
-"""Begins of mentions and addresses."""
+_LOOKALIKES: Final = str.maketrans({"<": "\u2039", ">": "\u203a", "`": "'", "*": "\u2217", "~": "\u223c"})
+_ACTIVE: Final = re.compile(r"[@#](?=[^\W\d])|:(?=[^\s:\d])|\.(?=[^\W\d_]{2})|\](?=[(\[:])|\|(?=\|)")
+"""Begins of mentions, addresses (chats link those without a scheme too), and parts of Markdown's links and spoilers."""
+_EMPHASIS: Final = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
+_LINE_START: Final = re.compile(r"(?=[-#+=|]|\d+[.)])")
+"""Of a heading, a list or a table."""
 KINDS: Final = {
     "created": "New issue",
     "regressed": "Regressed",
@@ -46,8 +49,34 @@ class ReadableMessage(Struct, frozen=True):
     id: str
     to: tuple[str, ...]
     title: str
-    body: str
+    blocks: tuple[str, ...]
+    count: int
+    footer: str
     data: dict[str, Any]
+
+    @property
+    def body(self) -> str:
+        """The whole text."""
+        return self._body(len(self.blocks))
+
+    def fitting(self, most: int) -> str:
+        """The text with as many causes as fit into `most` characters; cut if none does.
+
+        One outside of the basic plane counts twice, as it does for some chats.
+        """
+        for shown in range(len(self.blocks), 0, -1):
+            text = self._body(shown)
+            if _units(text) <= most:
+                return text
+        text = self._body(1)
+        while text and _units(text) >= most:
+            text = text[: min(most - 1, len(text) - 1)]
+        return f"{text}…"
+
+    def _body(self, shown: int) -> str:
+        more = self.count - shown
+        rest = (f"and {more} more",) if more else ()
+        return "\n\n".join((*self.blocks[:shown], *rest, self.footer))
 
 
 def written(
@@ -58,14 +87,13 @@ def written(
     base = dashboard_url.rstrip("/")
     first = causes[0]
     heading = _heading(first, issues.get(first.issue)) if len(causes) == 1 else f"{len(causes)} notifications"
-    blocks = [_block(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]]
-    if len(causes) > MAX_LISTED:
-        blocks.append(f"and {len(causes) - MAX_LISTED} more")
     return ReadableMessage(
         id=decision.id,
         to=decision.rule.to,
         title=f"[{harmless(project, 60)}] {heading}",
-        body="\n\n".join((*blocks, f"Sent by the rule “{harmless(decision.rule.name, 100)}”.")),
+        blocks=tuple(_block(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]),
+        count=len(causes),
+        footer=f"Sent by the rule “{harmless(decision.rule.name, 100)}”.",
         data={
             "id": decision.id,
             "project": {"id": first.project_id, "name": project},
@@ -82,9 +110,15 @@ def harmless(text: str, most: int = _TEXT_CHARS) -> str:
     Anyone can send events.
     """
     line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    line = line.translate(_BRACKETS)
+    line = _EMPHASIS.sub(lambda found: "\u02cd" * len(found[0]), line.translate(_LOOKALIKES))
     line = _ACTIVE.sub(rf"\g<0>{_JOINER}", line)
+    if _LINE_START.match(line):
+        line = _JOINER + line
     return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def _units(text: str) -> int:
+    return len(text.encode("utf-16-le")) // 2
 
 
 def _heading(cause: Cause, issue: Issue | None) -> str:

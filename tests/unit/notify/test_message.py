@@ -23,7 +23,7 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
     assert message.body.splitlines() == [
         "Regressed",
         "TypeError: x is [31mnot there",
-        "in pay in src/checkout.ts",
+        "in pay in src/checkout.\u2060ts",
         "shop@1.0.0+1 · prod · 1,200 events · 2 users",
         "Why: it was resolved, and came back in release shop@1.0.0+1.",
         f"https://svc.example.com/issues/{ISSUE.id}",
@@ -86,6 +86,17 @@ def test_a_digest_lists_some_and_counts_all() -> None:
         ("@here #general", "@here"),
         ("see https://evil.example/x", "https://"),
         ("[click](http://evil.example)", "http://"),
+        ("see www.evil.example", "www.evil"),
+        ("see evil.example/x", "evil.example"),
+        ("https:evil.example", "https:e"),
+        ("mailto:a", "mailto:a"),
+        ("[click](x)", "]("),
+        ("[click][x]", "]["),
+        ("**b** and *i*", "*"),
+        ("__b__", "__"),
+        ("see _i_", "_"),
+        ("~~s~~", "~"),
+        ("||spoiler||", "||"),
         ("a\n\nSent by the rule “x”.", "\n"),
         ("`code`", "`"),
         ("\x1b[31m\u202ered", "\u202e"),
@@ -95,10 +106,39 @@ def test_text_of_an_event_has_no_mention_link_or_markup(text: str, forbidden: st
     assert forbidden not in harmless(text)
 
 
+@pytest.mark.parametrize("text", ["# H", "- item", "+ item", "=====", "1. item", "2) item", "| a |"])
+def test_text_of_an_event_begins_no_heading_list_or_table(text: str) -> None:
+    assert harmless(text) == "\u2060" + text
+
+
 def test_ordinary_text_stays_as_it_is() -> None:
-    text = "TypeError: can't read 'a.b' of shop@1.2.3+4 (100 %)"
-    assert harmless(text) == text
+    text = "TypeError: can't read 'a.b' of shop@1.2.3+4 (100 %) at 12:30 in snake_case, Shop::Cart[0]"
+    assert harmless(text) == text.replace("::C", "::\u2060C")
     assert harmless("x" * 500) == "x" * 299 + "…"
+
+
+@pytest.mark.parametrize("most", [4096, 2000, 1024])
+def test_a_digest_is_cut_to_what_a_service_takes_and_counts_the_rest(most: int) -> None:
+    causes = [replace(cause(n), issue=ISSUE.id) for n in range(MAX_LISTED + 5)]
+    long = replace(ISSUE, message="\U0001f4a5" * 400)
+    message = written(decision(*causes), "shop", {ISSUE.id: long}, "https://svc.example.com")
+    text = message.fitting(most)
+    assert len(text.encode("utf-16-le")) // 2 <= most
+    shown = text.count("Why: ")
+    assert 0 < shown < MAX_LISTED
+    assert f"\n\nand {MAX_LISTED + 5 - shown} more\n\n" in text
+    assert text.endswith(message.footer)
+    assert message.fitting(100_000) == message.body
+
+
+@pytest.mark.parametrize("most", [1, 2, 160])
+def test_a_single_cause_is_cut_where_it_does_not_fit(most: int) -> None:
+    one = replace(cause(1), issue=ISSUE.id)
+    text = written(decision(one), "shop", {ISSUE.id: replace(ISSUE, message="\U0001f4a5" * 400)}, "").fitting(
+        most
+    )
+    assert len(text.encode("utf-16-le")) // 2 <= most
+    assert text.endswith("…")
 
 
 @pytest.mark.parametrize(
