@@ -49,6 +49,19 @@ def descriptors(edge: EdgeProcess) -> int:
     return len(list(Path(f"/proc/{edge.pid}/fd").iterdir()))
 
 
+async def test_files_of_an_edge_are_readable_by_its_owner_only(
+    deployment: Deployment, tmp_path: Path
+) -> None:
+    folder = tmp_path / "edge"
+    folder.mkdir()
+    async with running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=2)):
+        await eventually(lambda: list(folder.rglob("projects.json")))
+        written = [file for file in folder.rglob("*") if file.is_file()]
+        assert {
+            file.name: oct(file.stat().st_mode & 0o077) for file in written if file.stat().st_mode & 0o077
+        } == {}
+
+
 @pytest.mark.holds("contract 2.9")
 async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
     deployment: Deployment, tmp_path: Path
