@@ -15,6 +15,15 @@ NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 
 
+DashboardUrl = Annotated[
+    str,
+    Meta(
+        description="address of the dashboard in links of messages and in what is copied from its pages; "
+        "unset: messages have no links"
+    ),
+]
+
+
 class LogSettings(Struct, frozen=True, kw_only=True):
     """Every process."""
 
@@ -358,6 +367,7 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
         str,
         Meta(description="address of the ingest endpoints, shown to newcomers who send their first event"),
     ] = ""
+    dashboard_url: DashboardUrl = ""
 
 
 class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
@@ -379,9 +389,7 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
     ] = "127.0.0.1"
     notify_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8084
     notify_seconds: Annotated[Seconds, Meta(description="maximum wait for a channel's answer")] = 10.0
-    dashboard_url: Annotated[
-        str, Meta(description="address of the dashboard in links of messages; unset: messages have no links")
-    ] = ""
+    dashboard_url: DashboardUrl = ""
 
 
 class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):

@@ -3,14 +3,16 @@ from functools import partial
 from html import unescape
 
 import pytest
+from msgspec.structs import replace
 
 from control.project_edits import create
 from dashboard.view.filters import field_query, tag_query
 from schemas.health import Part
 from tests.eventually import eventually
+from tests.integration.dashboard.store import WatchedReader
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import EXAMPLES, HOSTILE, NASTY, SHOWCASE, issue_of
-from tests.unit.dashboard.site import NOW
+from tests.unit.dashboard.site import NOW, SETTINGS, running_site
 
 ISSUE = f"/issues/{issue_of(SHOWCASE)}"
 
@@ -142,6 +144,18 @@ async def test_a_query_with_a_null_character_finds_its_event(signed: StoredSite)
         "GET", f"/issues/{issue_of(HOSTILE)}/events", params={"query": chr(0) * 3}
     )
     assert (status, body["events"]) == (200, [])
+
+
+async def test_what_is_copied_has_the_configured_address_whatever_the_request_names(
+    signed: StoredSite,
+) -> None:
+    settings = replace(SETTINGS, dashboard_url="https://svc.example.com/")
+    reader, number = WatchedReader(signed.store.url, NOW), int(signed.project.id)
+    async with running_site(reader, number=number, settings=settings) as site:
+        await site.sign_in()
+        page = await (await site.client.get(ISSUE, headers={"Host": "127.0.0.1:1"})).text()
+    assert f"\nhttps://svc.example.com{ISSUE} · " in page
+    assert "127.0.0.1:1/" not in page
 
 
 async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
