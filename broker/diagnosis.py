@@ -6,6 +6,7 @@ aiokafka raises the same "Unable to bootstrap" for all of them, so one connectio
 import asyncio
 import socket
 import ssl
+import traceback
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -50,7 +51,15 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, InvalidTimestampError):
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return f"Kafka refuses records with this machine's time, {now}, as too far ahead or behind: correct the clock"
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {str(error) or _line_of(error)}"
+
+
+def _line_of(error: BaseException) -> str:
+    """Where an error without words was raised, outside asyncio."""
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if "/asyncio/" not in frame.filename
+    ]
+    return f"in {frames[-1].filename}:{frames[-1].lineno}" if frames else "no reason is known"
 
 
 def security_options(settings: KafkaSettings) -> dict[str, Any]:

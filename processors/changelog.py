@@ -42,7 +42,8 @@ def epoch_of(headers: Any) -> int | None:
 class PartitionLog:
     """One partition as its readers and its owner know it. Pure.
 
-    - `newest`: the newest epoch that was read, -1 before any.
+    - `newest`: the newest epoch that was read, -1 before any; `opener` is the name of the last owner that was
+      read.
     - `epoch`: the epoch of this process, None where it has not opened the partition.
     - `end`: the offset after the last known record, None before any.
     - `dropped`: keys whose last record in the log was dropped; compaction keeps that record alone.
@@ -50,6 +51,7 @@ class PartitionLog:
 
     def __init__(self, supersedes: Supersedes | None = None) -> None:
         self.newest = -1
+        self.opener = ""
         self.epoch: int | None = None
         self.end: int | None = None
         self.dropped: set[bytes] = set()
@@ -61,6 +63,7 @@ class PartitionLog:
         self.end = max(self.end or 0, offset + 1)
         if key == OWNER_KEY:
             self.newest = max(self.newest, offset)
+            self.opener = (value or b"").decode(errors="replace")
             return False
         if key == CHECK_KEY:
             return False
@@ -86,7 +89,10 @@ class PartitionLog:
     def check(self) -> None:
         """Raise PartitionsLost if a newer owner was read."""
         if self.epoch is not None and self.newest > self.epoch:
-            raise PartitionsLost(f"another worker opened the partition at offset {self.newest}")
+            raise PartitionsLost(
+                f"the worker {self.opener!r} opened the partition at offset {self.newest}, after this process did"
+                f" at {self.epoch}: it is another process, or this one has joined the group again"
+            )
 
     def wrote(self, batches: Iterable[WrittenBatch]) -> None:
         """Note batches that this process has written. Raises PartitionsLost where another has written before them."""

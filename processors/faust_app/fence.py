@@ -58,8 +58,13 @@ class RebalanceFence:
         self.open = False
         for scope in self._waits:
             scope.reschedule(asyncio.get_running_loop().time())
-        async with asyncio.timeout(seconds):
-            await self._idle.wait()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            raise TimeoutError(
+                f"the group gives the partitions away, and a batch in progress did not end within {seconds:.0f} s"
+            ) from None
 
 
 class InterruptibleLookUp:

@@ -16,7 +16,7 @@ RECOVERY_SECONDS: Final = 120.0
 STALL_SECONDS: Final = 60.0
 """Longest time without progress while records wait."""
 SILENCE_SECONDS: Final = 120.0
-"""Longest time without an answer from the brokers about the ends of the source topics."""
+"""Longest time without an answer from the brokers about the ends of the source topics, and without progress."""
 LOOP_SECONDS: Final = 60.0
 """Longest time in which the event loop neither looks at itself nor decides about an event."""
 TICK_SECONDS: Final = 1.0
@@ -38,10 +38,10 @@ class Watchdog:
         """Forget all other activities: no progress is expected of them for now."""
         self._progress = {key: seen for key, seen in self._progress.items() if key == name}
 
-    def check(self, name: str, progress: object, *, waiting: bool, seconds: float) -> None:
+    def check(self, name: str, progress: object, *, waiting: bool, seconds: float, what: str = "") -> None:
         """Raise Stalled if `progress` is unchanged for `seconds` while work is `waiting`.
 
-        `progress` is any value that changes while work continues.
+        `progress` is any value that changes while work continues. `what` says what waits, if not `name`.
         """
         now = time.monotonic()
         known = self._progress.get(name)
@@ -49,7 +49,7 @@ class Watchdog:
         if known is not None and waiting and known[0] == progress:
             stood = known[2] + min(now - known[1], GAP_SECONDS)
             if stood > seconds:
-                raise Stalled(f"{name}: no progress for {stood:.0f} s")
+                raise Stalled(f"{what or name}: no progress for {stood:.0f} s")
         self._progress[name] = (progress, now, stood)
 
 

@@ -152,28 +152,30 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
 
 
 def check_progress(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
-    """Publish the lag, and raise if a stage stands still behind a log that goes on."""
+    """Publish the lag, and raise if nothing at all moves while records wait."""
     app, metrics = processors.app, processors.metrics
     if not processors.fence.open:
-        offsets = dict(cast(TableManager, app.tables).recovery.active_offsets)
+        read = dict(cast(TableManager, app.tables).recovery.active_offsets)
         watchdog.only("recovery")
-        watchdog.check("recovery", offsets, waiting=True, seconds=RECOVERY_SECONDS)
+        moved = read, sorted(processors.grouper.partitions)
+        watchdog.check("recovery", moved, waiting=True, seconds=RECOVERY_SECONDS)
         return
     watchdog.check("recovery", None, waiting=False, seconds=RECOVERY_SECONDS)
-    watchdog.check("answers", ends.answers, waiting=True, seconds=SILENCE_SECONDS)
-    for tp, next_offset in processors.next_offsets().items():
+    next_offsets, behind = processors.next_offsets(), list[str]()
+    for tp, next_offset in next_offsets.items():
         # The consumer's highwater is newer while it fetches.
         end = max(ends.latest.get(tp, 0), app.consumer.highwater(tp) or 0)
         lag = max(0, end - next_offset)
         metrics.lag.labels(tp.topic, str(tp.partition)).set(lag)
-        # While a batch waits for ClickHouse, Faust's buffers may keep the aggregator waiting too.
-        waiting = lag > 0 and not processors.grouper.looking_up
-        # A long batch makes progress before its partitions do.
-        progress = (
-            next_offset,
-            processors.grouper.decided if tp.topic == processors.names[Topic.EVENTS] else 0,
-        )
-        watchdog.check(f"{tp.topic}/{tp.partition}", progress, waiting=waiting, seconds=STALL_SECONDS)
+        if lag:
+            behind.append(f"{tp.topic}/{tp.partition}")
+    # One partition may have to wait for the others, and for long where the machine is busy. A long batch makes
+    # progress before its partitions do.
+    progress = next_offsets, processors.grouper.decided
+    watchdog.check("answers", (ends.answers, progress), waiting=True, seconds=SILENCE_SECONDS)
+    # While a batch waits for ClickHouse, Faust's buffers may keep the aggregator waiting too.
+    waiting = bool(behind) and not processors.grouper.looking_up
+    watchdog.check("records", progress, waiting=waiting, seconds=STALL_SECONDS, what=", ".join(behind))
 
 
 async def _started(app: ProcessorsApp) -> Exception | None:

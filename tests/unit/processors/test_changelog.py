@@ -85,7 +85,9 @@ async def test_an_owner_that_reads_a_later_opening_writes_nothing() -> None:
     await opened(log, "b")
     read(old, list(enumerate(log.messages)))
     written = len(log.messages)
-    with pytest.raises(PartitionsLost):
+    with pytest.raises(
+        PartitionsLost, match=r"the worker 'b' opened the partition at offset 1, after .* at 0"
+    ):
         await old.write(0, [(b"k", b"1")])
     assert len(log.messages) == written
 

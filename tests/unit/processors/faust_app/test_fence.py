@@ -27,7 +27,7 @@ async def test_closing_waits_for_the_batch_in_progress() -> None:
 
 async def test_a_batch_that_does_not_end_is_reported() -> None:
     fence = RebalanceFence()
-    with fence.batch(), pytest.raises(TimeoutError):
+    with fence.batch(), pytest.raises(TimeoutError, match="a batch in progress did not end within 0 s"):
         await fence.close(0.01)
 
 

@@ -65,15 +65,15 @@ def test_time_in_which_nobody_looked_is_no_stall(monkeypatch: pytest.MonkeyPatch
         watchdog.check("events/0", 5, waiting=True, seconds=60)
 
 
-def fake_processors(**more: Any) -> Any:
-    """As `_check` sees a worker with a backlog in one partition of each source."""
+def fake_processors(decided: int = 0, deltas: int = 7) -> Any:
+    """As `check_progress` sees a worker with a backlog in its partitions of each source."""
     return SimpleNamespace(
         app=SimpleNamespace(consumer=SimpleNamespace(highwater=lambda _: 100)),
         metrics=ProcessorsMetrics(CollectorRegistry()),
         fence=SimpleNamespace(open=True),
         names={Topic.EVENTS: "events"},
-        next_offsets=lambda: {TP("events", 0): 5},
-        grouper=SimpleNamespace(looking_up=False, **more),
+        next_offsets=lambda: {TP("events", 0): 5, TP("issue-deltas", 0): deltas, TP("issue-deltas", 1): 7},
+        grouper=SimpleNamespace(looking_up=False, decided=decided),
     )
 
 
@@ -84,8 +84,19 @@ def test_a_batch_that_takes_long_is_no_stall_while_its_records_are_decided(
     watchdog, ends = Watchdog(), SimpleNamespace(answers=0, latest={})
     for decided in range(3):
         worker.check_progress(fake_processors(decided=decided), watchdog, ends)  # type: ignore[arg-type]
-    with pytest.raises(Stalled, match="events/0"):
+    with pytest.raises(Stalled, match="events/0, issue-deltas/0, issue-deltas/1: no progress"):
         worker.check_progress(fake_processors(decided=2), watchdog, ends)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("moving", ["decided", "deltas"])
+def test_a_partition_that_waits_is_no_stall_while_another_one_moves(
+    monkeypatch: pytest.MonkeyPatch, moving: str
+) -> None:
+    monkeypatch.setattr(worker, "STALL_SECONDS", -1.0)
+    monkeypatch.setattr(worker, "SILENCE_SECONDS", -1.0)
+    watchdog, ends = Watchdog(), SimpleNamespace(answers=0, latest={})
+    for moved in range(3):
+        worker.check_progress(fake_processors(**{moving: moved}), watchdog, ends)  # type: ignore[arg-type]
 
 
 BLOCKED = """

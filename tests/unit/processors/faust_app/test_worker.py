@@ -1,5 +1,6 @@
 """What a worker says at its end."""
 
+import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -29,6 +30,14 @@ async def test_worker_that_another_one_of_its_name_ousts_says_so(failure: Except
     assert reason == (
         "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a name of its own"
     )
+
+
+async def test_a_failure_without_words_says_where_it_was() -> None:
+    with pytest.raises(TimeoutError) as caught:
+        async with asyncio.timeout(0):
+            await asyncio.Event().wait()
+    reason = await exit_reason(caught.value, name({}), "a-0")
+    assert reason.startswith(f"TimeoutError: in {__file__}:")
 
 
 async def test_worker_that_loses_its_partitions_to_another_name_says_where() -> None:
