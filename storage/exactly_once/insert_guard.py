@@ -1,14 +1,19 @@
-"""Checks before each try of a block's insert: the plan is ours, no pause is in force, and the token holds."""
+"""Checks before each try of a block's insert: the plan is ours, no pause is in force, and the token holds.
+
+The server takes the insert only in a session that began before the checks and soon ends. A slow server gets
+longer sessions. These are announced there, and whoever compares tables waits for their end.
+"""
 
 import asyncio
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from typing import Any, Final, Protocol, TypeVar
 
 from storage.client import Client
-from storage.exactly_once.insert_pauses import in_force
+from storage.exactly_once.insert_pauses import announce, in_force
 from storage.exactly_once.plan import BlockPlan
 from storage.exactly_once.server_state import server_state
 from storage.exactly_once.tokens import is_reliable
@@ -19,8 +24,15 @@ T = TypeVar("T")
 
 _PAUSED_SECONDS: Final = 0.1
 _INSERT_SECONDS: Final = 2
-"""How long an insert may take from its checks to the server: less than Kafka takes to give the partition to
-another writer."""
+"""How long an insert may take from its checks to the server without an announcement: less than Kafka takes to
+give the partition to another writer."""
+_MOST_SECONDS: Final = 40
+"""Less than a consistent read waits for."""
+_SPARE: Final = 4
+"""How many times longer a session is than the checks took."""
+_TRIES: Final = 2
+"""Tries after which each session is twice as long as the last one, whatever the checks took."""
+_DOUBLINGS: Final = 5
 
 
 class Statements(Protocol):
@@ -56,33 +68,75 @@ class Renewer:
             self._at = now
 
 
+class SessionLength:
+    """The length of the sessions of a server's inserts, as long as its answers ask for."""
+
+    def __init__(self) -> None:
+        self.seconds = _INSERT_SECONDS
+
+    def suffices(self, took: float) -> bool:
+        """Whether a session that is half over after these seconds of checks lasts until the insert arrives.
+
+        The next session has the length that these checks ask for.
+        """
+        enough = took * 2 <= self.seconds or self.seconds == _MOST_SECONDS
+        self.seconds = min(max(math.ceil(_SPARE * took), _INSERT_SECONDS), _MOST_SECONDS)
+        return enough
+
+    def stretch(self, seconds: int) -> None:
+        """Make the next session this long at least."""
+        self.seconds = min(max(self.seconds, seconds), _MOST_SECONDS)
+
+
 class InsertGuard:
     """Checks before each try of an insert: no pause is in force, and the plan is ours.
 
     Before a repeat it also checks that the token can still be relied on. The server takes the insert for a
-    few seconds only: others may complete the block while this process is frozen.
+    limited time only: others may complete the block while this process is frozen.
     """
 
-    def __init__(self, server: Statements, renew: Renewer, *, repeats: bool) -> None:
+    def __init__(self, server: Statements, renew: Renewer, length: SessionLength, *, repeats: bool) -> None:
         self._server = server
         self._renew = renew
+        self._length = length
         self._repeats = repeats
+        self._tries = 0
 
     async def __call__(self) -> Mapping[str, Any]:
         """Returns settings of the insert. Raises TokenUnreliable, and CommitFailedError like `Renewer`."""
+        self._tries += 1
+        if self._tries > _TRIES:
+            # The way of the insert itself isn't measured.
+            self._length.stretch(_INSERT_SECONDS << min(self._tries - _TRIES, _DOUBLINGS))
+        while True:
+            session, took = await self._check()
+            if self._length.suffices(took):
+                self._repeats = True
+                return session
+            log.info("the checks of an insert took %.1f s: it gets %d s", took, self._length.seconds)
+
+    async def _check(self) -> tuple[Mapping[str, Any], float]:
+        """A session that began before the checks, and the seconds since then."""
+        began = time.monotonic()
         # Before what is checked below, so that nothing of it is older than the session.
         session = await self._begin_session()
         waited = await self._wait_for_pauses()
         if waited:
+            began = time.monotonic()
             session = await self._begin_session()
         await self._renew(always=waited)
         if self._repeats and not is_reliable(self._renew.plan.mark, await self._server.run(server_state)):
             raise TokenUnreliable
-        self._repeats = True
-        return session
+        return session, time.monotonic() - began
 
     async def _begin_session(self) -> Mapping[str, Any]:
-        return await self._server.run(lambda client: begin_session(client, _INSERT_SECONDS))
+        seconds = self._length.seconds
+        session = await self._server.run(lambda client: begin_session(client, seconds))
+        if seconds > _INSERT_SECONDS:
+            # After the session has begun: it ends before its announcement does. Before pauses are looked for: the
+            # holder of one that isn't seen here sees the announcement.
+            await self._server.run(lambda client: announce(client, seconds))
+        return session
 
     async def _wait_for_pauses(self) -> bool:
         """Wait for the pauses in force now. Returns whether there was one.

@@ -4,6 +4,9 @@ Under load there is rarely a moment without an insert, which `storage/exactly_on
 Correctness doesn't depend on writers honouring a pause. A pause expires by the server's clock if its holder
 is killed or frozen. A writer waits only for the pauses that were active when it wanted to insert, so that a
 series of pauses doesn't starve it.
+
+An insert that may come later than a pause's holder waits for announces itself before it looks for pauses. Until
+its announcement expires it counts as running.
 """
 
 import time
@@ -18,6 +21,11 @@ SET: Final = """
     INSERT INTO insert_pauses (id, version, until)
     SELECT {id:UUID}, {version:UInt32}, now64(3, 'UTC') + toIntervalMillisecond({milliseconds:UInt64})"""
 IN_FORCE: Final = "SELECT id FROM insert_pauses FINAL WHERE until > now64(3, 'UTC')"
+ANNOUNCE: Final = """
+    INSERT INTO announced_inserts (until)
+    SELECT now64(3, 'UTC') + toIntervalMillisecond({milliseconds:UInt64})"""
+_AFTER_SESSION_SECONDS: Final = 5
+"""The server ends a session up to two seconds late."""
 
 
 class Pause:
@@ -67,3 +75,8 @@ def paused(*clients: Client) -> Iterator[Pause]:
 def in_force(client: Client) -> set[str]:
     """The ids of active pauses. Raises ClickHouseError."""
     return {str(row[0]) for row in client.query(IN_FORCE).result_rows}
+
+
+def announce(client: Client, seconds: int) -> None:
+    """Announce an insert in a session of this length, which has begun. Raises ClickHouseError."""
+    client.command(ANNOUNCE, parameters={"milliseconds": (seconds + _AFTER_SESSION_SECONDS) * 1000})

@@ -28,7 +28,7 @@ from typing import Final
 import pyarrow as pa
 
 from storage.exactly_once.blocks import Block
-from storage.exactly_once.insert_guard import InsertGuard, Renewer, TokenUnreliable
+from storage.exactly_once.insert_guard import InsertGuard, Renewer, SessionLength, TokenUnreliable
 from storage.exactly_once.missing_rows import any_known, complete
 from storage.exactly_once.server_state import server_state
 from storage.exactly_once.tokens import ServerMark, is_reliable
@@ -46,7 +46,8 @@ ANY: Final = " UNION ALL ".join(
     for table in ("events", "payloads", "erased_events", *(rollup.table for rollup in ROLLUPS))
 )
 ADMITTED_SECONDS: Final = 5.0
-"""After these, no insert arrives whose writer had looked for pauses before: its session has ended."""
+"""After these, no insert arrives whose writer had looked for pauses before: its session has ended, or it was
+announced."""
 _MARK_BLOCKS: Final = 100
 """Blocks that are planned with one mark: an older mark only makes their tokens count as forgotten a little
 earlier."""
@@ -65,6 +66,7 @@ class BlockInserter:
         self._metrics = metrics
         self._mark: ServerMark | None = None
         self._marked = 0
+        self._length = SessionLength()
 
     async def mark(self) -> ServerMark:
         """The server's mark for the plan of the next block. Waits for the server."""
@@ -108,7 +110,7 @@ class BlockInserter:
             await self._insert(block, rows, renew, repeats=repeats)
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool) -> None:
-        guard = InsertGuard(self._inserter, renew, repeats=repeats)
+        guard = InsertGuard(self._inserter, renew, self._length, repeats=repeats)
         try:
             done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
         except TokenUnreliable:

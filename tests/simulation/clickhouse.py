@@ -93,6 +93,7 @@ class Server:
         self.latest_tokens = {name: Table(window) for name, window in LATEST_WINDOWS.items()}
         self.pauses: dict[str, float] = {}
         self.pause_changes = 0
+        self.announced_until = 0.0
         self.running: dict[int, str] = {}
         """The target of each insert in progress."""
         self.sessions: dict[str, tuple[float, float]] = {}
@@ -123,6 +124,7 @@ class Server:
         self._statements: dict[str, Callable[..., Work]] = {
             insert_pauses.IN_FORCE: self._pauses_in_force,
             insert_pauses.SET: self._set_pause,
+            insert_pauses.ANNOUNCE: self._announce,
             server_state.STATE: self._state,
             block_inserter.ANY: self._any,
             consistent_read.RUNNING: self._running,
@@ -281,6 +283,11 @@ class Server:
         self.pauses[str(parameters["id"])] = self.world.now + parameters["milliseconds"] / 1000
         return []
 
+    def _announce(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        self.announced_until = max(self.announced_until, self.world.now + parameters["milliseconds"] / 1000)
+        return []
+
     def _state(self, *_: Any) -> Work:
         yield 0.0
         in_force = sum(until > self.world.now for until in self.pauses.values())
@@ -300,7 +307,8 @@ class Server:
 
     def _running(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
-        return [[sum(target in parameters["targets"] for target in self.running.values())]]
+        running = sum(target in parameters["targets"] for target in self.running.values())
+        return [[running + (self.announced_until > self.world.now)]]
 
     def _last_blocks(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0

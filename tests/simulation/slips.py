@@ -268,8 +268,9 @@ SLIPS: Final = {
     "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(chunk, event))", "*_stored_days(chunk, event)[::-1])"),
     "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_reliable", "(now - then + 1) * _WINDOW_PARTS <= window", "now - then <= 4 * window"),
     "writer: a pause since the plan is not seen": Slip(f"{_TOKENS}.is_reliable", "0 < mark.pauses == state.mark.pauses and", ""),
-    "writer: pauses are not waited for": Slip(f"{_GUARD}.__call__", "await self._wait_for_pauses()", "False"),
+    "writer: pauses are not waited for": Slip(f"{_GUARD}._check", "await self._wait_for_pauses()", "False"),
     "writer: an insert may come late": Slip(f"{_GUARD}.__call__", "return session", "return {}"),
+    "writer: a long session is not announced": Slip(f"{_GUARD}._begin_session", "begin_session(client, seconds)", "begin_session(client, 30)"),
     "writer: a refused block is dropped": Slip(
         f"{_INSERTER}.BlockInserter._complete", "block.rejected.append(block.rejection(row, project, number[::-1], reason))", "pass"
     ),
@@ -404,6 +405,7 @@ SEEDS: Final[dict[str, int]] = {
     "aggregator: first seen is not moved back": 229,
     "merges: an answer is not sent": 7,
     "life: a regressed issue keeps its status": 64,
+    "writer: a long session is not announced": 731388,
     "completion: rollups are not repaired": 363,
     "erasure: events that come again are not forbidden": 4,
     "merges: two issues merge into each other": 126,

@@ -79,3 +79,12 @@ CREATE TABLE IF NOT EXISTS insert_pauses
 ENGINE = ReplacingMergeTree(version)
 ORDER BY id
 TTL toDateTime(until) + INTERVAL 30 DAY;
+
+-- An insert into a slow server may come late: until a time of the server's clock, whoever compares tables waits for it.
+CREATE TABLE IF NOT EXISTS announced_inserts
+(
+    until DateTime64(3, 'UTC')
+)
+ENGINE = MergeTree
+ORDER BY until
+TTL toDateTime(until) + INTERVAL 1 DAY;

@@ -16,7 +16,7 @@ import pytest
 from schemas.chunks import Grouping
 from storage.client import Client, open_client, scalar
 from storage.exactly_once.consistent_read import NoConsistentRead, read_in_pause
-from storage.exactly_once.insert_pauses import in_force, paused
+from storage.exactly_once.insert_pauses import announce, in_force, paused
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.maintain.erase.user import erase_user
@@ -150,6 +150,15 @@ def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> No
 
     with pytest.raises(NoConsistentRead):
         read_in_pause((client,), ("events",), overlapped, 0)
+
+
+def test_an_announced_insert_counts_as_running_until_its_announcement_expires(client: Client) -> None:
+    announce(client, 600)
+    with pytest.raises(NoConsistentRead):
+        read_in_pause((client,), ("events",), lambda blocks: blocks, 0)
+    client.command("TRUNCATE TABLE announced_inserts")
+    announce(client, -5)
+    assert read_in_pause((client,), ("events",), lambda _: "read", 0) == "read"
 
 
 def test_a_pause_ends_with_its_holder_or_by_itself(client: Client) -> None:

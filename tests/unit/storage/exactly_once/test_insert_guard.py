@@ -1,0 +1,91 @@
+"""The statements before an insert, to a server that answers fast or slowly."""
+
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from storage.exactly_once.insert_guard import InsertGuard, Renewer, SessionLength
+from storage.exactly_once.insert_pauses import ANNOUNCE, IN_FORCE
+from storage.exactly_once.plan import BlockPlan
+from storage.exactly_once.tokens import ServerMark
+
+T = TypeVar("T")
+PLAN = BlockPlan((), ServerMark(1, (), 1), 0)
+
+
+class Server:
+    """A server whose answers take some seconds each; notes its statements."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+        self.statements: list[str] = []
+        self.session = 0
+        self.now = 100.0
+        self.seconds = seconds
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+
+    async def run(self, work: Callable[[Any], T]) -> T:
+        return work(self)
+
+    def get_client_setting(self, _: str) -> None:
+        """It has no replicas."""
+
+    def query(self, sql: str, settings: Any = None) -> Any:
+        self._answer(sql)
+        self.session = (settings or {}).get("session_timeout", self.session)
+        self.result_rows: list[Any] = []
+        return self
+
+    def command(self, sql: str, parameters: dict[str, int]) -> None:
+        self._answer(sql)
+        assert parameters["milliseconds"] >= (self.session + 2) * 1000
+
+    def _answer(self, sql: str) -> None:
+        self.statements.append({IN_FORCE: "pauses", ANNOUNCE: "announcement", "SELECT 1": "session"}[sql])
+        self.now += self.seconds
+
+
+async def _record() -> None:
+    """The plan is ours."""
+
+
+async def test_a_fast_server_has_short_sessions_and_no_announcement(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, 0.01)
+    await InsertGuard(server, Renewer(PLAN, _record), SessionLength(), repeats=False)()
+    assert server.statements == ["session", "pauses"]
+    assert server.session == 2
+
+
+@pytest.mark.parametrize("seconds", [0.6, 1.0, 3.0, 6.0])
+async def test_a_slow_server_has_a_session_that_outlasts_the_checks_and_an_announcement(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    server, length = Server(monkeypatch, seconds), SessionLength()
+    for _ in range(3):
+        server.statements.clear()
+        await InsertGuard(server, Renewer(PLAN, _record), length, repeats=False)()
+        # The announcement comes after the session has begun, and before the look for pauses.
+        assert server.statements[-3:] == ["session", "announcement", "pauses"]
+        assert server.session > 3 * seconds
+    assert server.statements == ["session", "announcement", "pauses"]
+
+
+async def test_a_server_that_is_fast_again_has_short_sessions_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, length = Server(monkeypatch, 1.0), SessionLength()
+    for server.seconds in (1.0, 0.01, 0.01):
+        await InsertGuard(server, Renewer(PLAN, _record), length, repeats=False)()
+    assert server.statements[-2:] == ["session", "pauses"]
+    assert server.session == 2
+
+
+async def test_each_further_try_of_an_insert_has_a_longer_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = Server(monkeypatch, 0.0)
+    guard = InsertGuard(server, Renewer(PLAN, _record), SessionLength(), repeats=False)
+    monkeypatch.setattr("storage.exactly_once.insert_guard.is_reliable", lambda *_: True)
+    monkeypatch.setattr("storage.exactly_once.insert_guard.server_state", lambda _: None)
+    sessions = []
+    for _ in range(4):
+        await guard()
+        sessions.append(server.session)
+    assert sessions == [2, 2, 4, 8]
