@@ -1,4 +1,4 @@
-"""Child processes: started in their own session, with a log file, tied to this process, killed with their group."""
+"""Child processes: started in their own group, with a log file, tied to this process, killed with their group."""
 
 import contextlib
 import functools
@@ -20,7 +20,7 @@ _TAIL_LINES = 12
 
 
 class ProcessGroup(subprocess.Popen[bytes]):
-    """A child that leads a session, and so a group of processes."""
+    """A child that leads a group of processes."""
 
     def kill(self) -> None:
         """Kill the group, also what is left of it after the end of the child."""
@@ -50,10 +50,13 @@ def spawn(
     env: Mapping[str, str] | None = None,
     nice: int = 0,
 ) -> ProcessGroup:
-    """Start `argv` in its own session and append its output to `log`.
+    """Start `argv` in its own group of processes and append its output to `log`.
 
-    It dies with this process. `nice` lowers its priority. Thread-safe. Raises FileNotFoundError if `cwd` is
-    missing; if the program is missing, the child ends immediately.
+    It dies with this process. `nice` lowers its priority, also among the processes of this session: Linux
+    groups by sessions, and only within one does niceness count. So the children keep an order among
+    themselves, and share with the rest of the machine as one session does. Thread-safe.
+
+    Raises FileNotFoundError if `cwd` is missing; if the program is missing, the child ends immediately.
     """
     rotate(log)
     command = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]
@@ -67,7 +70,7 @@ def spawn(
                 stderr=subprocess.STDOUT,
                 cwd=cwd,
                 env=None if env is None else dict(env),
-                start_new_session=True,
+                process_group=0,
             )
 
     return _spawner().submit(start).result()

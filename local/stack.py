@@ -29,7 +29,8 @@ SERVER_SECONDS = 300.0
 PROCESS_SECONDS = 300.0
 """For a process of ours to make progress while it restores its state; one that cannot start exits much sooner."""
 BACKGROUND_NICE = 10
-"""On one machine, processing and storage yield to the edge, Kafka and the dashboard, which answer clients."""
+"""On one machine, processing and storage yield to the edge, Kafka and the dashboard, which answer clients. They don't
+yield to other sessions (`local.process.spawn`)."""
 PASSWORD_FILE = "admin-password"  # noqa: S105 - a file's name
 
 

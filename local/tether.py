@@ -4,24 +4,12 @@ Run as a script: `python -I -S tether.py PARENT_PID NICE PROGRAM ARG...`. It req
 parent's death (Linux only), lowers its priority by NICE and then executes the program, which inherits both.
 """
 
-import contextlib
 import ctypes
 import os
 import signal
 import sys
 
 PR_SET_PDEATHSIG = 1
-
-
-def lower_priority(nice: int) -> None:
-    """Lower the priority of this process and of its session.
-
-    With autogroup scheduling, `nice` counts only within a session.
-    """
-    os.nice(nice)
-    # Without pathlib the process starts faster.
-    with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as weight:  # noqa: PTH123
-        weight.write(str(nice))
 
 
 def main(argv: list[str]) -> None:
@@ -32,8 +20,7 @@ def main(argv: list[str]) -> None:
         # There is no signal if the parent ended before the call above.
         if os.getppid() != parent:
             sys.exit(1)
-    if nice:
-        lower_priority(nice)
+    os.nice(nice)
     os.execvp(argv[2], argv[2:])  # noqa: S606 - no shell is wanted
 
 

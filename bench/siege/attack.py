@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import cycle
 from multiprocessing.synchronize import Event
+from pathlib import Path
 
 import uvloop
 from msgspec import Struct
@@ -16,7 +17,6 @@ from msgspec import Struct
 from bench.edge_load import answered, request
 from bench.servers import headers
 from bench.siege import bodies
-from local.tether import lower_priority
 from schemas.ids import new_token
 
 PAUSE_SECONDS = 0.05
@@ -112,9 +112,11 @@ def is_under_way(answers: Mapping[str, Mapping[str, int]]) -> bool:
 
 
 def _give_way() -> None:
-    """Give this process the lowest priority; a session of its own, because autogroup scheduling weighs sessions."""
+    """Give this process the lowest priority, and its new session too: autogroup scheduling weighs sessions."""
     os.setsid()
-    lower_priority(NICE)
+    os.nice(NICE)
+    with suppress(OSError):
+        Path("/proc/self/autogroup").write_text(str(NICE), encoding="ascii")
 
 
 async def _attack(

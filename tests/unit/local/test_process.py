@@ -19,19 +19,20 @@ def test_output_goes_to_the_log_and_a_later_start_appends(tmp_path: Path) -> Non
     assert log.read_text().split() == ["one", "two"]
 
 
-def test_child_leads_a_session_of_its_own(tmp_path: Path) -> None:
+def test_child_leads_a_group_in_the_session_of_its_parent(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    process = spawn([sys.executable, "-P", "-c", "import os; print(os.getsid(0), os.getpid())"], log=log)
+    process = spawn([sys.executable, "-P", "-c", "import os; print(os.getpgrp(), os.getsid(0))"], log=log)
     process.wait()
-    assert log.read_text().split() == [str(process.pid)] * 2
+    assert log.read_text().split() == [str(process.pid), str(os.getsid(0))]
 
 
-def test_child_runs_with_the_requested_niceness(tmp_path: Path) -> None:
-    log = tmp_path / "log"
-    say = "import os; from pathlib import Path; group = Path('/proc/self/autogroup'); "
-    say += "print(os.nice(0), group.read_text().split()[-1] if group.exists() else 7)"
+def test_a_child_yields_to_others_of_its_session_and_its_session_yields_to_none(tmp_path: Path) -> None:
+    log, weight = tmp_path / "log", Path("/proc/self/autogroup")
+    say = f"import os; from pathlib import Path; group = Path('{weight}'); "
+    say += "print(os.nice(0), group.read_text() if group.exists() else '')"
     spawn([sys.executable, "-P", "-c", say], log=log, nice=7).wait()
-    assert log.read_text().split() == [str(os.nice(0) + 7), "7"]
+    own = weight.read_text() if weight.exists() else ""
+    assert log.read_text().split() == [str(os.nice(0) + 7), *own.split()]
 
 
 def test_large_log_is_rotated_at_the_next_start(tmp_path: Path) -> None:
