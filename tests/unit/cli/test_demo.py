@@ -7,8 +7,13 @@ from typing import Any
 
 import msgspec
 import pytest
+from aiohttp import ClientResponseError, RequestInfo
+from multidict import CIMultiDict, CIMultiDictProxy
+from rich.console import Console
+from yarl import URL
 
 from cli.demo.checks import StoredEvents
+from cli.demo.command import Demo
 from cli.demo.sample_events import SPREAD, fresh, load_samples
 from schemas.event import Event
 
@@ -57,3 +62,31 @@ def test_nothing_differs_when_each_event_is_there_once() -> None:
 )
 def test_each_difference_is_reported(seen: StoredEvents, sentence: str) -> None:
     assert seen.differences({"a", "b"}) == [sentence]
+
+
+class Overloaded:
+    """The read API, which answers with these statuses before it has the events."""
+
+    def __init__(self, *statuses: int) -> None:
+        self._statuses = list(statuses)
+
+    async def all(self) -> StoredEvents:
+        if self._statuses:
+            request = RequestInfo(URL("http://a"), "GET", CIMultiDictProxy(CIMultiDict()))
+            raise ClientResponseError(request, (), status=self._statuses.pop(0))
+        return StoredEvents(1, 2, Counter(["a", "b"]))
+
+
+async def demo_on(*statuses: int) -> StoredEvents:
+    demo = Demo(None, None, Overloaded(*statuses), Console())  # type: ignore[arg-type]
+    demo.sent = {"a", "b"}
+    return (await demo.stored())[0]
+
+
+async def test_the_demo_waits_until_the_read_api_is_no_longer_overloaded() -> None:
+    assert (await demo_on(503, 503)).stored == 2
+
+
+async def test_another_failure_of_the_read_api_ends_the_demo() -> None:
+    with pytest.raises(ClientResponseError):
+        await demo_on(500)
