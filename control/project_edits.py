@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from schemas.errors import BadChange, Detail
 from schemas.idempotency import KEPT, is_repeat
-from schemas.ids import encode_token, new_project_id, uuid7
+from schemas.ids import new_project_id, new_token
 from schemas.notifications import NotificationRule
 from schemas.projects import (
     DEFAULT_RATE_LIMIT,
@@ -240,7 +240,7 @@ def _requests(project: Project) -> Iterator[str]:
 
 
 def _token(now_ms: int, request: str) -> Token:
-    return Token(token=encode_token(uuid7(now_ms)), created_at=iso(now_ms), request=request)
+    return Token(token=new_token(now_ms), created_at=iso(now_ms), request=request)
 
 
 def _violations(project: Project) -> list[Detail]:

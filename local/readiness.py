@@ -15,8 +15,8 @@ _SECONDS = 2.0
 
 def local_url(host: str, port: int) -> str:
     """The URL at which this machine reaches a server that listens on `host`."""
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104 - looked up, not bound
-    return f"http://{host_port(reachable, port)}"
+    every = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - looked up, not bound
+    return f"http://{host_port(every.get(host, host), port)}"
 
 
 def is_ready(address: str, instance: str = "") -> bool:

@@ -64,9 +64,9 @@ def decode_token(token: str) -> uuid.UUID | None:
     return value if value.version == 7 else None
 
 
-def new_token() -> str:
+def new_token(now_ms: int | None = None) -> str:
     """A fresh project token."""
-    return encode_token(uuid7())
+    return encode_token(uuid7(now_ms))
 
 
 def new_project_id() -> int:

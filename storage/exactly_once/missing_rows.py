@@ -29,7 +29,8 @@ FORGET: Final = """
          WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
 TWICE: Final = f"""
     (project_id, id) IN
-        (SELECT project_id, id FROM ({STORED_PAYLOADS}) GROUP BY project_id, id HAVING count() > 1)"""  # noqa: S608 - our own text
+        (SELECT project_id, id FROM ({STORED_PAYLOADS})
+         GROUP BY project_id, id HAVING count() > 1)"""  # noqa: S608 - our own text
 _MANY: Final = 100
 
 

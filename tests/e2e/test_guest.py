@@ -136,7 +136,7 @@ class Stranger:
     def is_ready(self, name: str) -> bool:
         """Whether a process says that it is ready, by the name of its port."""
         try:
-            with urlopen(f"http://127.0.0.1:{self.ports[name]}/readyz", timeout=5) as answer:
+            with urlopen(f"http://127.0.0.1:{self.ports[name]}/readyz", timeout=30) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False

@@ -108,7 +108,8 @@ async def test_everything_starts_is_found_survives_kills_and_leaves_nothing_behi
         )
         assert json.loads(made.stdout)["token"].startswith("svc_pk_")
 
-        second = subprocess.run(command(data_dir, "up"), cwd=trap.path, capture_output=True, check=False)  # noqa: ASYNC221
+        again = command(data_dir, "up")
+        second = subprocess.run(again, cwd=trap.path, capture_output=True, check=False)  # noqa: ASYNC221
         assert second.returncode == 1
         assert b"another `svc up` runs" in second.stdout
 

@@ -27,7 +27,7 @@ async def test_without_a_broker_a_change_is_not_confirmed() -> None:
 async def test_without_topics_the_reason_is_named(kafka_bootstrap: str, topic_prefix: str) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
     with pytest.raises(ChangesUnavailable, match="svc migrate"):
-        await Commands(settings, deadline_seconds=10).apply([command()])
+        await Commands(settings, deadline_seconds=60).apply([command()])
 
 
 async def test_without_processors_the_wait_ends_at_the_deadline(stage: Stage) -> None:

@@ -86,7 +86,7 @@ class WorkerProcess:
     def ready(self) -> bool:
         """Whether `readyz` says so."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=30) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
@@ -94,7 +94,7 @@ class WorkerProcess:
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels; 0 where it is not there or nobody answers."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=2) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
                 text = answer.read().decode()
         except OSError:
             return 0.0
