@@ -41,12 +41,12 @@ ASCENDING = [
 ]
 
 
-@pytest.mark.parametrize("older", range(len(ASCENDING)))
-@pytest.mark.parametrize("newer", range(len(ASCENDING)))
-def test_releases_of_one_app_are_ordered_by_version_then_build(older: int, newer: int) -> None:
-    found = compare(ASCENDING[older], ASCENDING[newer])
-    assert found is not None
-    assert (found > 0) - (found < 0) == (older > newer) - (older < newer)
+@pytest.mark.parametrize("older", range(len(ASCENDING)), ids=ASCENDING)
+def test_releases_of_one_app_are_ordered_by_version_then_build(older: int) -> None:
+    for newer, release in enumerate(ASCENDING):
+        found = compare(ASCENDING[older], release)
+        assert found is not None, release
+        assert (found > 0) - (found < 0) == (older > newer) - (older < newer), release
 
 
 @pytest.mark.parametrize(
