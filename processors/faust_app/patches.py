@@ -256,6 +256,13 @@ class PlacedConsumer(Consumer):
         offsets = await self.next_offsets(self.assignment())
         if offsets:
             await self.seek_wait(offsets)
+            # What precedes a stage's next offset is done, and no acknowledgement of it will come. Without new
+            # events the group would stay behind, and who waits for it would wait for ever.
+            done = {
+                tp: offset for tp, offset in offsets.items() if offset > (self._committed_offset[tp] or 0)
+            }
+            if done:
+                await self._commit(done)
             # Faust commits nothing while its first acknowledgement is beyond the offset that it believes committed.
             self._committed_offset.update(offsets)
 

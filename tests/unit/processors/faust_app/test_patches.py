@@ -79,6 +79,7 @@ class FakeConsumer(PlacedConsumer):
         self._delivered = asyncio.Event()
         self._delivered.set()
         self.sought: list[dict[TP, int]] = []
+        self.committed: list[dict[TP, int]] = []
         self._committed_offset = {RESTORED: None, SEEN: None}
         self._thread = cast(Any, SimpleNamespace(_consumer=SimpleNamespace(_coordinator=coordinator)))
 
@@ -90,6 +91,10 @@ class FakeConsumer(PlacedConsumer):
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
         self.sought.append(dict(partitions))
+
+    async def _commit(self, offsets: Mapping[TP, int]) -> bool:
+        self.committed.append(dict(offsets))
+        return True
 
 
 async def test_the_tables_are_started_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -301,6 +306,15 @@ async def test_the_seek_goes_to_the_restored_offsets_which_count_as_committed(co
     await consumer.perform_seek()
     assert consumer.sought == [{RESTORED: 7}]
     assert consumer._committed_offset == {RESTORED: 7, SEEN: None}
+
+
+@pytest.mark.parametrize(("committed", "commits"), [(None, [{RESTORED: 7}]), (5, [{RESTORED: 7}]), (7, [])])
+async def test_what_a_stage_has_done_is_committed_without_new_events(
+    consumer: FakeConsumer, committed: int | None, commits: list[dict[TP, int]]
+) -> None:
+    consumer._committed_offset[RESTORED] = committed
+    await consumer.perform_seek()
+    assert consumer.committed == commits
 
 
 async def test_an_assignment_and_an_answered_heartbeat_alone_renew_the_lease(
