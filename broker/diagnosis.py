@@ -55,7 +55,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _line_of(error: BaseException) -> str:
-    """Where an error without words was raised, outside asyncio."""
+    """The line that raised an error without a message, outside asyncio."""
     frames = [
         frame for frame in traceback.extract_tb(error.__traceback__) if "/asyncio/" not in frame.filename
     ]

@@ -44,7 +44,7 @@ def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
     If there are several, each worker calls `configure_logs`. Raises CannotRun.
     """
     raise_file_limit()
-    # What it writes has tokens and events.
+    # Its files contain tokens and events.
     os.umask(0o077)
     folder = Path(settings.data_dir) / "edge"
     try:

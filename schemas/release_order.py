@@ -41,8 +41,8 @@ class ParsedRelease(NamedTuple):
 def parse(release: str) -> ParsedRelease:
     """The parts of a release.
 
-    A version has up to ten numbers: app stores ask for two, Windows for four. What follows them is read by the rules of
-    semver.org, else by those of Python's PEP 440. A build has numbers too: iOS has 388.0.8.
+    A version has up to ten numbers: app stores ask for two, Windows for four. A suffix follows
+    semver.org, or else Python's PEP 440. A build has numbers too: iOS has 388.0.8.
     """
     app, version, build = split_release(release)
     return ParsedRelease(app, _rank(version), _numbers(build) if _BUILD.fullmatch(build) else None)

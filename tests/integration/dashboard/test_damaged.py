@@ -59,22 +59,26 @@ async def test_the_page_of_a_damaged_event_leads_on(site: StoredSite) -> None:
     assert "svc_dashboard_damaged_payloads_total 1.0" in metrics
 
 
-async def test_content_that_is_no_object_is_damaged_and_not_expired(site: StoredSite) -> None:
+async def page_with(site: StoredSite, content: str) -> tuple[str, str]:
+    """An event's path, and its page once its stored content is this."""
     _, middle, _ = await damage(site)
-    site.store.damage(middle, "[1]")
+    site.store.damage(middle, content)
     await site.sign_in()
-    page = await (await site.client.get(f"{ISSUE}/events/{middle}")).text()
+    path = f"{ISSUE}/events/{middle}"
+    return path, await (await site.client.get(path)).text()
+
+
+async def test_content_that_is_no_object_is_damaged_and_not_expired(site: StoredSite) -> None:
+    _, page = await page_with(site, "[1]")
     assert "The content of this event is damaged" in page
     assert "has expired" not in page
 
 
 async def test_numbers_out_of_range_are_shown_as_they_were_sent(site: StoredSite) -> None:
-    _, middle, _ = await damage(site)
-    site.store.damage(middle, '{"error":{"type":"E","message":"m","stack":[]},"ratio":-1E+400}')
-    await site.sign_in()
-    page = await (await site.client.get(f"{ISSUE}/events/{middle}")).text()
+    content = '{"error":{"type":"E","message":"m","stack":[]},"ratio":-1E+400}'
+    path, page = await page_with(site, content)
     assert "-1E+400" in page
-    assert '"ratio":-1E+400' in await (await site.client.get(f"/api/v1{ISSUE}/events/{middle}")).text()
+    assert '"ratio":-1E+400' in await (await site.client.get(f"/api/v1{path}")).text()
 
 
 @pytest.mark.parametrize(
