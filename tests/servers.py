@@ -5,6 +5,7 @@ answers, else our own local server in a temporary directory. One that can't be s
 that asked, never a skip. A test that kills, freezes or configures a server starts its own.
 """
 
+import asyncio
 import functools
 import secrets
 import subprocess
@@ -25,6 +26,7 @@ from local.kafka.probe import brokers
 from local.kafka.server import LocalKafka
 from local.ports import free_port
 from tests.run_servers import Start, shared_address
+from tests.topics import delete_topics
 
 KAFKA = "SVC_TEST_KAFKA_BOOTSTRAP"
 CLICKHOUSE = "SVC_TEST_CLICKHOUSE_URL"
@@ -151,9 +153,12 @@ def clickhouse_database_url(clickhouse_url: str) -> Iterator[str]:
 
 
 @pytest.fixture
-def topic_prefix() -> str:
-    """A random SVC_TOPIC_PREFIX, so that tests sharing one broker don't meet."""
-    return new_prefix()
+def topic_prefix(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A random SVC_TOPIC_PREFIX, so that tests sharing one broker don't meet; its topics are deleted afterwards."""
+    prefix = new_prefix()
+    yield prefix
+    if "kafka_bootstrap" in request.fixturenames:
+        asyncio.run(delete_topics(request.getfixturevalue("kafka_bootstrap"), prefix))
 
 
 def new_prefix() -> str:

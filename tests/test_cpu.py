@@ -1,6 +1,8 @@
 """The guard of the tests' CPU seconds."""
 
-from tests.cpu import grown
+from pathlib import Path
+
+from tests.cpu import grown, raised
 
 
 def test_a_tier_that_takes_more_than_its_budget_is_named() -> None:
@@ -13,3 +15,9 @@ def test_a_tier_that_takes_more_than_its_budget_is_named() -> None:
 
 def test_a_tier_without_a_budget_is_named() -> None:
     assert grown({"e2e": 2_000.0}, {}) == ["e2e takes 2000 units of CPU; its budget is 0"]
+
+
+def test_a_budget_is_raised_and_never_lowered(tmp_path: Path) -> None:
+    file = tmp_path / "budget.json"
+    file.write_text('{"unit": 200, "e2e": 50}')
+    assert raised({"unit": 100.4, "contract": 7.6}, file) == {"contract": 8, "e2e": 50, "unit": 200}

@@ -1,22 +1,33 @@
 """Topics for a test, with a random prefix, made as `svc migrate` makes them."""
 
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin import NewTopic
 
+from broker.client import administering
 from broker.topics import visible
-from schemas.topics import topic_specs
+from schemas.settings import KafkaSettings
+from schemas.topics import Topic, topic_specs
+
+EDGE_TOPICS = (Topic.EVENTS, Topic.OUTCOMES, Topic.PROJECTS)
+"""Those that an edge writes or follows."""
 
 
-async def create_topics(bootstrap: str, prefix: str, partitions: int = 2) -> None:
-    """Create every topic under the prefix on a broker of one."""
-    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
-    await admin.start()
-    specs = topic_specs(prefix, {}, partitions, 1)
-    try:
+async def create_topics(
+    bootstrap: str, prefix: str, partitions: int = 2, topics: tuple[Topic, ...] = tuple(Topic)
+) -> None:
+    """Create these topics under the prefix on a broker of one."""
+    names = {prefix + topic.title for topic in topics}
+    specs = [spec for spec in topic_specs(prefix, {}, partitions, 1) if spec.name in names]
+    async with administering(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
         answer = await admin.create_topics(
             [NewTopic(s.name, s.partitions, s.replication, topic_configs=s.configs) for s in specs]
         )
         await visible(admin, [spec.name for spec in specs])
-    finally:
-        await admin.close()
-    refused = [error for error in answer.topic_errors if error[1]]
-    assert refused == []
+    assert [error for error in answer.topic_errors if error[1]] == []
+
+
+async def delete_topics(bootstrap: str, prefix: str) -> None:
+    """Delete what a test left under its prefix."""
+    async with administering(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
+        left = [name for name in await admin.list_topics() if name.startswith(prefix)]
+        if left:
+            await admin.delete_topics(left)

@@ -14,12 +14,12 @@ from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.integration.edge.edge_process import records
-from tests.topics import create_topics
+from tests.topics import EDGE_TOPICS, create_topics
 
 
 @pytest.fixture
 async def sink(kafka_bootstrap: str, topic_prefix: str) -> AsyncIterator[KafkaSink]:
-    await create_topics(kafka_bootstrap, topic_prefix, 4)
+    await create_topics(kafka_bootstrap, topic_prefix, 4, EDGE_TOPICS)
     sink = KafkaSink(KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix), 5.0)
     await sink.start()
     await eventually(lambda: sink.up)

@@ -26,7 +26,7 @@ WHEN = "2026-01-01T00:00:00.000Z"
 
 @pytest.fixture
 async def settings(kafka_bootstrap: str, topic_prefix: str) -> EdgeSettings:
-    await create_topics(kafka_bootstrap, topic_prefix)
+    await create_topics(kafka_bootstrap, topic_prefix, topics=(Topic.PROJECTS,))
     return EdgeSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
 
 
@@ -79,7 +79,7 @@ async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_fr
     kafka = LocalKafka(tmp_path / "kafka", CACHE)
     await asyncio.to_thread(kafka.start, 120)
     try:
-        await create_topics(kafka.bootstrap, "age.")
+        await create_topics(kafka.bootstrap, "age.", topics=(Topic.PROJECTS,))
         follower = follow_projects(
             EdgeSettings(kafka_bootstrap=kafka.bootstrap, topic_prefix="age."), ProjectRegistry()
         )
@@ -121,7 +121,7 @@ async def test_a_topic_that_is_made_later_is_waited_for(
     early = EdgeSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
     follower = TopicFollower(early, Topic.PROJECTS, lambda key, _: seen.append(key))
     running.append(asyncio.create_task(follower.run()))
-    await create_topics(kafka_bootstrap, topic_prefix)
+    await create_topics(kafka_bootstrap, topic_prefix, topics=(Topic.PROJECTS,))
     async with asyncio.timeout(30):
         await follower.loaded.wait()
     async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:

@@ -6,7 +6,7 @@ import pytest
 
 from schemas.projects import Project
 from tests.integration.edge.edge_process import write_project
-from tests.topics import create_topics
+from tests.topics import EDGE_TOPICS, create_topics
 
 
 class Deployment(NamedTuple):
@@ -19,6 +19,6 @@ class Deployment(NamedTuple):
 
 @pytest.fixture
 async def deployment(kafka_bootstrap: str, topic_prefix: str) -> Deployment:
-    await create_topics(kafka_bootstrap, topic_prefix, 4)
+    await create_topics(kafka_bootstrap, topic_prefix, 4, EDGE_TOPICS)
     project = await write_project(kafka_bootstrap, topic_prefix)
     return Deployment(kafka_bootstrap, topic_prefix, project)

@@ -17,7 +17,7 @@ from tests.eventually import eventually
 from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import EdgeProcess, headers, running, stored, write_project
 from tests.servers import CACHE
-from tests.topics import create_topics
+from tests.topics import EDGE_TOPICS, create_topics
 
 PREFIX = "outage."
 OUTAGE_SECONDS = int(os.environ.get("OUTAGE_SECONDS", "10"))
@@ -35,7 +35,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[LocalKafka]:
 
 @pytest.fixture
 async def outage(broker: LocalKafka) -> Deployment:
-    await create_topics(broker.bootstrap, PREFIX, 4)
+    await create_topics(broker.bootstrap, PREFIX, 4, EDGE_TOPICS)
     project = await write_project(broker.bootstrap, PREFIX, rate_limit_per_minute=1_000_000)
     return Deployment(broker.bootstrap, PREFIX, project)
 
