@@ -100,9 +100,9 @@ def test_every_document_is_in_the_index() -> None:
     assert pages - listed == {index}
 
 
-def test_the_readme_shows_how_to_start_and_how_to_send() -> None:
+def test_the_readme_shows_how_to_start_to_test_and_to_send() -> None:
     used = {(words[0], *words[1:2]) for page, words in COMMANDS if page == "README.md"}
-    assert used >= {("make", "demo"), ("make", "up"), ("svc", "projects"), ("svc", "send"), ("curl", "-i")}
+    assert used >= {("make", "demo"), ("make", "test"), ("svc", "projects"), ("svc", "send"), ("curl", "-i")}
 
 
 @of("make")
