@@ -3,7 +3,7 @@
 The guarantees of a server rest on that one server's state: its running inserts, its sessions, its block
 numbers. So writers and commands use one replica, whose id is recorded with the migrations. Each session
 begins with the question whether it still is that one. `svc migrate --moved` records another one, once the
-first is stopped (`docs/decisions/replicas.md`).
+first is stopped (`docs/decisions/shards.md`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,7 @@
 """Reports what the edge refused, as records on the topic `outcomes`.
 
 The contract defines them in section 2, point 14. Accepted events are not counted here: the grouper counts
-them exactly in the topic `events` (docs/decisions/edge-outcomes.md).
+them exactly in the topic `events` (docs/decisions/edge-delivery.md).
 """
 
 import asyncio

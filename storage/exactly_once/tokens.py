@@ -4,7 +4,7 @@ The server's counts since the plan decide it, never a clock. A token can say too
 `ingest` feeds remembers only the tokens of its last blocks. It can also say too much: a server that was
 killed may remember the token of a part that it lost. A completion or a repair may have inserted rows that one
 try of an insert lacked and the next try inserts too; each pauses inserts before
-(`docs/decisions/insert-pauses.md`).
+(`docs/decisions/writer.md`).
 """
 
 from typing import Final

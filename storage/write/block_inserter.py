@@ -18,7 +18,7 @@ A block is completed in these cases:
 
 A completion pauses writers before it inserts anything, so the marks of all plans from before differ from the
 server's state: whoever replays a half-completed block completes it. Reasons:
-`docs/decisions/writer-completion.md`.
+`docs/decisions/writer.md`.
 """
 
 import logging
