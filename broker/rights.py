@@ -23,8 +23,8 @@ class RequiredRights(Struct, frozen=True):
     """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe.
 
     Without the rights on what it `describes`, its work continues: the audit fails, or a page or command
-    doesn't know whether the pipeline is behind. `compares` are topics whose settings it compares, `empties`
-    those whose records it deletes.
+    doesn't know whether the pipeline is behind. Only a writer whose positions are lost waits. `compares` are
+    topics whose settings it compares, `empties` those whose records it deletes.
     """
 
     reads: tuple[Topic, ...]

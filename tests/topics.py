@@ -3,9 +3,10 @@
 from aiokafka.admin import NewTopic
 
 from broker.client import administering
-from broker.topics import visible
+from broker.topics import ensure_topics, visible
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_specs
+from tests.eventually import eventually
 
 EDGE_TOPICS = (Topic.EVENTS, Topic.OUTCOMES, Topic.PROJECTS)
 """Those that an edge writes or follows."""
@@ -31,3 +32,15 @@ async def delete_topics(bootstrap: str, prefix: str) -> None:
         left = [name for name in await admin.list_topics() if name.startswith(prefix)]
         if left:
             await admin.delete_topics(left)
+
+
+async def create_again(settings: KafkaSettings, topic: str) -> None:
+    """Delete a topic with all its records, and create it."""
+    async with administering(settings) as admin:
+        await admin.delete_topics([topic])
+
+        async def is_deleted() -> bool:
+            return topic not in await admin.list_topics()
+
+        await eventually(is_deleted, 30)
+    await ensure_topics(settings)

@@ -62,8 +62,8 @@ class Block:
     def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new position.
 
-        The new position is also in `source_offsets`. Records before the offset `by_id_until` may be stored
-        already.
+        The new position is also in `source_offsets`. What comes from source positions before `by_id_until` may
+        be stored already.
         """
         source_offset = self._feed(record, source_offset, by_id_until)
         self.source_offsets[record.partition] = source_offset
@@ -79,7 +79,6 @@ class Block:
             source_offset=known.source_offset if known else source_offset,
             by_id_until=known.by_id_until if known else by_id_until,
         )
-        self.by_id |= record.offset < by_id_until
         try:
             chunk = decode_grouped(record.value or b"")
             events = decode_chunk(chunk.chunk)
@@ -94,6 +93,7 @@ class Block:
         if origin is None and chunk.offset <= source_offset:
             self.repeats += 1
             return source_offset
+        self.by_id |= chunk.offset < by_id_until
         self._add(record, chunk, events, origin)
         return chunk.offset if origin is None else source_offset
 

@@ -28,8 +28,8 @@ class NoBlock(Struct, frozen=True):
 class RecordRange(Struct, frozen=True, order=True):
     """Records `first` to `last` of a partition.
 
-    `source_offset` is the last source position before them, -1 for none. Records before `by_id_until` may be
-    stored already (-1: none).
+    `source_offset` is the last source position before them, -1 for none. What comes from source positions
+    before `by_id_until` may be stored already (-1: nothing).
     """
 
     partition: int
@@ -62,10 +62,13 @@ class BlockPlan(Struct, frozen=True):
 
         Each is the next offset and state of a partition.
         """
+        passed = {r.partition: source_offsets[r.partition] for r in self.ranges}
         return {
             r.partition: (
                 r.last + 1,
-                NoBlock(source_offsets[r.partition], r.by_id_until if r.by_id_until > r.last + 1 else -1),
+                NoBlock(
+                    passed[r.partition], r.by_id_until if r.by_id_until > passed[r.partition] + 1 else -1
+                ),
             )
             for r in self.ranges
         }

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from broker.client import administering, committed_offsets, name_of, new_consumer, reading
 from broker.commit import COMMIT_SECONDS, commit, commit_once, leave
-from broker.consumer_lag import without_reader
+from broker.consumer_lag import clients, end_offsets, without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.member_name import MemberName, holders
 from broker.rights import RequiredRights
@@ -105,7 +105,10 @@ class GroupedSource:
     async def until_allowed(self) -> None:
         """Return once Kafka grants what the events' stage needs; the log names what is missing."""
         need = RequiredRights(
-            reads=(Topic.GROUPED,), writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES), groups=(self._group,)
+            reads=(Topic.GROUPED,),
+            writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
+            groups=(self._group,),
+            describes=(Topic.EVENTS,),
         )
         await until_allowed(self._settings, need)
 
@@ -132,6 +135,12 @@ class GroupedSource:
         begins = await self._consumer.beginning_offsets(tps)
         ends = await self._consumer.end_offsets(tps)
         return {tp.partition: (begins[tp], ends[tp]) for tp in tps}
+
+    async def source_ends(self) -> dict[int, int]:
+        """The source position that the next record of each partition of `events` gets."""
+        async with clients(self._settings) as (admin, consumer):
+            ends = await end_offsets(admin, consumer, name_of(self._settings, Topic.EVENTS))
+        return {tp.partition: end for tp, end in ends.items()}
 
     def joined(self) -> None:
         """Note the id under which the group was joined."""

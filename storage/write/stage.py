@@ -21,8 +21,8 @@ A crash, or a rebalance, is repaired by the next owner of any of the partitions 
   outcomes count once;
 - after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also
   after a restart;
-- with the group's offsets lost: records up to the partition's end at that moment, and some of the next
-  (`by_id_until`), are completed by ids.
+- with the group's offsets lost: records of source positions that `events` had at that moment (`by_id_until`)
+  are completed by ids, whenever a processor forwards them.
 
 A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
 Each shard of ClickHouse has its own part of a session, which reads and inserts its own partitions: an
@@ -53,9 +53,6 @@ from storage.write.source import Committed, GroupedSource, Listener
 
 log = logging.getLogger(__name__)
 
-_FORWARDED_AGAIN: Final = 2_000
-"""The most records of a partition that a processor forwards again, if no record of `grouped` says what it has
-forwarded: some batches."""
 _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _IDLE_READ_SECONDS: Final = 0.5
@@ -186,6 +183,7 @@ class EventsStage:
             await self._source.commit({p: ends[p] for p in ours})
         committed = await self._source.committed(partitions)
         bounds = await self._source.bounds(partitions)
+        source_ends: Mapping[int, int] = {}
         for partition, (begin, end) in bounds.items():
             at = committed.get(partition, Committed(begin, NoBlock()))
             state = at.state
@@ -197,11 +195,17 @@ class EventsStage:
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
             if state == NoBlock() and await inserter.has_rows():
-                # The group's offsets were reset or have expired: records of the topic may be stored already,
-                # and the next ones may be those that a processor forwards again.
-                until = end + _FORWARDED_AGAIN
+                # The group's offsets were reset or have expired, or the topic was deleted with them: all that
+                # `events` has may be stored already, and a processor may forward all of it again.
+                source_ends = source_ends or await self._source.source_ends()
+                until = source_ends[partition]
                 state = NoBlock(state.source_offset, by_id_until=until)
-                log.info("%s/%d is completed by ids up to %d", self._source.topic, partition, until)
+                log.info(
+                    "%s/%d is completed by ids up to the source position %d",
+                    self._source.topic,
+                    partition,
+                    until,
+                )
             self._source_offsets[partition] = state.source_offset
             self._by_id_until[partition] = state.by_id_until
             self._next_offsets[partition] = max(at.offset, begin)

@@ -2,10 +2,9 @@
 
 from aiokafka import AIOKafkaProducer
 
-from broker.client import administering
-from broker.topics import ensure_topics
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended, exactly, grouped, whole
+from tests.topics import create_again
 
 BLOCKS = 3
 
@@ -15,9 +14,8 @@ async def test_events_of_a_topic_that_was_created_again_are_stored(stage: Stage)
     with ended(writer):
         await send_apart(stage, 0)
         assert writer.stop() == 0
-        await create_again(stage)
+        await create_again(stage.settings, stage.topic)
         writer.restart()
-        # Before what follows: what is there already is completed by ids.
         await eventually(lambda: writer.get("readyz")[0] == 200, 60)
         await send_apart(stage, BLOCKS)
         assert await whole(stage) == exactly(stage.total)
@@ -29,15 +27,3 @@ async def send_apart(stage: Stage, first: int) -> None:
         for number in range(first, first + BLOCKS):
             await stage.send(producer, 0, grouped(0, number, [stage._event(spread_days=0) for _ in range(5)]))
             await whole(stage)
-
-
-async def create_again(stage: Stage) -> None:
-    """Delete the topic with all its records, and create it."""
-    async with administering(stage.settings) as admin:
-        await admin.delete_topics([stage.topic])
-
-        async def is_deleted() -> bool:
-            return stage.topic not in await admin.list_topics()
-
-        await eventually(is_deleted, 30)
-    await ensure_topics(stage.settings)

@@ -121,10 +121,10 @@ def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_count
 
 def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
     old, new = Block(), Block()
-    old.feed(Record(4, chunk(1, [FRAME])), -1, by_id_until=5)
-    new.feed(Record(5, chunk(2, [FRAME])), 1, by_id_until=5)
+    old.feed(Record(7, chunk(4, [FRAME])), -1, by_id_until=5)
+    new.feed(Record(1, chunk(5, [FRAME])), 4, by_id_until=5)
     assert (old.by_id, new.by_id) == (True, False)
-    assert old.plan(MARK).ranges == (RecordRange(0, 4, 4, -1, 5),)
+    assert old.plan(MARK).ranges == (RecordRange(0, 7, 7, -1, 5),)
 
 
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
