@@ -1,7 +1,8 @@
-"""Deletes rows from disk, by mutations that rewrite the parts of one partition at a time.
+"""Deletes rows from disk, by mutations that rewrite the parts of one partition each.
 
-A lightweight delete only masks rows until some merge. A mutation needs disk space for its partition, so only
-a few run at once.
+A lightweight delete only masks rows until some merge. A mutation needs disk space for its partition, so of
+large tables only a few run together. Of small ones all do: the server takes a look at every part of the table
+for each, which costs more than the rewriting.
 """
 
 import time
@@ -10,10 +11,13 @@ from typing import Final
 
 from storage.client import Client
 from storage.diagnosis import RetryLater
+from storage.maintain.erase.sizes import table_bytes
 
 _ROUNDS: Final = 20
+SMALL_BYTES: Final = 4 << 30
+"""Tables that have no more together are small."""
 _AT_ONCE: Final = 4
-"""Partitions of a table that are rewritten concurrently."""
+"""Partitions of a large table that are rewritten concurrently."""
 _PAUSE_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 60.0
 _PARTITIONS: Final = "SELECT _partition_id, count() FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"
@@ -36,13 +40,16 @@ def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool
     """
     await_mutations(client, erasure)
     deleted = 0
+    is_small = sum(table_bytes(client, wheres).values()) <= SMALL_BYTES
     for _ in range(1 if once else _ROUNDS):
         partitions = {table: _partitions(client, table, where) for table, where in wheres.items()}
         if not any(partitions.values()):
             break
-        for first in range(0, max(map(len, partitions.values())), _AT_ONCE):
+        most = max(map(len, partitions.values()))
+        step = most if is_small else _AT_ONCE
+        for first in range(0, most, step):
             for table, counts in partitions.items():
-                for partition, rows in counts[first : first + _AT_ONCE]:
+                for partition, rows in counts[first : first + step]:
                     _delete(client, table, partition, wheres[table], erasure)
                     deleted += rows
             await_mutations(client, erasure)

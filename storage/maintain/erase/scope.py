@@ -1,5 +1,6 @@
 """The rows of an erasure as SQL conditions, used by the preview and by the erasure itself. Pure."""
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Final
 
@@ -68,11 +69,12 @@ def stored_scope(project: int) -> Scope:
     return Scope(project, events, _TAGS_OF_EVENTS.format(events=events))
 
 
-def listed_scope(project: int, erasure: str, week: date | None = None) -> Scope:
-    """The listed events of an erasure: all, or those of the week that starts on a Monday."""
+def listed_scope(project: int, erasure: str, weeks: Sequence[date] = ()) -> Scope:
+    """The listed events of an erasure: all, or those of the weeks that start on these Mondays."""
     events, tags = f"erasing WHERE erasure = '{erasure}'", f"erasing_tags WHERE erasure = '{erasure}'"
-    if week is not None:
-        events, tags = f"{events} AND toMonday(ts) = '{week}'", f"{tags} AND toMonday(day) = '{week}'"
+    if weeks:
+        mondays = ", ".join(f"'{week}'" for week in weeks)
+        events, tags = f"{events} AND toMonday(ts) IN ({mondays})", f"{tags} AND toMonday(day) IN ({mondays})"
     return Scope(project, events, tags)
 
 

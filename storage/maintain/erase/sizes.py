@@ -44,8 +44,13 @@ def measure(client: Client, wheres: Mapping[str, str], external: ExternalData | 
         )
         for table, where in wheres.items()
     }
-    sizes = client.query(BYTES, parameters={"tables": list(wheres)}).result_rows
-    return Sizes(rows, {str(table): int(size) for table, size in sizes})
+    return Sizes(rows, table_bytes(client, wheres))
+
+
+def table_bytes(client: Client, tables: Iterable[str]) -> dict[str, int]:
+    """The bytes of whole tables on disk. Raises ClickHouseError."""
+    sizes = client.query(BYTES, parameters={"tables": list(tables)}).result_rows
+    return {str(table): int(size) for table, size in sizes}
 
 
 def compared(tables: Iterable[str], before: Sizes, after: Sizes) -> list[TableReport]:

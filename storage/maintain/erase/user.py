@@ -1,7 +1,8 @@
 """Erases one user's events from all tables, without stopping the service.
 
-It lists their ids, waits until no block with one of them is in progress, and deletes them week by week. After
-each week it recomputes the rollup rows that counted them. After a crash, the next run resumes with the list.
+It lists their ids, waits until no block with one of them is in progress, and deletes them, from large tables week
+by week. After each week it recomputes the rollup rows that counted them, for which writers pause. After a crash,
+the next run resumes with the list.
 """
 
 import json
@@ -25,7 +26,7 @@ from storage.exactly_once.unpacking import unpack
 from storage.maintain.erase import ledger
 from storage.maintain.erase.issues import IssueDescription, described, descriptions, redescribe
 from storage.maintain.erase.ledger import Erasure
-from storage.maintain.erase.purge import purge
+from storage.maintain.erase.purge import SMALL_BYTES, purge
 from storage.maintain.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scope
 from storage.maintain.erase.sizes import Sizes, TableReport, added, compared, measure
 from storage.shards import OpenServer, Servers
@@ -221,9 +222,13 @@ def _delete(client: Client, erasure: Erasure, say: Say) -> tuple[int, Sizes]:
     events = int(
         scalar(client, "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}", parameters)
     )
-    for week, days in client.query(WEEKS, parameters=parameters).result_rows:
-        say(f"week of {week}")
-        _erase_week(client, erasure, week, sorted(days))
+    weeks = [(week, sorted(days)) for week, days in client.query(WEEKS, parameters=parameters).result_rows]
+    together = [[week] for week in weeks]
+    if weeks and sum(before.bytes.values()) <= SMALL_BYTES:
+        together = [weeks]
+    for some in together:
+        say(f"weeks from {some[0][0]} to {some[-1][0]}")
+        _erase_week(client, erasure, [week for week, _ in some], [day for _, days in some for day in days])
     return events, before
 
 
@@ -250,15 +255,16 @@ def _finish(
     return report
 
 
-def _erase_week(client: Client, erasure: Erasure, week: date, days: list[date]) -> None:
-    scope = listed_scope(erasure.project, erasure.id, week)
+def _erase_week(client: Client, erasure: Erasure, weeks: Sequence[date], days: Sequence[date]) -> None:
+    """Erase the listed events of a week, or of several where tables are small."""
+    scope = listed_scope(erasure.project, erasure.id, weeks)
     _delete_events(client, scope, erasure)
     # Nothing is deleted from the rollups unless a consistent read, which the recount needs, is possible now.
     read_in_pause((client,), TABLES, lambda _: None, _QUIET_SECONDS)
     # A repetition of a block that was being inserted: a part that a deletion empties no longer has the block's token.
     _delete_events(client, scope, erasure)
     # Recounted right after the deletion: in between, readers see too low counts.
-    for share in _shares(client, erasure, scope, week):
+    for share in _shares(client, erasure, scope, weeks):
         purge(client, {rollup.table: share.keys(rollup) for rollup in ROLLUPS}, erasure.id, once=True)
         # Events inserted since the deletion are counted already.
         queries = {rollup: _remaining(rollup, share, days[0], days[-1]) for rollup in ROLLUPS}
@@ -283,8 +289,8 @@ def _is_done(client: Client, erasure: Erasure) -> bool:
     return any((other.id, other.stage) == (erasure.id, "done") for other in known)
 
 
-def _shares(client: Client, erasure: Erasure, scope: Scope, week: date) -> list[Scope]:
-    parameters: dict[str, Any] = {"erasure": erasure.id, "week": week, "next": week + _WEEK}
+def _shares(client: Client, erasure: Erasure, scope: Scope, weeks: Sequence[date]) -> list[Scope]:
+    parameters: dict[str, Any] = {"erasure": erasure.id, "week": weeks[0], "next": weeks[-1] + _WEEK}
     of = 1 + int(scalar(client, TAG_KEYS, parameters)) // _TAGS_AT_ONCE
     return [bucket(scope, number, of) for number in range(of)]
 

@@ -46,7 +46,7 @@ def test_a_project_has_one_salt() -> None:
 
 @pytest.mark.parametrize("rollup", ROLLUPS, ids=lambda rollup: rollup.table)
 def test_the_keys_of_a_rollup_are_those_that_the_lists_know(rollup: Rollup) -> None:
-    scope = listed_scope(7, ID, date(2026, 11, 16))
+    scope = listed_scope(7, ID, [date(2026, 11, 16)])
     where = scope.keys(rollup)
     assert where.startswith("project_id = 7 AND (")
     assert "environment" not in where

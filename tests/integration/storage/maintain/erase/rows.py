@@ -29,8 +29,13 @@ def block(size: int = ROWS, **changes: Any) -> pa.Table:
     return columns.table()
 
 
-def erase(client: Client, settle: Callable[[], None] = lambda: None, user: str = USER) -> UserReport:
-    return erase_user(alone(client), PROJECT, user, "tester", settle, lambda _, __: None, lambda _: None)
+def erase(
+    client: Client,
+    settle: Callable[[], None] = lambda: None,
+    user: str = USER,
+    say: Callable[[str], None] = lambda _: None,
+) -> UserReport:
+    return erase_user(alone(client), PROJECT, user, "tester", settle, lambda _, __: None, say)
 
 
 def answer(client: Client, sql: str) -> list[Any]:

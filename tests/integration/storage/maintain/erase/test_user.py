@@ -19,6 +19,7 @@ from storage.exactly_once.consistent_read import read_in_pause
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_where
 from storage.maintain.erase import ledger
+from storage.maintain.erase import purge as purging
 from storage.maintain.erase import user as erasing
 from storage.maintain.erase.issues import IssueDescription
 from storage.maintain.erase.user import TABLES, erase_user
@@ -41,13 +42,27 @@ from tests.integration.storage.maintain.erase.rows import (
 from tests.long_forms import first_quick
 
 
-def test_a_users_rows_are_gone_from_every_table_and_everybody_elses_stay(client: Client) -> None:
+@pytest.mark.parametrize("small", [True, False], ids=["small tables", "large tables"])
+def test_a_users_rows_are_gone_from_every_table_and_everybody_elses_stay(
+    client: Client, monkeypatch: pytest.MonkeyPatch, small: bool
+) -> None:
+    if not small:
+        monkeypatch.setattr(erasing, "SMALL_BYTES", 0)
+        monkeypatch.setattr(purging, "SMALL_BYTES", 0)
     rows = block(400, spread_days=15)
     days = pa.array([(30, 90)[number % 3 == 0] for number in range(400)], pa.uint16())
     insert(client, rows.set_column(rows.column_names.index("retention_days"), "retention_days", days), "t")
     before, size = others(client), of_user(client)["events"]
     assert size == 400 // 40
-    report = erase(client)
+    weeks = scalar(
+        client,
+        f"SELECT uniqExact(toMonday(ts)) FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}'",
+    )
+    said: list[str] = []
+    report = erase(client, say=said.append)
+    # Each time costs writers a pause, and the server a look at every part.
+    assert sum(line.startswith("weeks") for line in said) == (1 if small else weeks)
+    assert weeks > 1
     assert nothing(of_user(client))
     assert others(client) == before
     exact(client)
