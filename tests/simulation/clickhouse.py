@@ -29,6 +29,7 @@ from storage.exactly_once import (
     repair_rollups,
     server_state,
 )
+from storage.maintain.reconcile import duplicates as duplicates_found
 from storage.read.events import stored_ids
 from storage.tables import record_rows
 from storage.tables.migrations.migrate import migrations, statements
@@ -47,7 +48,7 @@ from tests.simulation.clickhouse_tables import (
     events_of,
     partition_of,
 )
-from tests.simulation.clickhouse_work import Work
+from tests.simulation.clickhouse_work import Work, made_of
 from tests.simulation.erasing import Erasing
 from tests.simulation.rebuilding import Rebuilding
 from tests.simulation.world import EPOCH, START, Process, World
@@ -141,6 +142,7 @@ class Server:
         self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [
             *self.erasing.patterns,
             *packs.patterns(self),
+            (made_of(duplicates_found.DELETE), partial(duplicates.delete, self)),
         ]
         for sql, rows in comparison.statements(self).items():
             self._statements[sql] = self._counted(rows)
@@ -228,6 +230,22 @@ class Server:
         self.world.note(f"{name} loses a part of {len(lost)} rows")
         return True
 
+    def insert_again(self, random: Random) -> bool:
+        """A part of `events` is there twice, with its payloads and counts; whether there was one."""
+        parts = self.tables["events"].parts
+        if not parts:
+            return False
+        events = parts[random.choice(sorted(parts))]
+        keys = {(event.project, event.id) for event in events}
+        self.tables["events"].add(events)
+        self.tables["payloads"].add(
+            [row for row in self.tables["payloads"].rows if (row.project, row.id) in keys]
+        )
+        for rollup in ROLLUP_TABLES:
+            self.tables[rollup].count(Counter(map(count_key, events)))
+        self.world.note(f"{len(events)} events are inserted again")
+        return True
+
     def admits(self, settings: Mapping[str, Any]) -> bool:
         """Whether the session of a statement goes on, if it must; one that need not exist begins here."""
         number = settings.get("session_id")
@@ -249,17 +267,12 @@ class Server:
         """A statement that reads."""
         if sql in self._statements:
             return self._statements[sql](parameters, external)
-        text = sql.lstrip()
         for pattern, statement in self._patterns:
-            if pattern.match(text):
+            if pattern.fullmatch(sql):
                 return statement(sql, parameters, external)
         if "r_n" in sql and "FULL OUTER JOIN" in sql:
-            work = self._difference(sql, external)
-        elif sql.lstrip().startswith("ALTER TABLE"):
-            work = duplicates.delete(self, sql)
-        else:
-            raise NotImplementedError(f"the model does not know this statement: {sql}")
-        return work
+            return self._difference(sql, external)
+        raise NotImplementedError(f"the model does not know this statement: {sql}")
 
     def look(self, process: Process, pauses: Iterable[Sequence[str]]) -> None:
         """A process learns which pauses are in force."""

@@ -1,7 +1,9 @@
 """The work of a statement, in steps, between which the server may die, freeze or lag."""
 
+import re
 from collections.abc import Callable, Generator
 from functools import partial
+from string import Formatter
 from typing import Any, Protocol
 
 from clickhouse_connect.driver.exceptions import ClickHouseError, OperationalError
@@ -10,6 +12,13 @@ from tests.simulation.world import World
 
 Work = Generator[float, None, Any]
 """A statement's work: it yields the seconds that each step takes, and returns the answer."""
+
+
+def made_of(template: str) -> re.Pattern[str]:
+    """Matches the statements that are made of a template of the product, whatever stands in its fields."""
+    texts = [re.escape(text) for text, *_ in Formatter().parse(template)]
+    is_open = template.endswith("}")
+    return re.compile(".*".join(texts) + ".*" * is_open, re.DOTALL)
 
 
 class Database(Protocol):

@@ -26,6 +26,7 @@ from tests.simulation.clickhouse_tables import (
     Table,
     partition_of,
 )
+from tests.simulation.clickhouse_work import made_of
 
 if TYPE_CHECKING:
     from tests.simulation.clickhouse import Server
@@ -69,22 +70,18 @@ class Erasing:
             "SELECT uniqExact(id) FROM erasing WHERE erasure = {erasure:UUID}": self._listed_ids,
         }
         self.patterns: Sequence[tuple[re.Pattern[str], Callable[..., Work]]] = [
-            (re.compile(pattern), statement)
-            for pattern, statement in (
-                (r"SELECT count\(\) FROM (\w+) WHERE ", self._size),
-                (r"SELECT issue_id FROM issues FINAL WHERE deleted = 0 AND project_id", self._described),
-                (r"SELECT DISTINCT last_event FROM issues WHERE project_id", self._describing),
-                (r"INSERT INTO (?:d\.)?issues\s+SELECT \* EXCEPT \(described", self._redescribe),
-                (r"INSERT INTO erasing \(", self._list),
-                (r"INSERT INTO erasing_tags \(", self._nothing_of),
-                (r"SELECT _partition_id, count\(\) FROM (\w+) WHERE ", self._partitions),
-                (
-                    r"ALTER TABLE (\w+) DELETE IN PARTITION ID '([-\w]+)' WHERE '[-0-9a-f]+' != ''",
-                    self._delete,
-                ),
-                (r"ALTER TABLE erasing DROP PARTITION '([-0-9a-f]+)'", self._drop),
-                (r"ALTER TABLE erasing_tags DROP PARTITION ", self._nothing_of),
-                (r"SELECT erased.fingerprint, erased.newest, left.newest", self._newest),
+            (made_of(template), statement)
+            for template, statement in (
+                (sizes.ROWS, self._size),
+                (issues.ISSUES, self._described),
+                (issues.DESCRIBING, self._describing),
+                (issues.REDESCRIBE, self._redescribe),
+                (user.LIST, self._list),
+                (user.LIST_TAGS, self._nothing_of),
+                (purge.PARTITIONS, self._partitions),
+                (purge.DELETE, self._delete),
+                (user.DROP_LIST, self._drop),
+                (issues.NEWEST, self._newest),
             )
         ]
 
@@ -198,7 +195,8 @@ class Erasing:
     def _drop(self, sql: str, *_: Any) -> "Work":
         yield 0.001
         [erasure] = re.findall(r"'([-0-9a-f]+)'", sql)
-        self.listed.pop(erasure, None)
+        if sql.split()[2] == "erasing":
+            self.listed.pop(erasure, None)
         return []
 
     def _of(self, parameters: Mapping[str, Any]) -> list[Event]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from storage.exactly_once import filling, unpacking
+from storage.exactly_once import filling, missing_rows, unpacking
 from storage.tables.packs import unpacked
 from tests.simulation.clickhouse_tables import Event
+from tests.simulation.clickhouse_work import made_of
 
 if TYPE_CHECKING:
     from tests.simulation.clickhouse import Server
@@ -30,8 +31,8 @@ def statements(server: "Server") -> "Mapping[str, Callable[..., Work]]":
 def patterns(server: "Server") -> "list[tuple[re.Pattern[str], Callable[..., Work]]]":
     """The statements that name rows in their text."""
     return [
-        (re.compile(r"SELECT DISTINCT project_id, pack FROM payloads"), partial(_packs, server)),
-        (re.compile(r"DELETE FROM payloads WHERE project_id = \d+ AND pack IN"), partial(_delete, server)),
+        (made_of(unpacking.PACKS), partial(_packs, server)),
+        (made_of(missing_rows.FORGET_SOME), partial(_delete, server)),
     ]
 
 

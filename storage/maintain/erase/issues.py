@@ -19,9 +19,9 @@ MAX_TEXT: Final = 1000
 _EVENTS_AT_ONCE: Final = 5_000
 _ROUNDS: Final = 20
 _DESCRIBED: Final = "project_id = {project} AND last_event GLOBAL IN (SELECT id FROM {events})"
-_ISSUES: Final = "SELECT {columns} FROM issues FINAL WHERE deleted = 0 AND {described}"
-_DESCRIBING: Final = "SELECT DISTINCT last_event FROM issues WHERE {described} ORDER BY last_event"
-_REDESCRIBE: Final = """
+ISSUES: Final = "SELECT {columns} FROM issues FINAL WHERE deleted = 0 AND {described}"
+DESCRIBING: Final = "SELECT DISTINCT last_event FROM issues WHERE {described} ORDER BY last_event"
+REDESCRIBE: Final = """
     INSERT INTO {own}issues
     SELECT * EXCEPT (described, text, newest) REPLACE (substringUTF8(text, 1, {size}) AS message, newest AS last_event)
     FROM ({issues}) AS issues
@@ -35,7 +35,7 @@ _REDESCRIBE: Final = """
         GROUP BY issue_id
     ) AS left ON issues.issue_id = left.described"""
 
-_NEWEST: Final = """
+NEWEST: Final = """
     SELECT erased.fingerprint, erased.newest, left.newest, substringUTF8(left.text, 1, {size})
     FROM
     (
@@ -64,7 +64,7 @@ class IssueDescription(Struct, frozen=True):
 
 def descriptions(client: Client, scope: Scope) -> list[IssueDescription]:
     """The new descriptions of the issues of a listed scope's events. Raises ClickHouseError."""
-    sql = _NEWEST.format(project=scope.project, size=MAX_TEXT, events=scope.events)
+    sql = NEWEST.format(project=scope.project, size=MAX_TEXT, events=scope.events)
     return [
         IssueDescription(
             hex64(issue_id(scope.project, int(fingerprint))), _text(erased), _text(newest), message
@@ -88,11 +88,11 @@ def redescribe(server: OpenServer, scope: Scope, erasure: str) -> list[int]:
     issues = described(server.whole, scope)
     if issues:
         own = f"{server.own.database}." if server.shard.count > 1 else ""
-        sql = _REDESCRIBE.format(own=own, project=scope.project, size=MAX_TEXT, issues=_issues(scope, "*"))
+        sql = REDESCRIBE.format(own=own, project=scope.project, size=MAX_TEXT, issues=_issues(scope, "*"))
         server.whole.command(sql)
     # Superseded rows have the description too. A mutation has no user, so it can't read other servers.
     for _ in range(_ROUNDS):
-        events = server.whole.query(_DESCRIBING.format(described=_described(scope))).result_rows
+        events = server.whole.query(DESCRIBING.format(described=_described(scope))).result_rows
         if not events:
             break
         for first in range(0, len(events), _EVENTS_AT_ONCE):
@@ -106,7 +106,7 @@ def _described(scope: Scope) -> str:
 
 
 def _issues(scope: Scope, columns: str) -> str:
-    return _ISSUES.format(columns=columns, described=_described(scope))
+    return ISSUES.format(columns=columns, described=_described(scope))
 
 
 def _text(event: int) -> str:

@@ -20,7 +20,8 @@ _AT_ONCE: Final = 4
 """Partitions of a large table that are rewritten concurrently."""
 _PAUSE_SECONDS: Final = 0.1
 _PATIENCE_SECONDS: Final = 60.0
-_PARTITIONS: Final = "SELECT _partition_id, count() FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"
+PARTITIONS: Final = "SELECT _partition_id, count() FROM {table} WHERE {where} GROUP BY 1 ORDER BY 1"
+DELETE: Final = "ALTER TABLE {table} DELETE IN PARTITION ID '{partition}' WHERE '{erasure}' != '' AND {where}"
 UNDONE: Final = """
     SELECT count(), max(latest_fail_reason) FROM system.mutations
     WHERE database = currentDatabase() AND NOT is_done AND position(command, {mark:String}) > 0"""
@@ -57,13 +58,13 @@ def purge(client: Client, wheres: Mapping[str, str], erasure: str, *, once: bool
 
 
 def _partitions(client: Client, table: str, where: str) -> list[tuple[str, int]]:
-    rows = client.query(_PARTITIONS.format(table=table, where=where)).result_rows
+    rows = client.query(PARTITIONS.format(table=table, where=where)).result_rows
     return [(str(partition), int(count)) for partition, count in rows]
 
 
 def _delete(client: Client, table: str, partition: str, where: str, erasure: str) -> None:
     client.command(
-        f"ALTER TABLE {table} DELETE IN PARTITION ID '{partition}' WHERE '{erasure}' != '' AND {where}",
+        DELETE.format(table=table, partition=partition, erasure=erasure, where=where),
         settings={"mutations_sync": 0},
     )
 

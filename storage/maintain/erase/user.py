@@ -37,13 +37,14 @@ TABLES: Final = (*EVENT_TABLES, *(rollup.table for rollup in ROLLUPS))
 _TAGS_AT_ONCE: Final = 1_000_000
 _QUIET_SECONDS: Final = 300.0
 _WEEK: Final = timedelta(days=7)
-_LIST: Final = """
+LIST: Final = """
     INSERT INTO erasing (erasure, project_id, id, fingerprint, ts, received)
     SELECT '{erasure}', project_id, id, fingerprint, ts, received FROM {events}"""
-_LIST_TAGS: Final = """
+LIST_TAGS: Final = """
     INSERT INTO erasing_tags (erasure, project_id, day, k, v)
     SELECT '{erasure}', {project}, day, k, v FROM {tags} GROUP BY day, k, v
     SETTINGS max_bytes_before_external_group_by = 134217728"""
+DROP_LIST: Final = "ALTER TABLE {table} DROP PARTITION '{erasure}'"
 NEVER_AGAIN: Final = """
     INSERT INTO erased_events (project_id, id, day)
     SELECT project_id, id, today() FROM erasing WHERE erasure = {erasure:UUID}"""
@@ -189,7 +190,7 @@ def _conditions(scope: Scope) -> dict[str, str]:
 
 def _list(client: Client, erasure: Erasure, user: str) -> None:
     scope = stored_scope(erasure.project)
-    for sql in (_LIST, _LIST_TAGS):
+    for sql in (LIST, LIST_TAGS):
         text = sql.format(erasure=erasure.id, project=scope.project, events=scope.events, tags=scope.tags)
         client.command(text, external_data=_external(erasure.project, user))
 
@@ -305,4 +306,4 @@ def _remaining(rollup: Rollup, share: Scope, first: date, last: date) -> str:
 
 def _drop_lists(client: Client, erasure: str) -> None:
     for table in ("erasing", "erasing_tags"):
-        client.command(f"ALTER TABLE {table} DROP PARTITION '{erasure}'")
+        client.command(DROP_LIST.format(table=table, erasure=erasure))

@@ -31,7 +31,7 @@ SURPLUS: Final = """
     WHERE nth > 1"""
 TWICE: Final = """
     (project_id, id) IN (SELECT project_id, id FROM {table} GROUP BY project_id, id HAVING count() > 1 LIMIT {ids})"""
-_DELETE: Final = """
+DELETE: Final = """
     ALTER TABLE {table} DELETE IN PARTITION ID '{partition}'
     WHERE '{mark}' != '' AND _part = '{part}' AND _part_offset IN ({rows})"""
 _LONG: Final = {"mutations_sync": 0, "max_query_size": 64 << 20, "max_ast_elements": 10_000_000}
@@ -58,7 +58,7 @@ def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
         mark = str(uuid.uuid4())
         for (partition, part), rows in _by_part(surplus).items():
             text = ", ".join(map(str, rows))
-            deletion = _DELETE.format(table=table, partition=partition, part=part, rows=text, mark=mark)
+            deletion = DELETE.format(table=table, partition=partition, part=part, rows=text, mark=mark)
             client.command(deletion, settings=dict(_LONG))
         await_mutations(client, mark)
     return removed, days
