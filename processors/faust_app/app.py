@@ -1,7 +1,7 @@
 """The Faust app and its parts, built by a factory: nothing happens at import."""
 
 from functools import partial
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import faust
 from faust.auth import OAuthCredentials
@@ -66,6 +66,65 @@ class ProcessorsApp(faust.App):
         return transport
 
 
+class Parts(NamedTuple):
+    """What a worker does with records, by the topics that it reads: no part of Faust's is needed for it."""
+
+    grouper: GrouperStage
+    aggregator: AggregatorStage
+    recovery: Recovery
+    agents: dict[Topic, Agent]
+
+
+def parts_of(
+    settings: ProcessorsSettings,
+    partitions: int,
+    seen: BatchTable,
+    issues: BatchTable,
+    producer: BatchProducer,
+    projects: ProjectRegistry,
+    fence: RebalanceFence,
+    metrics: ProcessorsMetrics,
+    stored_ids: IdLookUp | None,
+) -> Parts:
+    """The parts of a worker."""
+    names = topic_names(settings)
+    grouper = GrouperStage(
+        names,
+        partitions,
+        seen,
+        producer,
+        Fingerprinter(projects),
+        GroupedTail(settings),
+        metrics,
+        days=settings.dedupe_days,
+        grouped_events=settings.grouped_events,
+        bad_limit=settings.processors_bad_limit,
+        stored_ids=None if stored_ids is None else InterruptibleLookUp(stored_ids, fence),
+    )
+    aggregator = AggregatorStage(
+        names, partitions, issues, seen, producer, metrics, bad_limit=settings.processors_bad_limit
+    )
+    of_events = Agent(
+        "grouper",
+        grouper,
+        fence,
+        metrics,
+        max_records=settings.processors_batch_chunks,
+        seconds=BATCH_SECONDS,
+    )
+    of_deltas = Agent(
+        "aggregator",
+        aggregator,
+        fence,
+        metrics,
+        max_records=DELTAS_BATCH,
+        seconds=FOLD_SECONDS,
+        idle_seconds=MAX_IDLE_SECONDS,
+    )
+    recovery = Recovery(names, grouper, aggregator, fence, metrics, lambda: seen.read + issues.read)
+    return Parts(grouper, aggregator, recovery, {Topic.EVENTS: of_events, Topic.ISSUE_DELTAS: of_deltas})
+
+
 class Processors:
     """One worker: its app and the parts of it."""
 
@@ -94,27 +153,14 @@ class Processors:
         self.app.fence, self.app.lease = self.fence, self.lease
         seen = self._table("seen", names[Topic.SEEN], self._restore, owner=settings.processors_worker)
         issues = self._table("issues", names[Topic.ISSUES], _no_restore, supersedes=supersedes)
-        self.grouper = GrouperStage(
-            names,
-            partitions,
-            seen,
-            self.producer,
-            Fingerprinter(projects),
-            GroupedTail(settings),
-            metrics,
-            days=settings.dedupe_days,
-            grouped_events=settings.grouped_events,
-            bad_limit=settings.processors_bad_limit,
-            stored_ids=None if stored_ids is None else InterruptibleLookUp(stored_ids, self.fence),
+        parts = parts_of(
+            settings, partitions, seen, issues, self.producer, projects, self.fence, metrics, stored_ids
         )
-        self.aggregator = AggregatorStage(
-            names, partitions, issues, seen, self.producer, metrics, bad_limit=settings.processors_bad_limit
-        )
-        self.recovery = Recovery(
-            names, self.grouper, self.aggregator, self.fence, metrics, lambda: seen.read + issues.read
-        )
+        self.grouper, self.aggregator, self.recovery, agents = parts
         self.app.sources = self.recovery
-        self._agents(settings)
+        for topic, agent in agents.items():
+            source = self.app.topic(names[topic], key_type=bytes, value_type=bytes, partitions=partitions)
+            self.app.agent(source, name=agent.name, concurrency=1)(agent.function(self._generation))
         self.app.on_partitions_assigned.connect(self._assigned, weak=False)
         self.app.on_partitions_revoked.connect(self._revoked, weak=False)
 
@@ -128,30 +174,6 @@ class Processors:
     def _table(self, name: str, topic: str, restore: Any, **options: Any) -> Any:
         table = BatchTable(self.app, name, topic, self.partitions, self.producer, restore, **options)
         return self.app.tables.add(table)
-
-    def _agents(self, settings: ProcessorsSettings) -> None:
-        grouper = Agent(
-            "grouper",
-            self.grouper,
-            self.fence,
-            self.metrics,
-            max_records=settings.processors_batch_chunks,
-            seconds=BATCH_SECONDS,
-        )
-        aggregator = Agent(
-            "aggregator",
-            self.aggregator,
-            self.fence,
-            self.metrics,
-            max_records=DELTAS_BATCH,
-            seconds=FOLD_SECONDS,
-            idle_seconds=MAX_IDLE_SECONDS,
-        )
-        for agent, topic in ((grouper, Topic.EVENTS), (aggregator, Topic.ISSUE_DELTAS)):
-            source = self.app.topic(
-                self.names[topic], key_type=bytes, value_type=bytes, partitions=self.partitions
-            )
-            self.app.agent(source, name=agent.name, concurrency=1)(agent.function(self._generation))
 
     def _generation(self) -> int:
         generation: int = self.app.consumer_generation_id

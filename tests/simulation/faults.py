@@ -109,8 +109,11 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # n
             schedule.clients.write_garbage(random, schedule.broker)
         case "spoilt":
             _send_again(schedule, *schedule.clients.spoil(random, schedule.broker))
-        case "refusal":
-            ids = [event.key[1] for events in schedule.sent[-1:] for event in events[:1]]
+        case "twice":
+            _add_twice(schedule, random)
+        case "refusal" | "refusals":
+            many = 1 if fault == "refusal" else 5
+            ids = [event.key[1] for events in schedule.sent[-1:] for event in events[:many]]
             schedule.refused.update(ids)
             for server in schedule.servers:
                 server.refused.update(number[::-1] for number in ids)
@@ -131,6 +134,18 @@ def _lose_part(schedule: "Schedule", random: Random) -> None:
         schedule.damaged = True
     elif not schedule.healed:
         schedule.world.after(0.5, lambda: _lose_part(schedule, random))
+
+
+def _add_twice(schedule: "Schedule", random: Random) -> None:
+    """A block is inserted again under another token, as by an operator who restores a part; a repair follows.
+
+    Not beside what would count its events meanwhile, or has some of them no more.
+    """
+    kinds = {entry.what for entry in schedule.entries}
+    if kinds & {"erase", "rebuild", "days", "part", "refusal", "refusals"} or schedule.healed:
+        return
+    if schedule.a_server(random).insert_again(random):
+        schedule.damaged = True
 
 
 def _add_twin(schedule: "Schedule", random: Random) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tests.simulation.plan import Entry, Shape, plan
+from tests.simulation.plan import Entry, Plan, Seed, Shape, plan, seeded, step
 
 _FILE: Final = Path(__file__).with_name("kept.json")
 
@@ -17,27 +17,30 @@ _FILE: Final = Path(__file__).with_name("kept.json")
 class Kept(Struct, frozen=True):
     """A seed, the promise that it broke, and its plan."""
 
-    seed: int
+    seed: Seed
     broke: str
     shape: Shape
     entries: list[Entry]
 
 
-def kept() -> dict[int, Kept]:
+def kept() -> dict[Seed, Kept]:
     """All, by their seeds."""
     return {one.seed: one for one in msgspec.json.decode(_FILE.read_bytes(), type=list[Kept])}
 
 
-def plan_of(seed: int) -> tuple[Shape, list[Entry]]:
+def plan_of(seed: Seed) -> Plan:
     """The plan that was kept of a seed, else the one that it stands for."""
-    known = _KEPT.get(seed)
-    return (known.shape, known.entries) if known else plan(seed)
+    if known := _KEPT.get(seed):
+        return known.shape, known.entries
+    if isinstance(seed, int):
+        return plan(seed)
+    return step(plan_of(seeded(seed.rpartition(".")[0])), seed)
 
 
-def keep(seed: int, broke: str) -> None:
+def keep(seed: Seed, broke: str) -> None:
     """Keep a seed with its plan."""
     every = kept() | {seed: Kept(seed, broke, *plan_of(seed))}
-    lines = [msgspec.json.encode(every[seed]).decode() for seed in sorted(every)]
+    lines = [msgspec.json.encode(every[seed]).decode() for seed in sorted(every, key=str)]
     _FILE.write_text("[\n" + ",\n".join(lines) + "\n]\n")
 
 

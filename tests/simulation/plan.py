@@ -1,7 +1,10 @@
 """What a seed stands for: what clients send, what operators do, what fails and when.
 
-Everything is planned at the start, one entry after another with chances of its own, so that a part of a plan
-is a plan too.
+Everything is planned at the start, one entry after another with separate chances, so that a part of a plan is a
+plan too.
+
+A seed is a number, and steps that change its plan: `17.3.5000` is the plan of 17 with the story 3, varied by the
+number 5000. So each seed repeats alone, whatever a run has learnt when it drew it (`tests.simulation.draws`).
 """
 
 from random import Random
@@ -109,6 +112,46 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_QUIET, (("all", 0.0), ("change", 1.5), ("change", 2.5), ("rebuild", 8.0), ("change", 12.0))),
 )  # fmt: skip
 """Stories that were added later, with what they need of the shape."""
+_DEAD: Final = _QUIET | {"late": 0.0, "tiny": False}
+_AHEAD: Final = _LOW | {"clumsy": 0.0, "days": 2}
+_SLOW: Final = _PAIR | {"shards": 1}
+STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
+    *_LATER,
+    *(({}, story) for story in _STORIES),
+    # What a rebuild reads: merges and unmerges under way, what was erased, statuses, ids of the future, old ones.
+    (_QUIET, (("all", 0.0), ("merge", 1.5), ("unmerge", 5.0), ("rebuild", 5.05), ("post", 9.0))),
+    (_QUIET, (("all", 0.0), ("merge", 1.5), ("merge", 4.0), ("rebuild", 4.05), ("all", 9.0))),
+    (_QUIET, (("all", 0.0), ("cross", 1.5), ("unmerge", 4.5), ("rebuild", 4.55), ("rebuild", 14.0))),
+    (_QUIET, (("all", 0.0), ("erase", 1.5), ("post", 4.0), ("rebuild", 12.0), ("all", 16.0))),
+    (_QUIET, (("all", 0.0), ("resolve", 1.5), ("limit", 1.6), ("post", 3.0), ("rebuild", 8.0), ("all", 12.0))),
+    (_QUIET, (("all", 0.0), ("ahead", 0.5), ("post", 1.0), ("rebuild", 5.0), ("again", 9.0), ("rebuild", 14.0),
+              ("again", 18.0))),
+    # Ids of the future, days that pass between them, and a restart.
+    (_AHEAD, (("ahead", 0.0), ("post", 0.3), ("days", 0.6), ("ahead", 3.0), ("again", 6.0), ("again", 9.0))),
+    (_AHEAD, (("ahead", 0.0), ("days", 0.5), ("kill processors", 5.0), ("days", 6.0), ("again", 14.0))),
+    (_AHEAD, (("post", 0.0), ("ahead", 0.3), ("at compaction", 0.5), ("days", 0.6), ("lost part", 7.0),
+              ("again", 9.0))),
+    (_LOW | {"tiny": True}, (("post", 0.0), ("spoilt", 0.4), ("post", 1.0), ("kill processors", 3.0), ("again", 5.0))),
+    # Refused rows: several of a record, put back, refused again, and put back twice.
+    (_DEAD, (("all", 0.0), ("refusals", 0.04), ("post", 1.0), ("replay", 6.0))),
+    (_DEAD | {"is_repaired": False}, (("all", 0.0), ("refusals", 0.04), ("post", 1.5), ("refusals", 1.54),
+                                      ("replay", 6.0))),
+    (_DEAD, (("post", 0.0), ("refusals", 0.04), ("post", 1.5), ("refusals", 1.54), ("replay", 5.0),
+             ("kill writers", 5.3), ("replay", 9.0))),
+    (_PAIR, (("all", 0.0), ("rules", 1.5), ("refusals", 1.6), ("all", 1.65), ("replay", 7.0), ("lost seen", 9.0))),
+    # Erasures beside inserts, deaths and packs.
+    (_PAIR, (("all", 0.0), ("all", 0.5), ("erase", 2.5), ("clickhouse", 3.0), ("all", 3.5), ("post", 5.0))),
+    (_ONE, (("all", 0.0), ("kill in a slow insert", 0.5), ("all", 0.6), ("erase", 1.5), ("all", 2.0), ("step", 2.5))),
+    # A slow server gets long sessions: their inserts are announced, and tables are compared meanwhile.
+    (_SLOW, (("post", 0.0), ("lag", 0.8), ("all", 1.0), ("repair", 2.0), ("frozen before an insert", 3.0),
+             ("all", 3.1))),
+    (_SLOW, (("all", 0.0), ("lag", 1.0), ("erase", 1.5), ("all", 2.0), ("at insert", 2.5), ("all", 3.0))),
+    # What an operator has restored twice.
+    (_PAIR, (("all", 0.0), ("all", 0.5), ("twice", 3.0), ("post", 3.5), ("repair", 5.0), ("post", 7.0))),
+)  # fmt: skip
+"""What a step of a seed puts into a plan, by number: a run draws those that reach what is seldom reached."""
+_VARIED: Final = 1 << 10
+"""Steps from here on vary a plan."""
 _LATER_SHARE: Final = 1 / 3
 _SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     *(({}, ()),) * 4,
@@ -123,6 +166,17 @@ _SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
 )
 """What is planned where there are several ClickHouse servers, with what it needs of the shape."""
 _SPREAD_SHARE: Final = 1 / 10
+_MIXED_SHARE: Final = 0.4
+_FEW: Final = 3
+_TURNS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
+    ("tiny", (True, False)),
+    ("window", (WINDOW, 8)),
+    ("workers", (1, 2)),
+    ("writers", (1, 2)),
+    ("clumsy", (0.0, 0.02, 0.1)),
+    ("short_payloads", (True, False)),
+)
+"""What a variation may change of a shape."""
 
 
 class Shape(Struct, frozen=True):
@@ -165,8 +219,72 @@ class Entry(Struct, frozen=True):
     seed: int
 
 
-def plan(seed: int) -> tuple[Shape, list[Entry]]:
-    """What a seed stands for."""
+Plan = tuple[Shape, list[Entry]]
+Seed = int | str
+
+
+def seeded(text: str) -> Seed:
+    """A seed as it is printed."""
+    return int(text) if text.isdecimal() else text
+
+
+def with_story(seed: Seed, number: int) -> Seed:
+    """A seed whose plan has a story besides."""
+    return f"{seed}.{number}"
+
+
+def varied(seed: Seed, random: Random) -> Seed:
+    """A seed whose plan differs a little."""
+    return f"{seed}.{random.randrange(_VARIED, _VARIED << 20)}"
+
+
+def step(plan: Plan, seed: str) -> Plan:
+    """A plan after the last step of a seed."""
+    number, random = int(seed.rpartition(".")[2]), Random(seed)
+    return _with(random, plan, *STORIES[number]) if number < len(STORIES) else _vary(random, plan)
+
+
+def _with(random: Random, plan: Plan, needs: dict[str, Any], story: _Story) -> Plan:
+    shape, entries = plan
+    at = random.uniform(0.0, 0.5)
+    more = [
+        Entry(at + after + random.uniform(0.0, 0.04), what, random.getrandbits(32)) for what, after in story
+    ]
+    shape = replace(shape, **needs, seconds=max(shape.seconds, more[-1].at))
+    kept = entries if random.random() < _MIXED_SHARE else []
+    return shape, sorted([*more, *kept], key=lambda entry: entry.at)
+
+
+def _vary(random: Random, plan: Plan) -> Plan:
+    shape, entries = plan[0], list(plan[1])
+    for _ in range(random.choice((1, 2, 3))):
+        at = random.randrange(len(entries))
+        entry = entries[at]
+        match random.choice(("seed", "move", "more", "more", "again", "drop", "shape")):
+            case "seed":
+                entries[at] = replace(entry, seed=random.getrandbits(32))
+            case "move":
+                entries[at] = replace(entry, at=max(0.0, entry.at + random.uniform(-1.0, 1.0)))
+            case "more":
+                kind = random.choice((*_FAULTS, *AIMED, *COMMANDS))
+                entries.append(
+                    Entry(max(0.0, entry.at + random.uniform(-0.2, 0.5)), kind, random.getrandbits(32))
+                )
+            case "again":
+                entries.append(
+                    replace(entry, at=entry.at + random.uniform(0.5, 3.0), seed=random.getrandbits(32))
+                )
+            case "drop" if len(entries) > _FEW:
+                del entries[at]
+            case "shape":
+                name, values = random.choice(_TURNS)
+                shape = replace(shape, **{name: random.choice(values)})
+    seconds = max(shape.seconds, *(entry.at for entry in entries))
+    return replace(shape, seconds=seconds), sorted(entries, key=lambda entry: entry.at)
+
+
+def plan(seed: int) -> Plan:
+    """What a number stands for."""
     random = Random(seed)
     late = random.random() < 0.2
     shape = Shape(
@@ -199,7 +317,7 @@ def plan(seed: int) -> tuple[Shape, list[Entry]]:
     return _spread(Random(f"servers of {seed}"), shape, entries)
 
 
-def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, list[Entry]]:
+def _more(random: Random, shape: Shape, entries: list[Entry]) -> Plan:
     """What was added later, drawn apart: most seeds keep the plans that they had."""
     if random.random() > _LATER_SHARE:
         return shape, entries
@@ -216,7 +334,7 @@ def _more(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, li
     return shape, sorted([*more, *([] if is_alone else entries)], key=lambda entry: entry.at)
 
 
-def _spread(random: Random, shape: Shape, entries: list[Entry]) -> tuple[Shape, list[Entry]]:
+def _spread(random: Random, shape: Shape, entries: list[Entry]) -> Plan:
     """Several ClickHouse servers, of which one dies, freezes or lags; drawn apart, too."""
     if random.random() > _SPREAD_SHARE:
         return shape, entries

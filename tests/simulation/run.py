@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final, Self
 from unittest.mock import patch
 
+from processors.grouper.id_index import IdIndex
 from tests.simulation import kafka_clients
 from tests.simulation.aims import aimed
 from tests.simulation.clickhouse_client import Client
@@ -22,11 +23,14 @@ from tests.simulation.clickhouse_shards import at
 from tests.simulation.kafka_consumer import Consumer
 from tests.simulation.kafka_producer import Producer
 from tests.simulation.kept import plan_of
+from tests.simulation.plan import Seed
 from tests.simulation.schedule import Schedule
 from tests.simulation.virtual_time import clocks_of
 from tests.simulation.world import EPOCH
 
 _MEMORY: Final = Path("/dev/shm")
+_RECENT_KEYS: Final = 2
+"""Keys that the index of ids holds unsorted, where everything is tiny."""
 
 
 class Executor:
@@ -119,10 +123,12 @@ def models(schedule: Schedule) -> Iterator[None]:
         replacements |= {
             "tests.simulation.pipeline.CHUNK_EVENTS": 1,
             "tests.simulation.pipeline.BLOCK_ROWS": 3,
-            "tests.simulation.worker.DELTAS_BATCH": 2,
+            "processors.faust_app.app.DELTAS_BATCH": 2,
             "edge.delivery.spool.SEGMENT_BYTES": 600,
             "edge.delivery.drain.BATCH_EVENTS": 2,
             "processors.grouper.counts.MAX_TOGETHER": 1,
+            "processors.grouper.dedupe.IdIndex": partial(IdIndex, _RECENT_KEYS),
+            "processors.grouper.grouped_tail.MIN_REPLAYED": 1,
             "processors.aggregator.stage.CACHED_FOLDS": 2,
         }
     with (
@@ -137,7 +143,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         yield
 
 
-def run(seed: int, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
+def run(seed: Seed, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
     """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and what a process must not raise."""
     shape, entries = plan_of(seed)
     entries = [entry for number, entry in enumerate(entries) if number not in without]

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -25,7 +26,7 @@ from tests.simulation.ends import bad_ends_of, check_ends
 from tests.simulation.kafka import Broker, LogRecord
 from tests.simulation.operations import Changes, Erasures, Projects
 from tests.simulation.pipeline import Edge, Writer, running
-from tests.simulation.plan import AIMED, CHANGES, COMMANDS, Entry, Shape
+from tests.simulation.plan import AIMED, CHANGES, COMMANDS, Entry, Seed, Shape
 from tests.simulation.promises import (
     Broken,
     check_changes,
@@ -54,6 +55,8 @@ _TAKEN: Final = 2
 _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
 _CHANGE_TRIES: Final = 6
+_DAYS_AHEAD: Final = (1, 2, 3, 500)
+"""By how many days ids of the future are ahead."""
 _ERASE_STEPS: Final = 400
 """About as many as an erasure takes."""
 _REBUILD_STEPS: Final = 300
@@ -62,7 +65,7 @@ _REBUILD_STEPS: Final = 300
 class Schedule:
     """A world with the product in it."""
 
-    def __init__(self, seed: int, shape: Shape, entries: Sequence[Entry], folder: Path) -> None:
+    def __init__(self, seed: Seed, shape: Shape, entries: Sequence[Entry], folder: Path) -> None:
         self.world = World(seed)
         self.shape = shape
         self.entries = entries
@@ -142,13 +145,12 @@ class Schedule:
 
     def worker(self, number: int) -> Worker:
         """A new worker of the processors."""
-        settings = replace(self.settings.processors, processors_worker=str(number))
+        settings = replace(self.settings.processors, processors_worker=str(number), processors_bad_limit=0)
         if self.shape.tiny:
             settings = replace(settings, processors_batch_chunks=_TAKEN)
-        days = self.shape.days if self.shape.low else settings.dedupe_days
-        return Worker(
-            self.world, settings, self.shape.partitions, self.projects.registry(), days, self.reached
-        )
+        if self.shape.low:
+            settings = replace(settings, dedupe_days=self.shape.days)
+        return Worker(self.world, settings, self.shape.partitions, self.projects.registry(), self.reached)
 
     def _start_worker(self, number: int) -> None:
         if not self.are_processors_stopped:
@@ -195,6 +197,11 @@ class Schedule:
             self.post_new(random)
         elif entry.what == "all":
             self._send(self.clients.of_each_kind(random))
+        elif entry.what == "ahead":
+            self._send([self.clients.event(random, -86_400.0 * random.choice(_DAYS_AHEAD))])
+        elif entry.what == "again":
+            for events in self.sent:
+                self.post(events)
         elif entry.what in AIMED:
             self.armed.add(entry.what)
         elif entry.what in CHANGES:
@@ -425,3 +432,19 @@ class Schedule:
         check_changes(server, self.broker, self.changes, is_rebuilt=self.is_rebuilt)
         check_erased(server, self.changes, self.erasures, self.refused)
         self.reached = reached(self)
+        off = self._off(has_dead=bool(dead) or bool(server.erasing.totals()))
+        self.reached.update(" and ".join(some) for n in (1, 2) for some in combinations(off, n))
+
+    def _off(self, *, has_dead: bool) -> list[str]:
+        """The promises that were not checked."""
+        deltas = self.broker.topics[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]
+        return [
+            f"no {promise}"
+            for promise, is_off in {
+                "outcomes": bool(self.disk.flipped) or self.is_seen_rebuilt,
+                "statuses": self.is_rebuilt or any(log.start for log in deltas),
+                "effects of commands": self.is_rebuilt,
+                "figures of some issues": has_dead,
+            }.items()
+            if is_off
+        ]

@@ -9,22 +9,13 @@ from broker.batch_producer import BatchProducer
 from broker.client import new_consumer, topic_names
 from broker.errors import KafkaError
 from broker.types import RebalanceListener, TopicPartition
-from processors.aggregator.stage import AggregatorStage, supersedes
+from processors.aggregator.stage import supersedes
 from processors.batch_table import BatchTable, PartitionStore
 from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
-from processors.faust_app.app import (
-    BATCH_SECONDS,
-    DELTAS_BATCH,
-    FOLD_SECONDS,
-    LEASE_SHARE,
-    MAX_IDLE_SECONDS,
-)
-from processors.faust_app.fence import InterruptibleLookUp, Lease, RebalanceFence
-from processors.faust_app.recovery import Recovery
-from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.stage import GrouperStage, IdsByPartition
+from processors.faust_app.app import LEASE_SHARE, parts_of
+from processors.faust_app.fence import Lease, RebalanceFence
+from processors.grouper.stage import IdLookUp, IdsByPartition
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
@@ -113,7 +104,7 @@ class _Event:
 class _CountedLookUp:
     """A look-up of old ids that counts what it finds."""
 
-    def __init__(self, look_up: InterruptibleLookUp, reached: Counter[str]) -> None:
+    def __init__(self, look_up: IdLookUp, reached: Counter[str]) -> None:
         self._look_up = look_up
         self._reached = reached
 
@@ -148,7 +139,6 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         settings: ProcessorsSettings,
         partitions: int,
         projects: ProjectRegistry,
-        days: int,
         reached: Counter[str],
     ) -> None:
         self._world = world
@@ -156,7 +146,6 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         self._names = topic_names(settings)
         self._partitions = partitions
         self._projects = projects
-        self._days = days
         self._reached = reached
         self._failed: asyncio.Future[None] | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -165,7 +154,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
 
     async def run(self) -> None:
         """Work until killed. Raises what ends a worker."""
-        settings, topics, metrics = self._settings, self._names, METRICS
+        settings, topics = self._settings, self._names
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()
         self._fence = RebalanceFence()
@@ -176,41 +165,12 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
             topics[Topic.SEEN], Changelog(topics[Topic.SEEN], producer), settings.processors_worker
         )
         self._issues = Table(topics[Topic.ISSUES], Changelog(topics[Topic.ISSUES], producer, supersedes))
-        self._grouper = GrouperStage(
-            *(
-                topics,
-                self._partitions,
-                self._seen,
-                producer,
-                Fingerprinter(self._projects),
-                GroupedTail(settings),
-                metrics,
-            ),
-            days=self._days,
-            grouped_events=False,
-            bad_limit=0,
-            stored_ids=_CountedLookUp(
-                InterruptibleLookUp(StoredIds(shards_of(settings), Health()), self._fence),
-                self._reached,
-            ),
+        stored_ids = _CountedLookUp(StoredIds(shards_of(settings), Health()), self._reached)
+        *_, self._recovery, agents = parts_of(
+            *(settings, self._partitions, self._seen, self._issues, producer, self._projects),
+            *(self._fence, METRICS, stored_ids),
         )
-        self._aggregator = AggregatorStage(
-            topics, self._partitions, self._issues, self._seen, producer, metrics, bad_limit=0
-        )
-        self._recovery = Recovery(topics, self._grouper, self._aggregator, self._fence, metrics, lambda: 0)
-        self._agents = {
-            topics[Topic.EVENTS]: Agent(
-                *("grouper", self._grouper, self._fence, metrics),
-                max_records=settings.processors_batch_chunks,
-                seconds=BATCH_SECONDS,
-            ),
-            topics[Topic.ISSUE_DELTAS]: Agent(
-                *("aggregator", self._aggregator, self._fence, metrics),
-                max_records=DELTAS_BATCH,
-                seconds=FOLD_SECONDS,
-                idle_seconds=MAX_IDLE_SECONDS,
-            ),
-        }
+        self._agents = {topics[topic]: agent for topic, agent in agents.items()}
         self._consumer = new_consumer(
             settings,
             group_id=settings.processors_app,

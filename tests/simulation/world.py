@@ -32,7 +32,7 @@ class Livelock(Exception):
 class World:
     """The agenda, the clocks, and what is random."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | str) -> None:
         self.random = random.Random(seed)
         self.now = START
         self.machine_skew = 0.0
