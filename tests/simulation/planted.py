@@ -1,7 +1,7 @@
 """Faults planted in the product: the simulation is worth what it finds of them."""
 
 import gc
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import date
 from pathlib import Path
@@ -19,10 +19,12 @@ from storage.exactly_once.missing_rows import complete
 from storage.write.source import GroupedSource
 from tests.simulation.clickhouse_tables import Table
 from tests.simulation.clickhouse_work import Work
+from tests.simulation.draws import Reached
 from tests.simulation.kafka_clients import Client
-from tests.simulation.plan import plan
+from tests.simulation.plan import Seed
+from tests.simulation.probes import PLACES
 from tests.simulation.run import run
-from tests.simulation.slips import AREAS, SEEDS, SLIPS, TRAITS, slipped
+from tests.simulation.slips import SEEDS, SLIPS, place_of, slipped
 
 _AT_ONCE: Final = 100
 _WINDOW: Final = 2
@@ -175,17 +177,21 @@ def planted(fault: str) -> Iterator[None]:
         yield
 
 
-def finds(fault: str, seed: int) -> bool:
+def finds(fault: str, seed: Seed) -> bool:
     """Whether a schedule breaks with the fault, and holds without it."""
+    if not _breaks(fault, seed):
+        return False
+    run(seed)
+    return True
+
+
+def _breaks(fault: str, seed: Seed) -> bool:
     with planted(fault):
         try:
             run(seed)
         except Exception:  # noqa: BLE001 - any failure is a find
-            pass
-        else:
-            return False
-    run(seed)
-    return True
+            return True
+    return False
 
 
 _RARE: Final = {"a repair that reads to the end of the log"}
@@ -197,27 +203,27 @@ FEW: Final = (
 ALL: Final = (*FAULTS, *SLIPS)
 
 
-def _fitting(fault: str, schedules: int) -> list[int]:
-    """So many seeds, first those whose plans have most of what the area of a slip needs."""
-    wanted = AREAS.get(fault) or AREAS.get(fault.partition(":")[0], set())
+def find(
+    fault: str, runs: Sequence[tuple[Seed, Reached]], counts: Mapping[int | str, int]
+) -> tuple[Seed | None, int]:
+    """A seed that finds a fault: the known one, or the first of the runs that meet its statement; and how many do.
 
-    def misses(seed: int) -> int:
-        shape, entries = plan(seed)
-        traits = {name for name in TRAITS if getattr(shape, name)}
-        return -len(wanted & {*traits, *(entry.what for entry in entries)})
-
-    return sorted(range(1, schedules + 1), key=misses)
-
-
-def find(fault: str, schedules: int) -> int | None:
-    """A seed that finds a fault: the known one, or else the first of so many."""
+    `runs` held without the fault. First come those that meet most of what is seldom met of the fault's module.
+    """
     known = FAULTS[fault].seed if fault in FAULTS else SEEDS.get(fault)
-    seeds: list[int] = [*([known] if known else []), *_fitting(fault, schedules)]
-    for number, seed in enumerate(seeds):
+    if known is not None and finds(fault, known):
+        return known, 0
+    module, probe = place_of(SLIPS[fault]) if fault in SLIPS else ("", None)
+    meeting = [run for run in runs if probe is None or probe in run[1]]
+
+    def depth(one: tuple[Seed, Reached]) -> float:
+        return -sum(1 / counts[n] for n in one[1] if isinstance(n, int) and PLACES[n].module == module)
+
+    for number, (seed, _) in enumerate(sorted(meeting, key=depth)):
         if number % _AT_ONCE == 0:
             # In the middle of schedules it takes a quarter of the time.
             gc.collect()
             gc.disable()
-        if finds(fault, seed):
-            return seed
-    return None
+        if _breaks(fault, seed):
+            return seed, len(meeting)
+    return None, len(meeting)

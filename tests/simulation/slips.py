@@ -9,6 +9,9 @@ from pkgutil import resolve_name
 from types import CodeType, FunctionType
 from typing import Any, Final, NamedTuple
 
+from tests.simulation.plan import Seed
+from tests.simulation.probes import probe_at
+
 
 class Slip(NamedTuple):
     """A function, a piece of its source that is there once, and what stands there instead."""
@@ -40,6 +43,15 @@ def slipped(slip: Slip) -> Iterator[None]:
     finally:
         function.__code__ = original
         linecache.checkcache(str(path))
+
+
+def place_of(slip: Slip) -> tuple[str, int]:
+    """The module of a slip, and the probe that a schedule meets before it."""
+    function = _function(slip.function)
+    before = inspect.getsource(function).partition(slip.old)[0] + slip.old[: -len(slip.old.lstrip())]
+    return function.__module__, probe_at(
+        function.__module__, function.__code__.co_firstlineno + before.count("\n")
+    )
 
 
 def _function(name: str) -> FunctionType:
@@ -301,99 +313,7 @@ SLIPS: Final = {
     "shards: an erasure lists the events of one server": Slip(f"{_USER}.erase_user", "for server in servers:", "for server in servers[:1]:"),
 }  # fmt: skip
 
-AREAS: Final = {
-    "edge": {"post", "broker"},
-    "spool": {"broker", "full", "power", "at spooling", "at drain"},
-    "drain": {"broker", "at drain", "at removal", "at spooling"},
-    "grouper": {
-        "step",
-        "kill",
-        "at decision",
-        "at increments",
-        "at restoring",
-        "lost",
-        "project",
-        "twin",
-        "all",
-    },
-    "compaction": {"days", "lost", "compaction", "at compaction", "kill"},
-    "dedupe": {"kill", "step", "at decision"},
-    "counts": {"all", "post"},
-    "aggregator": {"kill", "step", "at fold", "all", "lost"},
-    "commands": {"merge", "unmerge", "change", "at fold", "kill", "step"},
-    "signals": {"merge", "post", "unmerge"},
-    "merges": {"merge", "unmerge", "cross", "all"},
-    "life": {"resolve", "ignore", "all"},
-    "findings": {"post"},
-    "writer": {"at insert", "at second insert", "at commit", "kill", "step", "clickhouse", "twin", "refusal"},
-    "completion": {"clickhouse", "at completion", "refusal", "at second insert"},
-    "repair": {"part", "repair"},
-    "erasure": {"erase"},
-    "rebuild": {"rebuild", "merge", "all"},
-    "shards": {"is_spread", "erase", "all"},
-    "shards: old ids are looked up on the first server": {"is_spread", "days", "low"},
-    "edge: an event that is too large for Kafka is forgotten": {"narrow", "post", "tiny"},
-    "edge: a chunk that Kafka refuses counts as stored": {"full", "broker"},
-    "edge: only the first chunk of a request is waited for": {"at spooling", "broker", "tiny"},
-    "edge: all events of a request go to the partition of the last": {"at spooling", "full", "tiny"},
-    "spool: a failed write leaves its half": {"full", "broker", "tiny"},
-    "spool: a failed write is no error": {"full", "broker"},
-    "drain: a pause counts as sent": {"narrow", "tiny", "broker", "full"},
-    "drain: damage is not kept": {"bit", "broker"},
-    "spool: a write is acknowledged without fsync": {"power", "broker"},
-    "segments": {"bit", "broker", "power"},
-    "grouper: outputs are published before the decision is recorded": {"rules", "kill at decision"},
-    "grouper: increments are those of the next record": {"rebuild", "step", "at increments"},
-    "grouper: a replay groups by the rules of now": {"rules", "at increments"},
-    "grouper: a dead event's id counts as seen": {"spoilt"},
-    "grouper: old ids are not looked up": {"days", "low"},
-    "grouper: found ids are not used": {"days", "low"},
-    "grouper: a hole is not seen": {"lost part"},
-    "grouper: a loss replays one record less": {"loss at increments"},
-    "grouper: a loss forgets what was published": {"rules", "lost seen"},
-    "compaction: the newest batch is merged too": {"low", "rules", "kill processors"},
-    "compaction: a day is forgotten one too early": {"days", "low"},
-    "aggregator: the position is written before the issues": {"at fold"},
-    "aggregator: activities are published after the position": {"at fold"},
-    "aggregator: lost issues are not noticed": {"lost issues"},
-    "commands: a merged issue keeps its command": {"member"},
-    "merges: old news count": {"sleep at activities"},
-    "merges: the sum of figures counts the newest twice": {"merge", "all"},
-    "life: a resolved issue stays resolved": {"resolve"},
-    "life: a limit is one late": {"limit"},
-    "tables": {"days", "low", "all"},
-    "changelog": {"sleep at decision", "rules", "compaction"},
-    "writer: a commit without an answer is sent again": {"late commit", "kill writers"},
-    "writer: a put back event moves the position": {"refusal", "replay", "kill processors"},
-    "writer: payload and event days are swapped": {"short_payloads"},
-    "writer: half a window is a whole one": {"lost answer"},
-    "writer: pauses are not waited for": {"clickhouse"},
-    "writer: a pause since the plan is not seen": {"at completion", "refusal", "kill in a slow completion"},
-    "writer: an insert may come late": {"frozen before an insert"},
-    "completion: payloads are forgotten": {"clickhouse", "at second insert"},
-    "completion: erased events come back": {"erase", "reset"},
-    "packs": {"erase"},
-    "repair: only the first project's days": {"clickhouse", "at insert", "at second insert"},
-    "repair: a difference is inserted twice": {"clickhouse", "at insert", "at second insert"},
-    "an acknowledgement before the write": {"broker", "kill", "at spooling", "full"},
-    "a replay past the plan": {"at insert", "at second insert", "kill", "step"},
-    "a token window of 2": {"clickhouse", "twin", "at second insert", "at insert"},
-    "a dropped fence": {"twin", "sleep", "freeze", "cut"},
-    "a repair that reads to the end of the log": {"part", "repair"},
-    "an offset skipped after a recovery": {"kill", "step"},
-    "a segment removed although a record is torn": {"bit", "broker"},
-    "a repair that sends nothing": {"part"},
-    "an erasure that forgets payloads": {"erase"},
-    "an erasure that is not resumed": {"erase"},
-    "an erasure that does not redact": {"erase"},
-    "a rebuild that takes ClickHouse for complete": {"rebuild"},
-    "erased ids that may come again": {"erase", "at second insert", "step"},
-}
-"""What a plan should have for a fault of an area, the first word of its name, or for one fault."""
-TRAITS: Final = ("is_spread", "late", "low", "narrow", "short_payloads", "tiny")
-"""Those of a shape that `AREAS` names."""
-
-SEEDS: Final[dict[str, int]] = {
+SEEDS: Final[dict[str, Seed]] = {
     "edge: a chunk keeps the event of the next": 11,
     "spool: records are acknowledged before they are written": 2303,
     "drain: the rest of a batch is forgotten": 73,

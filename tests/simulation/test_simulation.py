@@ -23,10 +23,10 @@ with planted("a repair that sends nothing"):
 """
 
 KEPT = """
-from tests.simulation.__main__ import failures
+from tests.simulation.__main__ import results
 from tests.simulation.kept import kept
 
-print(len(kept()) > 9, failures(kept())[0])
+print(len(kept()) > 9, [one for one in results(kept()) if one.broke])
 """
 
 
