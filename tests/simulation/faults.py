@@ -242,7 +242,7 @@ def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> No
     Each day passes once everything that was accepted is stored.
     """
     kinds = {entry.what for entry in schedule.entries}
-    if not schedule.shape.low or schedule.healed or kinds & {"refusal", "part", "bit", "rebuild"}:
+    if not schedule.shape.low or schedule.healed or kinds & {"refusal", "refusals", "part", "bit", "rebuild"}:
         return
     stored = {(row.project, row.id[::-1]) for row in schedule.whole().tables["events"].rows}
     if not schedule.acknowledged <= stored or any(name.startswith("post") for name in schedule.waiting):

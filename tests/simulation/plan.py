@@ -139,6 +139,13 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_DEAD, (("post", 0.0), ("refusals", 0.04), ("post", 1.5), ("refusals", 1.54), ("replay", 5.0),
              ("kill writers", 5.3), ("replay", 9.0))),
     (_PAIR, (("all", 0.0), ("rules", 1.5), ("refusals", 1.6), ("all", 1.65), ("replay", 7.0), ("lost seen", 9.0))),
+    (_DEAD, (("all", 0.0), ("refusals", 0.04), ("at commit", 0.1), ("post", 1.5), ("replay", 7.0))),
+    (_PAIR, (("all", 0.0), ("rules", 1.5), ("post", 1.6), ("refusals", 1.64), ("replay", 5.0), ("kill processors", 5.4),
+             ("loss at increments", 6.9), ("all", 7.0))),
+    # Positions that are lost: small blocks are compared by their ids, also by a successor.
+    (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("post", 0.8), ("all", 1.2), ("reset", 5.0), ("all", 6.0))),
+    (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("all", 0.8), ("reset", 5.0), ("step", 5.6), ("step", 6.2),
+                             ("kill writers", 7.0), ("post", 8.0))),
     # Erasures beside inserts, deaths and packs.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("erase", 2.5), ("clickhouse", 3.0), ("all", 3.5), ("post", 5.0))),
     (_ONE, (("all", 0.0), ("kill in a slow insert", 0.5), ("all", 0.6), ("erase", 1.5), ("all", 2.0), ("step", 2.5))),
@@ -146,6 +153,7 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_SLOW, (("post", 0.0), ("lag", 0.8), ("all", 1.0), ("repair", 2.0), ("frozen before an insert", 3.0),
              ("all", 3.1))),
     (_SLOW, (("all", 0.0), ("lag", 1.0), ("erase", 1.5), ("all", 2.0), ("at insert", 2.5), ("all", 3.0))),
+    (_PAIR | {"window": 8}, (("lost answer", 0.4), *(("post", 0.5 + n / 4) for n in range(12)), ("kill writers", 3.6))),
     # What an operator has restored twice.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("twice", 3.0), ("post", 3.5), ("repair", 5.0), ("post", 7.0))),
 )  # fmt: skip

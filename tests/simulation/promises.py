@@ -298,7 +298,7 @@ def check_erased(server: Server, changes: Changes, erasures: Erasures, refused: 
         back = server.erasing.never_again & {(row.project, row.id) for row in server.tables[name].rows}
         if back:
             raise Broken(f"{len(back)} erased events are in {name}")
-    named = {(row["project_id"], row["last_event"]) for rows in server.issue_rows.values() for _, row in rows}
+    named = {(row["project_id"], row["last_event"]) for _, row in server.latest["issues"].values()}
     named |= {
         (int(issue.project_id), UUID(issue.last_event).bytes[::-1])
         for issue in changes.issues().values()

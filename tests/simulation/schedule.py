@@ -249,7 +249,7 @@ class Schedule:
         Left out is what late requests of theirs do, and a rebuild from a ClickHouse that has lost parts or
         refused rows.
         """
-        if any(entry.what in {"part", "refusal"} for entry in self.entries):
+        if any(entry.what in {"part", "refusal", "refusals"} for entry in self.entries):
             return
         # From the topics, versions would begin again.
         sources = ("clickhouse",) if self.is_rebuilt else (None, "clickhouse")

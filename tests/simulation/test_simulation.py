@@ -6,9 +6,14 @@
 import os
 import subprocess
 import sys
+from collections import Counter
 
+import msgspec
 import pytest
 
+from tests.simulation.draws import Draws
+from tests.simulation.kept import plan_of
+from tests.simulation.plan import Seed
 from tests.simulation.planted import FEW
 from tests.simulation.slips import SLIPS, Slip, slipped
 
@@ -43,6 +48,28 @@ def simulation(*arguments: str) -> str:
 def test_planted_faults_of_each_area_are_found() -> None:
     printed = simulation("-m", "tests.simulation", "--planted", "--few", "--schedules", "2000")
     assert [line.rpartition(": seed ")[0] for line in printed.splitlines()[:-1]] == list(FEW)
+
+
+def test_equal_runs_draw_equal_seeds_which_name_their_plans() -> None:
+    def seeds() -> list[Seed]:
+        draws = Draws(5)
+        for seed in (first := draws.take(40)):
+            draws.add(seed, {len(str(seed)), "everywhere"})
+        return [*first, *draws.take(40)]
+
+    drawn = seeds()
+    assert drawn == seeds()
+    assert {str(seed).count(".") for seed in drawn} == {0, 1, 2}
+    assert len({msgspec.json.encode(plan_of(seed)) for seed in drawn}) == len(set(drawn))
+
+
+def test_what_is_seldom_reached_is_drawn_more_often() -> None:
+    draws = Draws(5)
+    for seed in range(1000):
+        draws.add(seed, {"everywhere"})
+    draws.add("7.2000", {"everywhere", "rarely"})
+    parents = Counter(str(seed).rpartition(".")[0] for seed in draws.take(400))
+    assert parents["7.2000"] > parents["0"]
 
 
 def test_a_slip_fails_loudly_once_its_line_is_gone() -> None:
