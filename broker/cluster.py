@@ -22,7 +22,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 from msgspec import Struct
 
-from broker.client import administering
+from broker.client import LOADING_PAUSES_SECONDS, administering
 from broker.types import Admin
 from schemas.settings import KafkaSettings
 
@@ -37,8 +37,7 @@ OPERATIONS: Final = {
 }
 """Kafka's codes of the operations that this service uses."""
 _NOT_REPORTED: Final = -(1 << 31)
-_PAUSES_SECONDS: Final = (0.1, 0.25, 0.5, 1.0, 2.0)
-_LOADING: Final = (
+LOADING: Final = (
     GroupCoordinatorNotAvailableError,
     GroupLoadInProgressError,
     NotCoordinatorForGroupError,
@@ -196,8 +195,8 @@ async def _group(admin: Admin, group: str) -> frozenset[str]:
 
     A cluster's first group has to wait for its coordinator.
     """
-    for pause in _PAUSES_SECONDS:
-        with suppress(*_LOADING):
+    for pause in LOADING_PAUSES_SECONDS:
+        with suppress(*LOADING):
             return await _describe_group(admin, group)
         await asyncio.sleep(pause)
     return await _describe_group(admin, group)

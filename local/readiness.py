@@ -2,11 +2,13 @@
 
 import urllib.error
 import urllib.request
+from http import HTTPStatus
 from http.client import HTTPException
 
 import msgspec
 
 from schemas.addresses import host_port
+from schemas.errors import AnotherProgram
 from schemas.health import Readiness
 
 _NOTHING = Readiness(ready=False, parts={})
@@ -39,17 +41,30 @@ def unready_parts(address: str, instance: str) -> str:
 def _readiness(address: str, instance: str) -> Readiness:
     """The body of readyz; without an answer of this instance, not ready and without parts."""
     try:
-        with urllib.request.urlopen(f"{address}/readyz", timeout=_SECONDS) as response:  # noqa: S310 - ours, http
+        readiness = readiness_of(address, _SECONDS)
+    except (OSError, AnotherProgram):
+        return _NOTHING
+    return readiness if not instance or readiness.instance == instance else _NOTHING
+
+
+def readiness_of(address: str, seconds: float) -> Readiness:
+    """The body of readyz.
+
+    Raises AnotherProgram where another program answers, TimeoutError where one listens and doesn't answer, and
+    OSError where nothing can be reached.
+    """
+    try:
+        with urllib.request.urlopen(f"{address}/readyz", timeout=seconds) as response:  # noqa: S310 - ours, http
             status, body = response.status, response.read()
     except urllib.error.HTTPError as error:
         with error:
             status, body = error.code, error.read()
-    except (OSError, HTTPException):
-        return _NOTHING
+    except HTTPException as error:
+        raise AnotherProgram(f"{address} doesn't speak HTTP") from error
     try:
         readiness = msgspec.json.decode(body, type=Readiness)
-    except msgspec.DecodeError:
-        return _NOTHING
-    if (readiness.ready and status != 200) or (instance and readiness.instance != instance):
-        return _NOTHING
+    except msgspec.DecodeError as error:
+        raise AnotherProgram(f"{address} is another program") from error
+    if readiness.ready and status != HTTPStatus.OK:
+        raise AnotherProgram(f"{address} is another program")
     return readiness

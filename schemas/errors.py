@@ -143,6 +143,10 @@ class ProjectsUnavailable(Exception):
     """Kafka did not answer in time; a pending write may or may not have succeeded."""
 
 
+class AnotherProgram(Exception):
+    """The program at an address is none of ours."""
+
+
 class CannotRun(RuntimeError):
     """A process, or a server that it needs, can't start or continue; the text says why and what to do."""
 

@@ -13,15 +13,19 @@ from cli.doctor.checks import Finding, check_disk, check_settings
 from cli.doctor.clickhouse import check_clickhouse, check_reader
 from cli.doctor.damage import check_damage
 from cli.doctor.kafka import check_kafka
+from cli.doctor.processes import check_processes, expected
 from cli.doctor.rate_limit_store import check_rate_limit_store
 from cli.workspace import Workspace
+from local.discovery import running
 from schemas.environment import load
 from schemas.settings import EdgeSettings, MigrateSettings, NotifySettings, ProcessorsSettings, WriterSettings
 from storage.shards import only, shards_of
 
 
-def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> list[Finding]:
-    """Run all checks that apply to these processes."""
+def findings(
+    workspace: Workspace, processes: Sequence[Process] = PROCESSES, named: Sequence[str] = ()
+) -> list[Finding]:
+    """Run all checks that apply to these processes; for every process also those on running ones."""
     environ = workspace.environ
     valid = check_settings(environ)
     results = [valid, check_disk(workspace.data_dir)]
@@ -52,6 +56,9 @@ def findings(workspace: Workspace, processes: Sequence[Process] = PROCESSES) -> 
         )
     if "edge" in processes:
         results += check_rate_limit_store(load(EdgeSettings, environ))
+    if settings.kafka_bootstrap and (named or set(processes) == set(PROCESSES)):
+        all_here = bool(running(workspace.data_dir))
+        results += check_processes(settings, expected(environ, settings), named, all_here=all_here)
     return results
 
 
@@ -78,11 +85,20 @@ def show(results: Sequence[Finding]) -> None:
     "processes",
     type=click.Choice(PROCESSES),
     multiple=True,
-    help="Only what this process needs, with its credentials. [default: every process]",
+    help="Only what this process needs, with its credentials; no running process is asked. [default: every process]",
+)
+@click.option(
+    "--ask",
+    "named",
+    metavar="URL",
+    multiple=True,
+    help="Also ask the process that listens there, such as http://edge-0:8080.",
 )
 @click.pass_obj
-def doctor(workspace: Workspace, as_json: bool, processes: tuple[Process, ...]) -> None:
-    """Check settings, dependencies and rights; exits 1 on any problem. Changes nothing."""
-    results = findings(workspace, processes or PROCESSES)
+def doctor(
+    workspace: Workspace, as_json: bool, processes: tuple[Process, ...], named: tuple[str, ...]
+) -> None:
+    """Check settings, dependencies, rights and running processes; exits 1 on any problem. Changes nothing."""
+    results = findings(workspace, processes or PROCESSES, named)
     output(as_json, results, lambda: show(results))
     sys.exit(0 if all(finding.ok for finding in results) else 1)
