@@ -24,6 +24,7 @@ from tests.programs import program
 ROOT = Path(__file__).parents[3]
 CHART = ROOT / "docker" / "chart"
 ALERTS = CHART / "files" / "alerts.yaml"
+CASES = Path(__file__).parent / "alerts"
 KUBERNETES = ("1.27", "1.30", "1.34", "1.37")
 """The oldest that Chart.yaml admits, the newest, and some between."""
 EVERYTHING = {
@@ -228,6 +229,27 @@ def test_promtool_takes_the_alert_rules() -> None:
     assert not done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("case", sorted(CASES.glob("*.yaml")), ids=lambda path: str(path.stem))
+def test_alerts_fire_for_each_case_and_only_for_it(case: Path) -> None:
+    done = subprocess.run(
+        [program("promtool"), "test", "rules", str(case)], capture_output=True, text=True, check=False
+    )
+    assert not done.returncode, done.stdout + done.stderr
+
+
+def test_each_runbook_has_the_address_of_the_values(tmp_path: Path) -> None:
+    rule = {"enabled": True, "runbooks": "https://errors.example.org/"}
+    [found] = [one for one in render(tmp_path, {"prometheusRule": rule}) if one["kind"] == "PrometheusRule"]
+    pages = [
+        rule["annotations"]["runbook_url"]
+        for group in found["spec"]["groups"]
+        for rule in group["rules"]
+        if "alert" in rule
+    ]
+    assert len(pages) == len(alerts())
+    assert all(page.startswith("https://errors.example.org/docs/operate/") for page in pages)
+
+
 def series(bad: str, good: str, minutes: int, share: str) -> list[dict[str, str]]:
     """A hundred requests a minute of which so many are bad; promtool's words for a counter."""
     return [
@@ -314,7 +336,7 @@ def test_every_metric_of_alerts_and_dashboards_exists() -> None:
 
 @pytest.mark.parametrize("rule", alerts(), ids=lambda rule: str(rule["alert"]))
 def test_every_alert_leads_to_a_page_and_monitor_names_it(rule: dict[str, Any]) -> None:
-    page, _, anchor = rule["annotations"]["page"].partition("#")
+    page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
     headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.MULTILINE)
     slugs = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
     assert not anchor or anchor in slugs
