@@ -26,6 +26,7 @@ REFUSED_STATUS = 2
 """Nothing was changed."""
 _ACCESS_ERRORS = {None, 81, 194, 516}
 """ClickHouse error codes: no answer, no database, no password, wrong user or password."""
+_ANSWER_SECONDS = 5.0
 _ASK_DOCTOR = "`svc doctor --for operator` names missing rights and topics"
 
 
@@ -111,10 +112,14 @@ def _advised(reason: str, advice: str) -> str:
 
 
 def _clickhouse_reason(settings: ClickHouseSettings, error: Exception) -> str:
+    from storage.client import answers
     from storage.errors import StorageUnavailable
 
     if isinstance(error, StorageUnavailable) and settings.clickhouse_reader_url:
         return clickhouse_failure(settings.reader_url, error, "SVC_CLICKHOUSE_READER_URL")
+    if len(urls := settings.shard_urls) > 1:
+        unavailable = next((url for url in urls if not answers(url, _ANSWER_SECONDS)), urls[0])
+        return clickhouse_failure(unavailable, error, "SVC_CLICKHOUSE_SHARDS")
     return clickhouse_failure(settings.clickhouse_url, error)
 
 

@@ -57,21 +57,20 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         writer.writer_group,
         len(settings.shard_urls),
     )
-    with reported(settings):
+    with reported(settings), open_servers(settings) as servers:
         behind = asyncio.run(_drain(settings, groups, wait))
-        with open_servers(settings) as servers:
+        result = compare(servers, today())
+        broken = {part.table for server in servers if repair for part in broken_parts(server.own)}
+        repaired, late = (
+            repair_differences(writer, servers, result, broken, wait)
+            if broken or (repair and result.differences)
+            else ({}, None)
+        )
+        if repaired:
             result = compare(servers, today())
-            broken = {part.table for server in servers if repair for part in broken_parts(server.own)}
-            repaired, late = (
-                repair_differences(writer, servers, result, broken, wait)
-                if broken or (repair and result.differences)
-                else ({}, None)
-            )
-            if repaired:
-                result = compare(servers, today())
-            if result.differences and not behind:
-                # Under load, events arrived during the comparison.
-                behind = asyncio.run(lags(settings, groups))
+        if result.differences and not behind:
+            # Under load, events arrived during the comparison.
+            behind = asyncio.run(lags(settings, groups))
     if late:
         click.echo(_LATE.format(late, wait), err=True)
     state = {

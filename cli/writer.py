@@ -1,6 +1,8 @@
 """`svc writer`: writes grouped events, issues, activity and outcomes from Kafka to ClickHouse."""
 
+import asyncio
 import logging
+from typing import Final
 
 import click
 from prometheus_client import CollectorRegistry
@@ -11,8 +13,13 @@ from cli.health_server import serving_health
 from schemas.health import Health
 from schemas.settings import WriterSettings
 from storage.client import parse_url
+from storage.server_watch import PART, watch_servers
+from storage.shards import shards_of
 from storage.write.metrics import WriterMetrics
 from storage.write.process import run
+
+_OF_A_SERVER: Final = ("events", "issues", "projects", "retention", PART)
+"""Parts that each server has. One that is down holds up its own partitions, and no restart of a writer."""
 
 
 @click.command("writer")
@@ -34,8 +41,15 @@ def _check(settings: WriterSettings) -> None:
 async def _main(settings: WriterSettings) -> None:
     health, metrics = Health(settings.instance), WriterMetrics(CollectorRegistry())
     host, port = settings.health_host, settings.writer_health_port
+    shards = shards_of(settings)
+    for part in _OF_A_SERVER:
+        health.tolerate({shard.named(part) for shard in shards})
     async with serving_health(host, port, "SVC_WRITER_HEALTH_PORT", health, metrics.registry):
-        await run(settings, health, metrics)
+        watching = asyncio.create_task(watch_servers(shards, health, metrics.waiting))
+        try:
+            await run(settings, health, metrics)
+        finally:
+            watching.cancel()
 
 
 if __name__ == "__main__":

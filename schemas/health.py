@@ -1,6 +1,6 @@
 """Readiness of a process, by named parts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from msgspec import Struct
 
@@ -30,6 +30,7 @@ class Health:
         self._instance = instance
         self._parts: dict[str, Part] = {}
         self._probes: dict[str, Callable[[], Part]] = {}
+        self._others: dict[str, Collection[str]] = {}
 
     def set(self, name: str, ok: bool, detail: str = "") -> None:
         self._parts[name] = Part(ok, detail)
@@ -38,14 +39,19 @@ class Health:
         """Evaluate a part by `ask` on each request; it must not block."""
         self._probes[name] = ask
 
+    def tolerate(self, names: Collection[str]) -> None:
+        """Stay ready while one of these parts works: each is of another server, and what one serves goes on."""
+        self._others |= dict.fromkeys(names, names)
+
     def parts(self) -> dict[str, Part]:
         return self._parts | {name: ask() for name, ask in self._probes.items()}
 
     @property
     def ready(self) -> bool:
-        """Whether all parts work; a process without parts isn't ready yet."""
+        """Whether all parts work, but for those that are tolerated; a process without parts isn't ready yet."""
         parts = self.parts()
-        return bool(parts) and all(part.ok for part in parts.values())
+        failed = {name for name, part in parts.items() if not part.ok}
+        return bool(parts) and not any(failed.issuperset(self._others.get(name, ())) for name in failed)
 
     def readiness(self) -> Readiness:
         """The body of `readyz`, sent with 200 or 503."""

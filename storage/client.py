@@ -3,10 +3,14 @@
 Clients block, so event loops call them in threads. Every failure is a `ClickHouseError` of the driver.
 """
 
+import ssl
 import time
 from collections.abc import Mapping
+from http.client import HTTPException
 from typing import Any, Final
+from urllib.error import HTTPError
 from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.request import urlopen
 from uuid import UUID
 
 import clickhouse_connect
@@ -126,6 +130,21 @@ def open_client(
             **options,
         },
     )
+
+
+def answers(url: str, seconds: float) -> bool:
+    """Whether anything answers at the address within so many seconds. Needs no user."""
+    address = parse_url(url)
+    context = ssl.create_default_context(cafile=address.ca_file) if address.scheme == "https" else None
+    ping = f"{address.scheme}://{address.host_port}/ping"
+    try:
+        with urlopen(ping, timeout=seconds, context=context):  # noqa: S310 - the operator's own address
+            return True
+    except HTTPError as error:
+        error.close()
+        return True
+    except (OSError, HTTPException):
+        return False
 
 
 def version(client: Client) -> tuple[int, int]:

@@ -14,6 +14,12 @@ class AnotherServer(RetryLater):
     reason = "anotherServer"
 
 
+class ServerUnavailable(RetryLater):
+    """One of the servers doesn't answer, so nothing can be said or done about all of them."""
+
+    reason = "unavailable"
+
+
 class ServerRefused(Exception):
     """The server answered with an error: its code and its first line."""
 

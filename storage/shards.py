@@ -14,12 +14,14 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from schemas.settings import ClickHouseSettings
-from storage.client import Client, open_client
+from storage.client import Client, answers, open_client, parse_url
+from storage.errors import ServerUnavailable
 
 ONLY: Final = "1/1"
 """The place of a server that has no others beside it."""
 WHOLE: Final = "_all"
 """What the database over all servers is called besides."""
+_ANSWER_SECONDS: Final = 5.0
 WHOLE_SETTINGS: Final[Mapping[str, int | str]] = {
     # Each server has a part of what a subquery reads.
     "distributed_product_mode": "global",
@@ -100,7 +102,7 @@ def alone(client: Client) -> Servers:
 
 @contextmanager
 def open_servers(settings: ClickHouseSettings, **options: Any) -> Iterator[Servers]:
-    """Clients of all servers. Raises ClickHouseError if one doesn't answer.
+    """Clients of all servers. Raises ServerUnavailable if one doesn't answer, and ClickHouseError.
 
     `options` are those of `open_client`.
     """
@@ -112,6 +114,12 @@ def open_servers(settings: ClickHouseSettings, **options: Any) -> Iterator[Serve
             return client
 
         shards = shards_of(settings)
+        for shard in shards:
+            # The client of a frozen server would wait for minutes.
+            if not answers(shard.url, _ANSWER_SECONDS):
+                raise ServerUnavailable(
+                    f"the server {shard} at {parse_url(shard.url).host_port} doesn't answer"
+                )
         if len(shards) == 1:
             yield alone(opened(shards[0].url))
             return

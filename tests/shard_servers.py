@@ -1,6 +1,7 @@
 """Three ClickHouse servers that know each other as the shards of a cluster."""
 
 import re
+import signal
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -41,6 +42,16 @@ class ShardServer(LocalClickHouse):
         self._edit("users.xml", "</users>", self.users + "</users>")
         self._edit("users.xml", "</profiles>", READER + "</profiles>")
         return command
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """It takes connections and does nothing."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            self._process.send_signal(signal.SIGCONT)
 
     def _edit(self, name: str, old: str, new: str) -> None:
         file = self.directory / name

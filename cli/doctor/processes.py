@@ -133,7 +133,8 @@ def ask(name: str, address: str, *, must: bool) -> Finding | None:
             name, False, f"nothing of ours answers at {address} ({error})", "start it, or see its log"
         )
         return problem if must else None
-    if readiness.ready:
-        return Finding(name, True, f"{address} is ready")
     parts = "; ".join(f"{part}: {state.detail}" for part, state in readiness.parts.items() if not state.ok)
-    return Finding(name, False, f"{address} is not ready: {parts}", f"see its log ({_READYZ})")
+    if readiness.ready and not parts:
+        return Finding(name, True, f"{address} is ready")
+    ready = "is ready, but not everything works" if readiness.ready else "is not ready"
+    return Finding(name, False, f"{address} {ready}: {parts}", f"see its log ({_READYZ})")

@@ -4,14 +4,14 @@ import asyncio
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from queue import Empty, LifoQueue
 from typing import Annotated, Any, Final, cast
 
 from msgspec import Meta, Struct
 
-from storage.client import ClickHouseError, Client, open_client
+from storage.client import ClickHouseError, Client, answers, open_client
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.shards import WHOLE_SETTINGS
 
@@ -77,7 +77,19 @@ _OPTIONAL_SETTINGS: Final = frozenset({"use_top_k_dynamic_filtering"})
 """Settings that older servers don't have."""
 _MEMORY: Final = 241
 _SHARD: Final = 279
+_NO_SHARD: Final = {_SHARD, 209, 210}
+"""Also of a shard that stops answering in the middle of a statement."""
 _DENIED: Final = 497
+_PING_SECONDS: Final = 2.0
+_PARTIAL_SETTINGS: Final = {
+    # A frozen server takes connections and says nothing: by default three tries of ten seconds.
+    "handshake_timeout_ms": 1000,
+    "connect_timeout_with_failover_ms": 1000,
+    "connections_with_failover_max_tries": 1,
+    # While it works a server tells its progress.
+    "receive_timeout": 5,
+}
+"""For statements of which an unavailable server is left out."""
 _EXPENSIVE: Final = {
     158: "reads too many rows",
     _MEMORY: "needs too much memory",
@@ -147,10 +159,7 @@ class Executor:
             done.exception()  # marks it as retrieved, in case the caller was cancelled
 
     def _query(self, sql: Sql) -> _Answer:
-        try:
-            client = self._idle.get_nowait()
-        except Empty:
-            client = self._open()
+        client = self._client()
         try:
             return self._ask(client, sql)
         except ClickHouseError as error:
@@ -167,9 +176,20 @@ class Executor:
         try:
             return self._rows(client, sql), False
         except ClickHouseError as error:
-            if not self._partial or getattr(error, "code", None) != _SHARD:
+            if not self._partial or getattr(error, "code", None) not in _NO_SHARD:
                 raise
             return self._rows(client, sql, skip_unavailable_shards=1), True
+
+    def _client(self) -> Client:
+        """An idle client, or a new one. Of several servers, one that answers now: some may be frozen."""
+        try:
+            client = self._idle.get_nowait()
+        except Empty:
+            return self._open()
+        if len(self._urls) < 2 or client.ping(_PING_SECONDS):
+            return client
+        client.close()
+        return self._open()
 
     def _rows(self, client: Client, sql: Sql, **more: int) -> Rows:
         settings = more | {
@@ -188,10 +208,10 @@ class Executor:
     def _open(self) -> Client:
         """A client of the server that answered last, else of the next that answers."""
         for _ in self._urls[1:]:
-            try:
-                return self._client_of(self._urls[self._entry])
-            except ClickHouseError:
-                self._entry = (self._entry + 1) % len(self._urls)
+            if answers(url := self._urls[self._entry], _PING_SECONDS):
+                with suppress(ClickHouseError):
+                    return self._client_of(url)
+            self._entry = (self._urls.index(url) + 1) % len(self._urls)
         return self._client_of(self._urls[self._entry])
 
     def _client_of(self, url: str) -> Client:
@@ -205,6 +225,7 @@ class Executor:
     def _settings(self) -> dict[str, int | str]:
         return {
             **(WHOLE_SETTINGS if len(self._urls) > 1 else {}),
+            **(_PARTIAL_SETTINGS if self._partial else {}),
             "max_execution_time": self._limits.seconds,
             "max_memory_usage": self._limits.memory_bytes,
             "max_rows_to_read": self._limits.rows,

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -95,6 +96,17 @@ async def test_damage_on_each_server_is_reported_and_repaired(
         assert counts(opened[0].whole) == exactly(stage.total)
         assert [int(scalar(server.own, "SELECT count() FROM events")) for server in opened] == stage.on_shard
         assert [issues(server.own) for server in opened] == [every] * len(opened)
+
+
+async def test_a_comparison_names_the_server_that_is_frozen(
+    stage: SpreadStage, servers: list[ShardServer], tmp_path: Path
+) -> None:
+    with servers[1].frozen():
+        refused = await reconcile(stage, tmp_path)
+    assert refused.exit_code == 1
+    address = urlsplit(servers[1].url()).netloc.rpartition("@")[2]
+    assert refused.stderr.startswith("svc: ClickHouse: nothing answers at " + address)
+    assert "SVC_CLICKHOUSE_SHARDS" in refused.stderr
 
 
 async def test_a_user_is_erased_from_every_server_and_no_repair_brings_the_events_back(

@@ -59,3 +59,19 @@ async def test_a_server_is_down(
             servers[number].start(120)
         assert await ask(client, issues) == (200, None, whole)
         assert SAYS_SO not in (await ask(client, page))[2]
+
+
+@pytest.mark.parametrize("number", [0, 2], ids=["entry", "other"])
+async def test_a_server_is_frozen(
+    urls: list[str], world: World, servers: list[ShardServer], number: int
+) -> None:
+    issues = f"/api/v1/projects/{world.project}/issues"
+    async with dashboard(urls, world, partial=True) as client:
+        status, header, whole = await ask(client, issues)
+        assert (status, header) == (200, None)
+        with servers[number].frozen():
+            for _ in range(2):
+                status, header, part = await ask(client, issues)
+                assert (status, header) == (200, "true")
+                assert part != whole
+        assert await ask(client, issues) == (200, None, whole)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -68,9 +69,22 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
             assert _waits(writer, 1) is False
             writer.kill()
             writer.restart()
+        # What the other servers store goes on, and a rollout of writers too.
+        for writer in (first, second):
+            await eventually(partial(_is_ready, writer), 60)
+            assert writer.health("clickhouse-2").get("ok") is False
         servers[1].start(120)
         assert await whole(stage, 120) == exactly(stage.total)
         assert stored(clients) == stage.on_shard
+
+
+async def test_a_frozen_server_is_named_and_the_writer_stays_ready(
+    stage: SpreadStage, servers: list[ShardServer]
+) -> None:
+    writer = stage.writer()
+    with ended(writer), servers[2].frozen():
+        await eventually(lambda: "no answer" in str(writer.health("clickhouse-3").get("detail")))
+        await eventually(partial(_is_ready, writer), 60)
 
 
 async def test_the_audit_and_the_views_for_analysts_read_all_servers(
@@ -88,6 +102,10 @@ async def test_the_audit_and_the_views_for_analysts_read_all_servers(
         reading.command(f"SELECT * FROM {view} LIMIT 1 FORMAT Null", settings=settings)
     assert scalar(reading, "SELECT count() FROM analyst_events", settings=settings) == before + stage.total
     reading.close()
+
+
+def _is_ready(writer: Writer) -> bool:
+    return writer.get("readyz")[0] == 200
 
 
 def _waits(writer: Writer, shard: int) -> bool:
