@@ -18,6 +18,14 @@ from edge.metrics import EdgeMetrics
 from notify.metrics import NotifyMetrics
 from processors.metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
+from schemas.settings import (
+    DashboardSettings,
+    EdgeSettings,
+    MigrateSettings,
+    NotifySettings,
+    ProcessorsSettings,
+    WriterSettings,
+)
 from storage.write.metrics import WriterMetrics
 from tests.programs import program
 
@@ -25,6 +33,12 @@ ROOT = Path(__file__).parents[3]
 CHART = ROOT / "docker" / "chart"
 ALERTS = CHART / "files" / "alerts.yaml"
 CASES = Path(__file__).parent / "alerts"
+
+
+def secrets() -> set[str]:
+    return {name for name, field in variables().items() if is_secret(field)}
+
+
 KUBERNETES = ("1.27", "1.30", "1.34", "1.37")
 """The oldest that Chart.yaml admits, the newest, and some between."""
 EVERYTHING = {
@@ -40,7 +54,20 @@ EVERYTHING = {
     "settings": {"SVC_KAFKA_SECURITY_PROTOCOL": "SASL_SSL", "SVC_KAFKA_CA_FILE": "/certificates/ca.pem"},
     "secret": {"name": "given", "keys": ["SVC_KAFKA_PASSWORD", "SVC_CLICKHOUSE_URL"]},
     "migrate": {"secret": {"name": "operator", "keys": ["SVC_CLICKHOUSE_URL"]}},
+    "affinity": {"podAntiAffinity": {}},
+    "podAnnotations": {"example.org/team": "errors"},
+    "podLabels": {"team": "errors"},
+    "extraEnv": [{"name": "TZ", "value": "UTC"}],
+    "processors": {
+        "tolerations": [{"key": "processors", "operator": "Exists"}],
+        "nodeSelector": {"pool": "large"},
+        "podAnnotations": {"example.org/team": "processors"},
+        "extraEnv": [{"name": "MALLOC_ARENA_MAX", "value": "2"}],
+        "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
+    },
     "edge": {
+        "service": {"type": "LoadBalancer", "annotations": {"example.org/internal": "true"}},
         "autoscaling": {"enabled": True},
         "ingress": {"enabled": True, "className": "nginx", "host": "errors.example.org", "tlsSecret": "tls"},
         "storage": {"className": "fast"},
@@ -49,6 +76,8 @@ EVERYTHING = {
     "dashboard": {"ingress": {"enabled": True, "host": "dashboard.example.org"}},
     "notify": {"replicas": 2, "secret": {"name": "channels", "keys": ["SVC_NOTIFY_CHANNELS"]}},
 }
+EVERYBODY: dict[str, Any] = {"secret": {"name": "svc", "keys": sorted(secrets())}}
+"""One Secret with every secret there is."""
 AS_IT_IS: dict[str, Any] = {"secret": {"name": "svc", "keys": ["SVC_CLICKHOUSE_URL", "SVC_NOTIFY_CHANNELS"]}}
 """With channels, without which no notify would run."""
 PORTS = {"edge": 8080, "dashboard": 8081, "processors": 8082, "writer": 8083, "notify": 8084}
@@ -134,13 +163,99 @@ def test_without_channels_nothing_of_notify_is_there(tmp_path: Path) -> None:
 def test_only_notify_reaches_the_ports_of_channels(tmp_path: Path) -> None:
     reached = {
         one["metadata"]["name"].removeprefix("errors-"): {
-            port["port"] for rule in one["spec"]["egress"] for port in rule["ports"]
+            port["port"] for rule in one["spec"]["egress"] for port in rule.get("ports", ())
         }
         for one in render(tmp_path, EVERYTHING)
         if one["kind"] == "NetworkPolicy"
     }
     assert {name for name, ports in reached.items() if 25 in ports} == {"notify"}
     assert reached["notify"] == {53, 9092, 8123, 8443, 25}
+
+
+def test_a_policy_lets_in_who_is_named_and_out_to_where_tokens_are(tmp_path: Path) -> None:
+    proxy, prometheus = {"podSelector": {"matchLabels": {"app": "nginx"}}}, {"namespaceSelector": {}}
+    values = {
+        "networkPolicy": {"enabled": True, "edgeFrom": [proxy], "metricsFrom": [prometheus]},
+        "settings": {"SVC_KAFKA_TOKEN_URL": "https://login.example.org/token"},
+    }
+    policies = {
+        one["metadata"]["name"].removeprefix("errors-"): one["spec"]
+        for one in render(tmp_path, values)
+        if one["kind"] == "NetworkPolicy"
+    }
+    ours = {"podSelector": {"matchLabels": {"app.kubernetes.io/instance": "errors"}}}
+    peers = {name: [rule.get("from") for rule in one["ingress"]] for name, one in policies.items()}
+    assert peers == {
+        "edge": [[ours, prometheus], [proxy]],
+        "processors": [[ours, prometheus]],
+        "writer": [[ours, prometheus]],
+        "dashboard": [[ours, prometheus], None],
+    }
+    for one in policies.values():
+        assert 443 in {port["port"] for rule in one["egress"] for port in rule.get("ports", ())}
+        assert [rule["to"] for rule in one["egress"] if "ports" not in rule] == [[ours]]
+
+
+STRUCTS = {
+    "migrate": MigrateSettings,
+    "edge": EdgeSettings,
+    "processors": ProcessorsSettings,
+    "writer": WriterSettings,
+    "dashboard": DashboardSettings,
+    "notify": NotifySettings,
+}
+
+
+def test_a_process_gets_the_secrets_that_it_reads_and_no_others(tmp_path: Path) -> None:
+    for name, pod in pods(render(tmp_path, EVERYBODY)):
+        read = {f"SVC_{field.upper()}" for field in STRUCTS[name].__struct_fields__} & secrets()
+        [mounted] = [one["secret"]["items"] for one in pod["volumes"] if one["name"] == "secrets"]
+        assert {item["key"] for item in mounted} == read
+
+
+def test_values_of_a_process_win_over_those_for_all(tmp_path: Path) -> None:
+    found = {
+        one["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]: one["spec"]["template"]
+        for one in render(tmp_path, EVERYTHING)
+        if one.get("spec", {}).get("template")
+    }
+    for name, pod in found.items():
+        own = name == "processors"
+        assert pod["metadata"]["annotations"]["example.org/team"] == ("processors" if own else "errors")
+        assert pod["metadata"]["labels"]["team"] == "errors"
+        assert pod["spec"]["nodeSelector"] == {"pool": "large" if own else "errors"}
+        assert [one["key"] for one in pod["spec"]["tolerations"]] == ["processors" if own else "errors"]
+        given = {one["name"] for one in pod["spec"]["containers"][0]["env"]}
+        assert {"TZ", "MALLOC_ARENA_MAX"} & given == ({"TZ", "MALLOC_ARENA_MAX"} if own else {"TZ"})
+
+
+def test_a_platform_may_choose_the_user_and_an_image_its_digest(tmp_path: Path) -> None:
+    digest = f"sha256:{'0' * 64}"
+    values = {
+        "image": {"digest": digest},
+        "podSecurityContext": dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup")),
+        "serviceAccount": {"create": False, "name": "given"},
+        "fullnameOverride": "faults",
+    }
+    objects = render(tmp_path, values)
+    assert "ServiceAccount" not in {one["kind"] for one in objects}
+    assert all(one["metadata"]["name"].startswith("faults-") for one in objects)
+    for name, pod in pods(objects):
+        assert pod["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }
+        assert pod["containers"][0]["image"] == f"svc-service@{digest}"
+        assert name == "migrate" or pod["serviceAccountName"] == "given"
+    names = {one["metadata"]["name"] for one in render(tmp_path, {"nameOverride": "faults"})}
+    assert all(name.startswith("errors-faults") for name in names)
+
+
+def test_the_service_that_names_the_pods_of_a_set_is_headless(objects: list[dict[str, Any]]) -> None:
+    services = {one["metadata"]["name"]: one["spec"] for one in objects if one["kind"] == "Service"}
+    governing = [one["spec"]["serviceName"] for one in objects if one["kind"] == "StatefulSet"]
+    assert len(governing) == 3
+    assert {services[name].get("clusterIP") for name in governing} == {"None"}
 
 
 def test_every_setting_exists_and_secrets_come_from_files(objects: list[dict[str, Any]]) -> None:
@@ -151,6 +266,8 @@ def test_every_setting_exists_and_secrets_come_from_files(objects: list[dict[str
     for _, pod in pods(objects):
         for given in pod["containers"][0]["env"]:
             name = given["name"]
+            if name in {"TZ", "MALLOC_ARENA_MAX"}:
+                continue
             if name in known:
                 plain.append(name)
                 continue
