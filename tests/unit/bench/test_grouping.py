@@ -75,10 +75,10 @@ def test_pairs_agree_with_counting_them_one_by_one(events: list[tuple[str, str]]
 
 def test_the_shipped_pairs_name_their_sources_and_differ() -> None:
     pairs = read_pairs()
-    assert len(pairs) >= 150
+    assert len(pairs) >= 350
     assert all(pair.source.startswith("https://") and pair.about for pair in pairs)
     assert len({str((pair.platform, pair.one, pair.other)) for pair in pairs}) == len(pairs)
-    assert {pair.platform for pair in pairs} == {"javascript", "android", "ios"}
+    assert {pair.platform for pair in pairs} == {"javascript", "android", "ios", "python"}
 
 
 def test_pairs_are_right_if_they_are_joined_or_kept_apart_as_they_should_be() -> None:
