@@ -11,6 +11,14 @@ from typing import Final
 from grouping.fingerprint.javascript_errors import engine_error, is_weak, property_key
 
 _CHARACTERS: Final = 400
+DOM: Final = "dom"
+"""The fault of a DOMException."""
+# What `window.onerror`, a browser's console and zone.js write around an error.
+_AROUND: Final = re.compile(
+    r"(?:(?P<promise>Uncaught \(in promise\):?|Unhandled Promise rejection:)|Uncaught) "
+    r"(?:(?P<type>[A-Z]\w*(?:Error|Exception)): )?"
+)
+_ZONE: Final = " ; Zone: "
 # All engines say "property", its name in quotes, and what has none; an app's own sentence has the plain class.
 _NULL_PROPERTY: Final = re.compile(
     r"""(?=.*(?<!['"])\b(?:undefined|null)\b).*?\bpropert(?:y|ies)\b[^'"]*(?P<quote>['"])(?P<name>.*?)(?P=quote)""",
@@ -29,24 +37,12 @@ _SENTENCES: Final = {
     "redefined": r"Cannot redefine property: .*|can't redefine non-configurable property .*"
     r"|Attempting to change .{1,80} of an? (?:unconfigurable|readonly) property\.?",
 }
-_DOM_SENTENCES: Final = {
-    (
-        "NotAllowedError",
-        "play",
-    ): r"play\(\) (?:failed because|can only be initiated).*|The play method is not allowed .*"
-    r"|The request is not allowed by the user agent or the platform in the current context.*",
-    (
-        "AbortError",
-        "aborted",
-    ): r"The play\(\) request was interrupted .*|The fetching process for the media resource was aborted .*",
-}
 _SENTENCE: Final = re.compile(
     "|".join(rf"(?P<s{number}>(?:{text})\Z)" for number, text in enumerate(_SENTENCES.values())), re.DOTALL
 )
-_DOM_SENTENCE: Final = {key: re.compile(rf"(?:{text})\Z", re.DOTALL) for key, text in _DOM_SENTENCES.items()}
-# Chromium; Gecko.
-_OPERATION: Final = re.compile(
-    r"Failed to (?:execute|construct|read|set) (?:the )?'(?P<chromium>\w+)'|[A-Z]\w+\.(?P<gecko>\w+): "
+# Chromium; Gecko; WebKit.
+_SELECTOR: Final = re.compile(
+    r"Failed to execute '\w+' on |.* is not a valid selector|The string did not match the expected pattern"
 )
 # WebIDL, section 2.8.1, but for those that engines throw too: a SyntaxError only of an operation.
 _DOM: Final = """
@@ -73,6 +69,8 @@ _BUILT_IN: Final = frozenset(_MEMBERS.split())
 def fault(kind: str, message: str) -> str | None:
     """The engine-neutral key of an error, by its type and message; None for an app's own."""
     text = message[:_CHARACTERS]
+    if kind in _DOM_NAMES and (kind != "SyntaxError" or _SELECTOR.match(text)):
+        return "aborted" if kind == "AbortError" else DOM
     found = _NULL_PROPERTY.match(text) if "propert" in text and kind != "Error" else None
     known = engine_error(message) if found is None else f"null.{property_key(found['name'])}"
     if known is not None:
@@ -80,22 +78,23 @@ def fault(kind: str, message: str) -> str | None:
     found = _SENTENCE.match(text)
     if found is not None and found.lastgroup is not None:
         return tuple(_SENTENCES)[int(found.lastgroup[1:])]
-    if kind in _DOM_NAMES:
-        for (name, key), sentence in _DOM_SENTENCE.items():
-            if kind == name and sentence.match(text):
-                return key
-        operation = _OPERATION.match(text)
-        if operation is not None:
-            return f"dom.{operation['chromium'] or operation['gecko']}"
     return None
+
+
+def thrown(kind: str, message: str) -> tuple[str, str]:
+    """The class and message of what was thrown, without what reports wrote around it."""
+    found = _AROUND.match(message) if message.startswith("Un") else None
+    if found is None or not (found["type"] or found["promise"]):
+        return kind, message
+    return found["type"] or kind, message[found.end() :].partition(_ZONE)[0]
 
 
 def fault_type(known: str, kind: str) -> str:
     """The error class to group by: an engine's fault implies one, whatever a reporter calls it.
 
-    An operation of the browser can fail with several classes, so it keeps the reported one.
+    A DOMException is its name, whatever the browser writes beside it (WebIDL, 2.8.1).
     """
-    return kind if known.startswith("dom.") else "engine error"
+    return kind if known == DOM else "engine error"
 
 
 def is_weak_in_build(known: str) -> bool:

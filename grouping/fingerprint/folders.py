@@ -6,7 +6,7 @@ Frameworks give every route and page the same file name.
 import re
 from typing import Final
 
-from grouping.fingerprint import javascript
+from grouping.fingerprint.built_files import bare_path
 
 # A segment that stands for a value: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
@@ -22,7 +22,7 @@ def file_with_folder(path: str, file: str) -> str:
 
     Without such a folder, the name alone.
     """
-    folders = javascript.bare_path(path).replace("\\", "/").split("/")[:-1][: -_FOLDERS - 1 : -1]
+    folders = bare_path(path).replace("\\", "/").split("/")[:-1][: -_FOLDERS - 1 : -1]
     for index, folder in enumerate(folders):
         if folder in _ROOTS:
             return (

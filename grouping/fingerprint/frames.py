@@ -3,7 +3,7 @@
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
+from grouping.fingerprint import built_files, javascript, jvm, native, scripts
 from grouping.fingerprint.event_view import GroupingFrame
 
 CHARACTERS: Final = 300
@@ -19,52 +19,13 @@ class Family(IntEnum):
     OTHER = 3
 
 
-_BY_EXTENSION = {
-    **dict.fromkeys(
-        [
-            "js",
-            "jsx",
-            "mjs",
-            "cjs",
-            "ts",
-            "tsx",
-            "mts",
-            "cts",
-            "jsbundle",
-            "bundle",
-            "hbc",
-            "vue",
-            "svelte",
-            "html",
-            "htm",
-        ],
-        Family.JAVASCRIPT,
-    ),
-    **dict.fromkeys(["java", "kt", "kts", "scala", "groovy", "clj", "cs", "fs", "vb"], Family.JVM),
-    **dict.fromkeys(
-        [
-            "c",
-            "cc",
-            "cpp",
-            "cxx",
-            "m",
-            "mm",
-            "h",
-            "hpp",
-            "inc",
-            "swift",
-            "rs",
-            "go",
-            "s",
-            "so",
-            "dylib",
-            "dll",
-            "exe",
-        ],
-        Family.NATIVE,
-    ),
-    **dict.fromkeys(["py", "rb", "php", "dart", "ex", "exs", "erl", "pl", "lua"], Family.OTHER),
+_EXTENSIONS = {
+    Family.JAVASCRIPT: "js jsx mjs cjs ts tsx mts cts jsbundle bundle hbc vue svelte html htm",
+    Family.JVM: "java kt kts scala groovy clj cs fs vb",
+    Family.NATIVE: "c cc cpp cxx m mm h hpp inc swift rs go s so dylib dll exe",
+    Family.OTHER: "py rb php dart ex exs erl pl lua",
 }
+_BY_EXTENSION = {name: family for family, names in _EXTENSIONS.items() for name in names.split()}
 _BY_PLATFORM = {"android": Family.JVM, "ios": Family.NATIVE, "python": Family.OTHER}
 _JVM_PLACES = frozenset({"SourceFile", "Unknown Source", "Native Method", "PG"})
 _JAVASCRIPT_PLACES = ("<anonymous>", "[native code]", "node:", "native code")
@@ -113,7 +74,7 @@ class Site(NamedTuple):
 
 def is_minified(frame: GroupingFrame) -> bool:
     """Whether a JavaScript frame points into a build rather than into source text."""
-    return javascript.is_minified((frame.file or "")[:CHARACTERS], frame.line or 0, frame.column or 0)
+    return built_files.is_minified((frame.file or "")[:CHARACTERS], frame.line or 0, frame.column or 0)
 
 
 def family_of(platform: str, file: str) -> Family:
@@ -132,20 +93,20 @@ def family_of(platform: str, file: str) -> Family:
     return _BY_PLATFORM.get(platform, Family.JAVASCRIPT)
 
 
-def cleaned(family: Family, function: str, file: str, in_app: bool) -> Site:
-    """The site of a frame of a runtime, with its names as `function` and `file` have them."""
+def cleaned(family: Family, sent: str, function: str, file: str, in_app: bool) -> Site:
+    """The site of a frame of a runtime, with its names as `function` and `file` have them; `sent` is the raw name."""
     if family is Family.JAVASCRIPT:
         return _javascript_site(function, file, in_app)
     if family is Family.OTHER:
         return _script_site(function, file, in_app)
     if family is Family.JVM:
-        return _jvm_site(function, file, in_app)
-    return _native_site(function, in_app)
+        return _jvm_site(sent, function, file, in_app)
+    return _native_site(function, file, in_app)
 
 
 def _javascript_site(function: str, file: str, in_app: bool) -> Site:
     name = javascript.function_name(function)
-    module = javascript.file_name(file)
+    module = built_files.script_name(file)
     if javascript.is_runtime(file):
         role = Role.PLATFORM
     elif in_app and not javascript.is_library(file):
@@ -155,10 +116,9 @@ def _javascript_site(function: str, file: str, in_app: bool) -> Site:
     return Site(role, name, module, Family.JAVASCRIPT, in_app, not name)
 
 
-def _jvm_site(function: str, file: str, in_app: bool) -> Site:
-    function = dotnet.source_name(function)
+def _jvm_site(sent: str, function: str, file: str, in_app: bool) -> Site:
     name = jvm.function_name(function)
-    if jvm.is_skipped(function):
+    if jvm.is_skipped(sent):
         role = Role.SKIPPED
     elif jvm.is_platform(function):
         role = Role.PLATFORM
@@ -180,12 +140,12 @@ def _script_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.SKIPPED
     else:
         role = Role.APP if in_app else Role.LIBRARY
-    return Site(role, name, scripts.file_name(file), Family.OTHER, in_app, not name)
+    return Site(role, name, built_files.file_with_folder(file), Family.OTHER, in_app, not name)
 
 
-def _native_site(function: str, in_app: bool) -> Site:
+def _native_site(function: str, file: str, in_app: bool) -> Site:
     name = native.function_name(function)
-    if not name or native.is_helper(name):
+    if not name or native.is_helper(name) or native.is_machinery(file):
         role = Role.SKIPPED
     elif in_app:
         role = Role.APP

@@ -13,22 +13,20 @@ _TEXT: Final = """
     assert check require verify validate ensure expect invariant unreachable fail throw raise panic abort
     error create execute wrapper
 """
-# What is asserted, never first.
-_OBJECTS: Final = frozenset({"never", "not", "null", "text"})
+# What is asserted, never first: java.util.Objects, Preconditions of Guava, Validate of Commons Lang.
+_ASSERTED: Final = """
+    never not null text non value bounds range index indexes argument arguments state element elements position
+    empty blank true false valid instance
+"""
+_OBJECTS: Final = frozenset(_ASSERTED.split())
 _WORDS: Final = frozenset(_TEXT.split())
-_WAITING: Final = frozenset({"query", "save", "insert", "update"})
 _PART: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 
 
 @lru_cache(maxsize=8192)
-def is_helper(name: str, *, awaited: bool) -> bool:
-    """Whether each word of a function's own name is a helper's.
-
-    `awaited` says that an engine may lose the caller of a function that waits; then `_WAITING` doesn't count.
-    """
+def is_helper(name: str) -> bool:
+    """Whether each word of a function's own name is a helper's."""
     words = [word.lower() for word in _PART.findall(name[max(map(name.rfind, ".:#>")) + 1 :])]
     return (
-        bool(words)
-        and words[0] not in _OBJECTS
-        and all(word in _WORDS or word in _OBJECTS or (word in _WAITING and not awaited) for word in words)
+        bool(words) and words[0] not in _OBJECTS and all(word in _WORDS or word in _OBJECTS for word in words)
     )

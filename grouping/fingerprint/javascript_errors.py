@@ -49,7 +49,7 @@ _PLAIN = {
     r"|invalid assignment to const.*"
     r"|Cannot assign to (?:read[ -]?only )?property .*|\".*\" is read-only|.*has only a getter"
     r"|setting getter-only property.*"
-    r"|.*object is not extensible.*|.*Object is not extensible|Cannot add new property .*|Cannot delete property .*"
+    r"|.*[oO]bject (?:that )?is not extensible.*|Cannot add new property .*|Cannot delete property .*"
     r"|property \".*\" is non-configurable .*|Unable to delete property\.?|Property is not configurable",
     "stack overflow": r"Maximum call stack size exceeded.*|too much recursion|Stack overflow.*|Out of stack space.*",
     "out of memory": r"[oO]ut of memory.*|allocation size overflow|Array buffer allocation failed.*"
@@ -74,6 +74,7 @@ _PLAIN = {
     "BigInt mixed": r"Cannot mix BigInt and other types.*|can't convert BigInt to number"
     r"|Invalid mix of BigInt .*|Cannot convert BigInt to number",
     "Symbol to string": r"Cannot convert a [sS]ymbol(?: value)? to a string|can't convert symbol to string",
+    "Symbol to number": r"Cannot convert a [sS]ymbol(?: value)? to a number|can't convert symbol to number",
     "bad JSON": r"JSON\.parse: .*|JSON Parse error: .*"
     r"|Unexpected (?:token|end|number|string|non-whitespace).* JSON\b.*|.* is not valid JSON"
     r"|.* in JSON at position \d+.*|Invalid character: .*",
@@ -84,7 +85,9 @@ _PLAIN = {
     r"|'.*' called on an object that does not implement interface .*|Can only call .* on instances of .*",
     "not cloneable": r".*could not be cloned\.?|The object can not be cloned\.?",
     "chunk not loaded": r"Loading (?:CSS )?chunk .+ failed.*|Failed to fetch dynamically imported module.*"
-    r"|error loading dynamically imported module.*|Importing a module script failed.*",
+    r"|error loading dynamically imported module.*|Importing a module script failed.*"
+    # Vite, for the styles of a chunk that a deployment took away.
+    r"|Unable to preload CSS for .*",
     "fetch failed": r"Failed to fetch(?: \([\w.:-]+\))?|Load failed(?: \([\w.:-]+\))?"
     r"|NetworkError when attempting to fetch resource\.?|Network request failed",
     "aborted": r"The user aborted a request\.?|signal is aborted without reason"
@@ -96,6 +99,9 @@ _PLAIN = {
 # Last, since they fit much: Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)";
 # Chakra has its own verb.
 _CALLING = (
+    # JavaScriptCore's and Hermes' words for what array methods call.
+    r"(?P<callback>[A-Z]\w{2,12}\.prototype\.\w+"
+    r"(?: callback must be a function|\(\) requires a callable argument))\.?\Z",
     r"(?P<call>.{1,300}?) is not a function(?:[.,]? ?\((?:In |near ).*)?\Z",
     r"(?P<new>.{1,300}?) is not a constructor.*|(?P<newhermes>This function cannot be used as a constructor.*)",
 )
@@ -110,6 +116,7 @@ _SENTENCE = re.compile(
     ),
     re.DOTALL,
 )
+_NAMELESS = {"newhermes": "new.", "callback": "call.", "index": "null.[]"}
 _PLAIN_NAMES = tuple(_PLAIN)
 _WHOLE = frozenset(
     {"stack overflow", "chunk not loaded", "fetch failed", "aborted", "script error", "resize observer"}
@@ -137,11 +144,9 @@ def engine_error(message: str) -> str | None:
         return _PLAIN_NAMES[int(detail)]
     if name == "accessed":
         return f"null.{_last_accessed(text)}"
-    if name == "index":
-        return "null.[]"
     if name in {"call", "new"}:
         return f"{name}.{text if detail else _callee(text)}"
-    return "new." if name == "newhermes" else f"{name}.{property_key(text)}"
+    return _NAMELESS[name] if name in _NAMELESS else f"{name}.{property_key(text)}"
 
 
 def is_weak(known: str) -> bool:

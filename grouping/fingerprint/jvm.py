@@ -34,81 +34,25 @@ _LIBRARIES = """
     software.amazon uk.co.senab
 """
 _LIBRARY = re.compile(rf"(?:{'|'.join(map(re.escape, _LIBRARIES.split()))})\.")
-_GENERATED = re.compile(
-    r"\$\$Lambda\$?[\w/]*|\$\$ExternalSyntheticLambda\d+|\$\$InternalSyntheticLambda[\w$]*"
-    r"|-\$\$Lambda\$[\w-]+|\$\$EnhancerBy\w+\$\$\w+|\$\$SpringCGLIB\$\$\w*"
-    r"|\$MockitoMock\$\w+|\$Proxy\d+|_\$\$_jvst\w+|\$ByteBuddy\$\w+|\$HibernateProxy\$\w+|\$\d+(?=[.$]|\Z)"
-    r"|\$(?=\.)|/0x[0-9a-f]+"
-)
-_LAMBDA = re.compile(
-    r"lambda\$(\w+?)\$\w+\Z|lambda\$\w+\Z|\$(?:default|suspendImpl|lambda\$\d+)\Z|(?<=\w)\$\d+\Z"
-)
-# Classes that only check arguments: their caller is the site.
-_GUARDS = frozenset(
-    {
-        "ArgumentChecks",
-        "Args",
-        "Assert",
-        "Assertions",
-        "Asserts",
-        "Checks",
-        "Contracts",
-        "Ensure",
-        "Guards",
-        "Precondition",
-        "Preconditions",
-        "Validate",
-    }
-)
 _SYNTHETIC = ("access$", "-$$Nest$")
-# No real packages are deeper, and no real methods longer.
+# No real packages are deeper.
 _SEGMENTS = 16
-_METHOD_CHARACTERS = 100
 _SHORT = 2
 _LONGEST_RENAMED = 3
-# Real method names with three letters, or names that frameworks call.
-_VERBS = frozenset(
-    {"add", "end", "get", "log", "map", "max", "min", "new", "now", "pop", "put", "run", "set", "sum", "zip"}
-)
+
+
+# Obfuscators keep methods that override a library's, such as `Runnable.run`.
+_OVERRIDING = "add end get log map max min new now pop put run set sum zip"
+_VERBS = frozenset(_OVERRIDING.split())
 # Short words in real package names.
-_KEPT_SHORT = frozenset(
-    {
-        "ai",
-        "api",
-        "app",
-        "at",
-        "cn",
-        "co",
-        "db",
-        "de",
-        "eu",
-        "fr",
-        "go",
-        "id",
-        "in",
-        "io",
-        "is",
-        "it",
-        "jp",
-        "me",
-        "my",
-        "os",
-        "ru",
-        "to",
-        "tv",
-        "uk",
-        "ui",
-        "us",
-    }
-)
+_WORDS = "ai api app at cn co db de eu fr go id in io is it jp me my os ru to tv uk ui us"
+_KEPT_SHORT = frozenset(_WORDS.split())
 
 
 def is_skipped(function: str) -> bool:
-    """Whether a frame is reflection, an accessor, a proxy or an assertion."""
-    owner, _, method = function.rpartition(".")
+    """Whether a frame is reflection, an accessor, a proxy or a test's runner."""
     return (
-        method.startswith(_SYNTHETIC)
-        or owner[owner.rfind(".") + 1 :] in _GUARDS
+        function[function.rfind(".") + 1 :].startswith(_SYNTHETIC)
         or "$$FastClassBy" in function
         or _SKIPPED.match(function) is not None
     )
@@ -126,12 +70,7 @@ def is_library(function: str) -> bool:
 
 def function_name(function: str) -> str:
     """`package.Class.method` without generated numbers; renamed segments become `*`."""
-    owner, dot, method = _declared(function).rpartition(".")
-    if "$" in method:
-        method = _LAMBDA.sub(_lambda_owner, method[:_METHOD_CHARACTERS])
-    name = owner + dot + method
-    if "$" in name:
-        name = _GENERATED.sub("", name).replace("..", ".")
+    name = _declared(function)
     *package, owner, method = name.split(".", _SEGMENTS) if "." in name else ("", name)
     if not owner:
         return method
@@ -143,15 +82,10 @@ def function_name(function: str) -> str:
 
 
 def _declared(function: str) -> str:
-    """Without arguments; of .NET also without type arguments and the second dot of a constructor."""
-    function = function.partition("(")[0].rstrip()
+    """Of .NET, without type arguments and the second dot of a constructor."""
     if function.endswith("]"):
         function = function.partition("[")[0]
     return function.replace("..", ".") if function.endswith("ctor") else function
-
-
-def _lambda_owner(found: re.Match[str]) -> str:
-    return found[1] or "lambda"
 
 
 def _is_renamed_class(name: str) -> bool:

@@ -10,6 +10,9 @@ from typing import Final
 _ITANIUM: Final = re.compile(r"_{1,3}Z(?=[NZL\d]|St)")
 _RUST: Final = re.compile(r"__?R(?=[A-Z])")
 _SWIFT: Final = re.compile(r"_?(?:\$s|\$S|_T0|\$e)(?=[\w$])")
+# A `typeid` name: nested, or of the standard library, or a length.
+_TYPEID: Final = re.compile(r"N(?:St)?(?=[1-9])|St(?=[1-9])|(?=[1-9]\d{0,2}[A-Za-z_])")
+_NAMES: Final = 8
 _RUST_HASH: Final = re.compile(r"h[0-9a-f]{16}\Z")
 _RUST_ESCAPES: Final = re.compile(r"\$(?:LT|GT|RF|BP|C|u[0-9a-f]{1,6})\$|\.\.")
 _SUBSTITUTION: Final = re.compile(r"S(?:[0-9A-Z]{0,8}_|[tabsiod])")
@@ -32,6 +35,28 @@ def demangled(symbol: str) -> str:
             bounded = _BOUNDED(symbol, found.end(), _LONGEST)
             return (bounded and names(bounded[0])) or symbol
     return symbol
+
+
+def plain_name(text: str) -> str:
+    """What a text with a `typeid` name means: `Cart` for `4Cart`, `shop::Cart` for `N4shop4CartE`.
+
+    Any other text is unchanged: the lengths must be those of names. (Itanium C++ ABI, 5.1 and 2.9.1)
+    """
+    start = _TYPEID.match(text)
+    if start is None:
+        return text
+    names = ["std"] if "St" in start[0] else []
+    position = start.end()
+    while position < len(text) and text[position].isdecimal() and len(names) < _NAMES:
+        name, end = _name(text, position)
+        if end > len(text) or not name.isidentifier():
+            return text
+        names.append(name)
+        position = end
+    if start[0][:1] == "N":
+        return "::".join(names) if text[position:] == "E" else text
+    ends = position == len(text) or text[position : position + 2] == "::"
+    return "::".join(names) + text[position:] if ends and len(names) == 1 + ("St" in start[0]) else text
 
 
 def _itanium(text: str) -> str:

@@ -4,6 +4,8 @@ from grouping.fingerprint import browser_errors, javascript, native, telling_val
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
 from grouping.fingerprint.javascript_errors import is_weak, says_it_all
+from grouping.fingerprint.made_names import class_name
+from grouping.fingerprint.raised import by_runtime, is_assertion
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite, error_sites_of
 
 # The protocol's limit of the cause chain, plus the error itself.
@@ -42,13 +44,22 @@ def _message_parts(
     platform: str | None, chain: list[GroupingError], error_sites: list[ErrorSite]
 ) -> tuple[str, ...]:
     top, root = chain[0], chain[-1]
-    known = browser_errors.fault(_type(root), _message(root)) if platform == "javascript" else None
-    parts = [f"type {_type(top)}"]
+    kind, message = _type(root), _message(root)
+    known = None
+    if platform == "javascript":
+        kind, message = browser_errors.thrown(kind, message)
+        known = browser_errors.fault(kind, message)
+        if known is None and kind == "TypeError" and message.isalpha() and not root.stack:
+            # Engines write sentences: one word is how Safari says "cancelled", in the user's language.
+            known = "aborted"
+    if known is not None and says_it_all(known):
+        kind = browser_errors.fault_type(known, kind)
+    parts = [f"type {kind if root is top else _type(top)}"]
     if root is not top:
-        parts.append(f"cause type {_type(root)}")
+        parts.append(f"cause type {kind}")
     # A template would drop the only word in a quoting engine's message.
     named = known is not None and (says_it_all(known) or not is_weak(known))
-    parts.append(f"fault {known}" if named else f"message {telling_values.template(_message(root))}")
+    parts.append(f"fault {known}" if named else f"message {telling_values.template(message)}")
     parts.extend([f"frame {helper.text}" for error_site in error_sites for helper in error_site.helpers])
     return tuple(parts)
 
@@ -61,16 +72,25 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     if site.family is Family.NATIVE:
         kind = native.one_crash(kind)
     parts = [f"type {kind}", *_frame_parts(error_site.sites)]
-    # The message of a native crash has the address; other messages distinguish errors in a common library frame.
-    if site.family is not Family.NATIVE and (site.vague or error_site.role is not Role.APP):
-        parts.append(f"message {telling_values.template(_message(error))}")
+    # The message of a native crash has the address.
+    if site.family is not Family.NATIVE and (
+        site.vague or error_site.role is not Role.APP or _is_worded_by_the_app(kind, error_site)
+    ):
+        parts.extend(_message_part(_message(error)))
     return parts
 
 
+def _message_part(message: str) -> list[str]:
+    return [f"message {telling_values.headline(message)}"] if message else []
+
+
+def _is_worded_by_the_app(kind: str, error_site: ErrorSite) -> bool:
+    return not (error_site.called or by_runtime(kind) or is_assertion(kind))
+
+
 def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
-    message = _message(error)
-    known = browser_errors.fault(_type(error), message)
-    kind = _type(error)
+    kind, message = browser_errors.thrown(_type(error), _message(error))
+    known = browser_errors.fault(kind, message)
     if known is None:
         first_part = f"message {telling_values.headline(message)}"
     else:
@@ -119,7 +139,7 @@ def _frame_parts(sites: tuple[Site, ...]) -> list[str]:
 
 
 def _type(error: GroupingError) -> str:
-    return (error.type or "")[:_TYPE_CHARACTERS]
+    return class_name((error.type or "")[:_TYPE_CHARACTERS])
 
 
 def _message(error: GroupingError) -> str:

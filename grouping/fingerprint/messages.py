@@ -9,8 +9,8 @@ _CHARACTERS = 600
 # Maximum length of a hashed template.
 _TEMPLATE_CHARACTERS = 300
 
-# A letter of a token: what identifiers, addresses, times and versions are written in.
-_WORD = r"[\w$#@.:%+\-/*~]"
+# A letter of a token: what identifiers, addresses, times and versions are written in, and Arabic separators.
+_WORD = r"[\w$#@.:%+\-/*~\u066b\u066c]"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
 _UNIT = (
@@ -18,6 +18,8 @@ _UNIT = (
 )
 # Variable parts, in the order of matching. The first two lists are tried only if a text has their character.
 _ADDRESSES = (
+    # A method of HTTP and its target, whose path without ids says what failed (RFC 9110, 9.1).
+    r"\b(?P<http>(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (?:https?://[^\s/\"'<>]{1,200})?/[^\s\"'<>()]{0,300})",
     r"""\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s"'<>()\]}]+""",
     r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+",
     r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\]{1,3}[\w.@%+~$-]+){2,}[/\\]?",
@@ -32,6 +34,9 @@ _QUOTES = (
 _ALWAYS = (
     rf"(?<!{_WORD})[a-z][a-z_-]*(?:\.[a-z][a-z_-]*){{2,}}(?!\w|[.:/@-]\w)",
     rf"(?<!{_WORD})[a-z]\w*(?:\.[\w$]+){{2,}}(?<!Exception)(?<!Error)(?<!Failure)(?!\w|[.:/@$-]\w)",
+    # A MAC address (IEEE 802); a time with its zone (RFC 2822, 3.3).
+    r"\b[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}\b",
+    r"\b\d\d:\d\d:\d\d (?!GET\b|PUT\b)(?:[A-Z]{2,4}T|UTC?|MSK)\b",
     rf"\b(?:{_DAY},? +)?(?:{_MONTH} +\d{{1,2}}|\d{{1,2}} {_MONTH})\b(?:,? +\d{{4}}\b)?",
     rf"(?<!{_WORD})(?:<?\d[\d.,]* ?{_UNIT}(?!\w)|{_WORD}*\d(?:{_WORD}*[\w$#@%*])?)",
     r"\b[0-9a-f]{8,64}\b",
@@ -65,6 +70,12 @@ _THROWN = _varying(f"{_CODE}|")
 _VALUE = re.compile(
     r"\b([A-Za-z_][\w.]{0,60})=(?!=)[^\s,;(){}\[\]]*(?:\{[^{}]{0,100}\}|\([^()]{0,100}\)|\[[^\[\]]{0,100}\])?"
 )
+_ORIGIN = re.compile(r"\Ahttps?://[^/]*")
+# A segment with a digit, but for a version.
+_ID = re.compile(r"(?<=/)(?!v\d{1,2}(?:/|\Z))[^/]*\d[^/]*")
+# A message in JSON is read by its leaves, after the names that they have. (RFC 8259)
+_JSON = re.compile(r"\s*[\[{]\s*[\[{\"]")
+_LEAF = re.compile(r'"((?:[^"\\]|\\.){0,200})"(\s*:)?|-?\d[\d.eE+-]*|\b(?:true|false|null)\b')
 _SPACE = re.compile(r"\s+")
 _REPEATED = re.compile(r"<\*>(?:[\s,.:;/|&+-]{0,8}<\*>)+")
 
@@ -81,6 +92,15 @@ def headline(message: str) -> str:
     return _tidy(_THROWN[_traits(head)].sub(_placeholder, head))
 
 
+def leaves(message: str) -> str:
+    """The names and leaves of a message in JSON; empty for any other."""
+    if _JSON.match(message) is None:
+        return ""
+    return " ".join(
+        [f"{found[1] or found[0]}{':' * bool(found[2])}" for found in _LEAF.finditer(message[:_CHARACTERS])]
+    )
+
+
 def _traits(text: str) -> tuple[bool, bool]:
     return _HAS_ADDRESSES.search(text) is not None, _HAS_QUOTES.search(text) is not None
 
@@ -95,4 +115,8 @@ def _tidy(text: str) -> str:
 def _placeholder(found: re.Match[str]) -> str:
     if found.lastgroup == "code":
         return found[0]
+    if found.lastgroup == "http":
+        verb, _, target = found[0].partition(" ")
+        path = _ORIGIN.sub("", target).partition("?")[0].partition("#")[0]
+        return f"{verb} {_ID.sub('<*>', path)}"
     return f"<*> {found['verb']}" if found.lastgroup == "verb" else "<*>"

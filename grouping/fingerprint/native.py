@@ -34,10 +34,10 @@ _RETURN_TYPE = re.compile(
 # Machinery, by purpose. Compared with cleaned names.
 _ENDING = (
     r"_*abort\w*|raise|tgkill|gsignal|_*kill|_*assert\w*|_*exit|terminate\w*|__libc_\w+|__GI_\w+"
-    r"|.*::[aA]bort|RaiseException|wait4|do_system"
+    r"|.*::[aA]bort|RaiseException"
     r"|_invoke_watson|invalid_parameter\w*|_purecall|_RTC_\w+|_*security_\w+|_*stack_chk_fail\w*"
     r"|_*fortify_\w+|_*chk_fail\w*|_*report_(?:gs|range|security)\w+"
-    r"|.*BreakIntoDebugger|.*BreakDebugger|.*ImmediateCrash|Py_Exit|Py_FatalError"
+    r"|Py_FatalError"
 )
 _RAISING = (
     r"__cxa_\w+|_*cxx_\w+|_CxxThrow\w*|_?objc_\w+|__?exceptionPreprocess|_NSRaise\w*|_CFThrow\w+"
@@ -51,14 +51,14 @@ _RAISING = (
 )
 _REPORTING = (
     r"_*(?:asan|msan|tsan|lsan|ubsan)\w*(?:::.*)?|_*interceptor_.*|_*sanitizer.*|fuzzer::.*"
-    r"|LLVMFuzzerTestOneInput|WTFCrash\w*|\w*_Fatal|.*FatalError\w*"
+    r"|LLVMFuzzerTestOneInput|WTFCrash\w*"
     r"|base::debug::.*|logging::.*|google::LogMessage.*|\w*CrashLog\w*|crashpad::.*|google_breakpad::.*"
     r"|kscrash\w+|_*android_log_\w+|\w*backtrace\w*"
-    r"|\w*[sS]tackTrace\w*|\w*signal_?handler\w*|_sigtramp\w*|HandleAbortSignal|CrashTrampolineAsm"
+    r"|\w*[sS]tackTrace\w*|\w*signal_?handler\w*|_sigtramp\w*"
     r"|-\[NSApplication _crashOnException:\]"
 )
 _MEMORY = (
-    r"(?:malloc|szone|tiny|small|nano(?:v2)?)_\w+|free\w*|malloc|realloc|calloc|_?CFRelease|_?CFRetain"
+    r"(?:malloc|szone|tiny|small|nano(?:v2)?)_\w+|free\w*|malloc|realloc|calloc"
     r"|operator (?:new|delete).*|__dynamic_cast"
     r"|_*mem(?:cpy|set|move|cmp|chr)\w*|_*str(?:len|cpy|cmp|cat|chr|dup|ncpy|ncmp|str)\w*|_*platform_mem\w+"
     r"|block_(?:destroy|copy)_helper\w*|__(?:destroy|copy)_helper_block\w*"
@@ -73,28 +73,25 @@ _RUNNING = (
 )
 _WRAPPING = (
     r"std::.*|core::.*|alloc::.*|boost::(?:function|_bi|bind|detail)\w*::.*|operator_call|operator\[\]"
-    r"|(?:.*::)?lambda::operator_call|_?VirtualCall"
+    r"|(?:.*::)?lambda::operator_call"
 )
 _NAMELESS = (
-    r"stripped_application_code|redacted|unknown|\?\?\?|None|null|nullptr|in|_mh_execute_header"
-    r"|lib[\w+.-]*\.so[\d.]*|linux-gate\.so|libsystem_\w+"
+    r"stripped_application_code|redacted|unknown|\?\?\?|None|null|nullptr|_mh_execute_header"
+    r"|lib[\w+.-]*\.so[\d.]*"
 )
 _HELPERS = re.compile("|".join([_ENDING, _RAISING, _REPORTING, _MEMORY, _RUNNING, _WRAPPING, _NAMELESS]))
 
 
-# The signal of a bad access depends on the address, the processor and the reporter.
-_BAD_ACCESS = frozenset(
-    {
-        "EXC_BAD_ACCESS",
-        "SIGSEGV",
-        "SIGBUS",
-        "SEGV",
-        "Segfault",
-        "access-violation",
-        "EXCEPTION_ACCESS_VIOLATION",
-        "Crash",
-    }
+# Apple's libraries of the kernel's calls, C++'s and Objective-C's runtime, queues and the loader: what called them
+# is the place. https://developer.apple.com/documentation/xcode/analyzing-a-crash-report
+_MACHINERY = re.compile(
+    r"(?:.*/)?(?:libsystem_\w+|libc\+\+abi|libobjc|libdispatch|dyld(?:_sim)?)(?:\.[A-Z])?(?:\.dylib)?"
 )
+# The signal of a bad access depends on the address, the processor and the reporter.
+_BAD_ACCESS_TEXT = """
+    EXC_BAD_ACCESS SIGSEGV SIGBUS SEGV Segfault access-violation EXCEPTION_ACCESS_VIOLATION Crash
+"""
+_BAD_ACCESS = frozenset(_BAD_ACCESS_TEXT.split())
 _TRAPS = frozenset({"EXC_BREAKPOINT", "EXC_BAD_INSTRUCTION", "SIGTRAP", "SIGILL"})
 
 
@@ -129,6 +126,11 @@ def function_name(function: str) -> str:
     name = _without_brackets(_GO_RECEIVER.sub(r"\1", name) if "(*" in name else name)
     name = _RETURN_TYPE.sub("", name.strip())
     return name.strip(" :*&")
+
+
+def is_machinery(file: str) -> bool:
+    """Whether a library is one of the runtime."""
+    return _MACHINERY.fullmatch(file) is not None
 
 
 def is_helper(name: str) -> bool:

@@ -49,9 +49,3 @@ def function_name(function: str) -> str:
     """The function's qualified name in the source; empty for the body of a file."""
     name = _NAMELESS.sub("", _BLOCK.sub("", function))
     return "" if name in _ANONYMOUS else name
-
-
-def file_name(path: str) -> str:
-    """The file with its folder, since file names repeat."""
-    parts = path.replace("\\", "/").partition("?")[0].rstrip("/").rsplit("/", 2)
-    return "/".join(parts[-2:])

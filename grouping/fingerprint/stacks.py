@@ -7,12 +7,17 @@ from typing import NamedTuple
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from grouping.fingerprint.frames import Family, Role, Site, is_minified
+from grouping.fingerprint.raised import is_assertion
 from grouping.fingerprint.sites import site_of
 
-# An assertion says where a test failed, not what is broken: the test is the site.
-_ASSERTION = re.compile(
-    r"(?:\A|\.)(?:AssertionFailedError|AssertionError|ComparisonFailure|MultipleFailuresError|ArrayComparisonFailure)\Z"
+# A recursion without end, in the words of the JVM, .NET, Python, Ruby, V8 and SpiderMonkey.
+_TOO_DEEP = re.compile(
+    r"(?:\A|\.)(?:StackOverflow(?:Error|Exception)|RecursionError|SystemStackError|RangeError|InternalError)\Z"
 )
+# V8 shows ten frames: what the cycle called last, and eight of the cycle.
+_CALLED = 2
+_FRAMES_OF_CYCLES = 8
+_LONGEST_CYCLE = 4
 _REFLECTION = ("sun.reflect.", "jdk.internal.reflect.", "java.lang.reflect.")
 # Maximum length of an error class.
 _TYPE_CHARACTERS = 200
@@ -35,6 +40,8 @@ class ErrorSite(NamedTuple):
     role: Role
     minified: bool
     """Whether the app's frames point into a JavaScript build instead of source text."""
+    called: bool = False
+    """Whether the app's frame called the platform, which raised the error."""
     helpers: tuple[Site, ...] = ()
     """The fallback if no frame decides: the first machinery frames."""
 
@@ -75,13 +82,16 @@ def error_site_of(platform: str | None, error: GroupingError, limit: int) -> Err
         return NOWHERE
     stack = error.stack[:limit]
     kind = (error.type or "")[:_TYPE_CHARACTERS]
-    if _ASSERTION.search(kind):
+    if is_assertion(kind):
         test = _test_sites(platform, stack)
         if test:
             return ErrorSite(test, Role.APP, minified=False)
     app, first, minified = _looked_through(platform, stack, kind)
+    if app and _TOO_DEEP.search(kind) and app[0].family is not Family.NATIVE:
+        cycle = _cycle(platform, stack)
+        app = [min(cycle, key=lambda site: site.text)] if cycle else app
     if app:
-        return ErrorSite(_deciding_sites(app, minified), Role.APP, minified)
+        return ErrorSite(_deciding_sites(app, minified), Role.APP, minified, Role.PLATFORM in first)
     for role in (Role.LIBRARY, Role.PLATFORM):
         if role in first:
             return ErrorSite((first[role],), role, minified=False)
@@ -105,12 +115,30 @@ def _looked_through(
             continue
         if site.family is Family.JAVASCRIPT:
             minified = minified or is_minified(frame)
+            # SpiderMonkey shows who waited, with an asterisk; other engines don't.
+            if app and minified and "*" in (frame.function or ""):
+                break
             if _constructs(site, kind):
                 continue
         app.append(site)
         if _enough(site, minified) or len(app) == _LOOKED_AT:
             break
     return app, first, minified
+
+
+def _cycle(platform: str | None, stack: Sequence[GroupingFrame]) -> list[Site]:
+    """The app's sites that call each other in turn; where the stack ends is chance, so the cycle is one thing."""
+    sites = [
+        site
+        for frame in stack[: 2 * _FRAMES_OF_CYCLES]
+        if (site := site_of(platform, frame)).role is Role.APP
+    ]
+    for start in range(_CALLED + 1):
+        cycling = sites[start : start + _FRAMES_OF_CYCLES]
+        for length in range(1, _LONGEST_CYCLE + 1):
+            if len(cycling) == _FRAMES_OF_CYCLES and cycling[length:] == cycling[:-length]:
+                return cycling[:length]
+    return []
 
 
 def _constructs(site: Site, kind: str) -> bool:

@@ -21,12 +21,17 @@ _VALUE: Final = re.compile(
     # OpenSSL's reasons: the numbers and functions before differ by release.
     r"|(?P<ssl>\berror:[0-9A-F]{8}:[^:]{1,60}:[^:]{0,60}:(?P<reason>[^:\n]{1,80}))"
     # A word for a reason.
-    r"|(?P<word>\b(?:reason|cause|error)=[A-Za-z][A-Za-z_]{2,40}(?![\w.:/@-]))"
+    r"|(?P<word>\b(?:(?:[rR]eason|[cC]ause)(?: ?= ?|: )|error=)[A-Za-z][A-Za-z_]{2,40}(?![\w.:/@-]))"
+    # A network interface, by the kernel's name or systemd's predictable one (RFC 8343; systemd.net-naming-scheme).
+    r"|(?P<interface>\b(?:(?:eth|wlan|wwan|bond|ppp|tun|tap|can|br)\d{1,3}"
+    r"|(?:en|wl|ww|ib)(?:o\d{1,3}|s\d{1,3}|p\d{1,3}s\d{1,3}))(?![\w-]))"
     # A method of the platform in quotes, and a snake-case name as schemas have.
     r"|(?P<method>'(?:[\w.\[\]]{1,60} )?(?:javax?|kotlin|androidx?)\.[\w.$]{1,80}\([^()']{0,120}\)')"
     r"|(?P<schema>[\"'`][a-z][a-z]*(?:_[a-z]+)+[\"'`])"
 )
-_HINT: Final = re.compile(r"""[cC]ode|rrno|HTTP|[sS]ignal|SQLSTATE|ORA-|error:|=[A-Za-z]|["'`]""")
+_HINT: Final = re.compile(
+    r"""[cC]ode|rrno|HTTP|[sS]ignal|SQLSTATE|ORA-|error:|=[A-Za-z]|["'`]|ause|eason|\b[ewbptci][nltrbpaoshiu][a-z]*\d"""
+)
 
 
 @lru_cache(maxsize=4096)
@@ -38,10 +43,11 @@ def template(message: str) -> str:
 @lru_cache(maxsize=4096)
 def headline(message: str) -> str:
     """The same of its first line."""
-    return _with_values(message.partition("\n")[0], messages.headline)
+    return _with_values(message, messages.headline)
 
 
 def _with_values(message: str, template: Callable[[str], str]) -> str:
+    message = messages.leaves(message) or message
     if _HINT.search(message) is None:
         return template(message)
     kept: list[str] = []

@@ -63,7 +63,7 @@ OURS = [frame("get", "a/node_modules/@ours/wire/index.js", in_app=False), frame(
             "stack",
             "frame pay in pay.js",
         ),
-        (event("E", "ResizeObserver loop limit exceeded"), "rule:noise", "type E"),
+        (event("E", "ResizeObserver loop limit exceeded"), "rule:noise", "type engine error"),
     ],
 )
 def test_the_rules_on_the_page_do_what_it_says(sent: dict[str, Any], rule: str, part: str) -> None:

@@ -155,7 +155,7 @@ def test_an_error_without_a_name_is_weak(key: str, weak: bool) -> None:
 @pytest.mark.parametrize("key", ["fetch failed", "aborted", "script error", "resize observer"])
 def test_engines_that_show_no_stack_agree_all_the_same(key: str) -> None:
     found = {grouped(event("Error", message)).parts for message in SAME[key]}
-    assert found == {("type Error", f"fault {key}")}
+    assert found == {("type engine error", f"fault {key}")}
 
 
 def test_without_a_stack_a_weak_error_tells_less_than_the_words_that_name_something() -> None:

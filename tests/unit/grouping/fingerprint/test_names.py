@@ -2,7 +2,9 @@
 
 import pytest
 
-from grouping.fingerprint import dotnet, javascript, jvm, native, scripts
+from grouping.fingerprint import built_files, javascript, jvm, native, scripts
+from grouping.fingerprint.frames import Family
+from grouping.fingerprint.made_names import source_name
 
 
 @pytest.mark.parametrize(
@@ -71,7 +73,7 @@ def test_javascript_functions_lose_what_engines_and_builders_add(sent: str, name
     ],
 )
 def test_javascript_files_lose_hosts_hashes_and_ids(path: str, name: str) -> None:
-    assert javascript.file_name(path) == name
+    assert built_files.script_name(path) == name
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_javascript_files_lose_hosts_hashes_and_ids(path: str, name: str) -> Non
     ],
 )
 def test_frames_of_builds_are_recognised(path: str, line: int, column: int, minified: bool) -> None:
-    assert javascript.is_minified(path, line, column) is minified
+    assert built_files.is_minified(path, line, column) is minified
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_frames_of_builds_are_recognised(path: str, line: int, column: int, mini
     ],
 )
 def test_jvm_functions_lose_what_compilers_and_obfuscators_make(sent: str, name: str) -> None:
-    assert jvm.function_name(sent) == name
+    assert jvm.function_name(source_name(sent, Family.JVM, "")) == name
 
 
 @pytest.mark.parametrize(
@@ -137,14 +139,13 @@ def test_jvm_functions_lose_what_compilers_and_obfuscators_make(sent: str, name:
         ("Shop.Cart.<>c__DisplayClass3_0.<<Find>b__1>d.MoveNext", "Shop.Cart.Find"),
         ("Shop.Cart.<Find>g__Best|7_0", "Shop.Cart.Find.Best"),
         ("Shop.Cart.<<Find>g__Best|7_0>d.MoveNext", "Shop.Cart.Find.Best"),
-        ("Shop.Cart.<.ctor>b__0_1", "Shop.Cart..ctor"),
+        ("Shop.Cart.<.ctor>b__0_1", "Shop.Cart.ctor"),
         ("Shop.Reader.MoveNext", "Shop.Reader.MoveNext"),
-        ("lantern::apply<int>(int)", "lantern::apply<int>(int)"),
         ("com.example.Cart.<init>", "com.example.Cart.<init>"),
     ],
 )
 def test_what_the_compiler_of_dotnet_makes_of_a_method_is_the_method(sent: str, name: str) -> None:
-    assert dotnet.source_name(sent) == name
+    assert source_name(sent, Family.JVM, "") == name
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,6 @@ def test_what_the_compiler_of_dotnet_makes_of_a_method_is_the_method(sent: str, 
         "jdk.internal.reflect.GeneratedMethodAccessor25.invoke",
         "com.example.Cart.access$300",
         "com.example.Cart.-$$Nest$mtotal",
-        "com.google.common.base.Preconditions.checkArgument",
         "org.junit.Assert.assertEquals",
     ],
 )
@@ -210,7 +210,6 @@ def test_native_functions_lose_parameters_and_what_compilers_add(sent: str, name
         "boost::function0::operator_call",
         "operator new",
         "__dynamic_cast",
-        "linux-gate.so",
         "-[UIApplication _run]",
         "v8::base::OS::Abort",
     ],
@@ -259,7 +258,7 @@ def test_functions_of_other_languages_are_those_that_somebody_named(sent: str, n
     ],
 )
 def test_files_of_other_languages_keep_their_folder(path: str, name: str) -> None:
-    assert scripts.file_name(path) == name
+    assert built_files.file_with_folder(path) == name
 
 
 @pytest.mark.parametrize(

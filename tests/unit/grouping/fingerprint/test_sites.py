@@ -54,9 +54,12 @@ def test_a_frame_far_below_that_is_not_the_apps_decides_nothing() -> None:
     assert found.rule == "message"
 
 
-def test_a_guard_is_no_site_its_caller_is() -> None:
+def test_beside_a_guard_its_caller_tells() -> None:
     guard = frame("com.shop.base.Preconditions.checkState", "Preconditions.java")
-    assert sites([guard, APP]) == ["frame com.shop.Cart.total"]
+    assert sites([guard, APP]) == [
+        "frame com.shop.base.Preconditions.checkState",
+        "frame com.shop.Cart.total",
+    ]
 
 
 def test_a_failed_assertion_is_placed_in_the_test() -> None:

@@ -1,0 +1,175 @@
+"""Files of builds and deployments: their names without hashes, ids and the folders that a deployment makes. Pure.
+
+A bundler puts a hash of the contents into a name, last before the extension and set off by `.`, `-` or `_`, or
+as the whole name (`output.entryFileNames` of Rollup, `entryNames` of esbuild, `output.filename` of webpack). Its
+alphabet has 16 letters (webpack, Next), 32 (esbuild), 36 (Bun, Rollup) or 64 (Vite, Nuxt, SvelteKit), so what
+tells it from a word is that it isn't written as words are.
+"""
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+_SEPARATORS: Final = re.compile(r"([.\-_~])")
+_HEX_HASH: Final = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
+_MIXED_HASH: Final = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
+# Eight letters of base 64, as Rollup, Vite and esbuild have by default; `._` ends a chunk of Turbopack.
+_LAST: Final = re.compile(r"(?:\A|[.\-_~])([\w-]{8})(?=(?:\._)?\.(?:[mc]?js|css)\Z)", re.ASCII)
+_KEBAB: Final = re.compile(r"[a-z]*(?:[-_]+[a-z]+)*[-_]*\Z")
+_CAMEL: Final = re.compile(r"(?:[A-Z]{0,4}[a-z]+|[A-Z][a-z]*)(?:[A-Z][a-z]{2,})*\Z|[A-Z]+\Z")
+_NUMBERED: Final = re.compile(r"\d*([A-Za-z]+)\d*\Z|([A-Za-z]+)\d+([A-Za-z]+)\Z", re.ASCII)
+_DEFAULT: Final = 8
+# A name that has only an extension: a separator and a part.
+_EXTENSION: Final = 2
+# The 155 most frequent pairs of letters of English texts and programs: the first letter, and those that follow.
+_FOLLOWING: Final = """
+    abcdgilmnprst baelu caehklort daeio eacdefglmnprstvxy faio ger haeio iacdeglmnost ke laefilostu mabeimop
+    nacdegiostu ocdlmnprstuw paelortu racdeimnorst scehiopstu taehiorstuy uelmnprst vae whio xet yp
+"""
+_PAIRS: Final = frozenset(letters[0] + second for letters in _FOLLOWING.split() for second in letters[1:])
+_WORDLIKE: Final = 0.5
+_SURELY: Final = 0.7
+# Where bundlers write to: an address, or a folder of a build.
+_BUILD: Final = re.compile(r"://|(?:\A|/)(?:_nuxt|_app|_next|assets|chunks|immutable|static|dist|build)/")
+# A page with a script inside is named by its address, a worker made of a blob by a uuid of the session.
+_UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+_ID: Final = re.compile(rf"(?:\d+|{_UUID}|(?=[a-f]*\d)[0-9a-f]{{8,64}})\Z", re.IGNORECASE)
+# No file's own name is longer.
+_NAME_CHARACTERS: Final = 120
+_NUMBERED_CHUNK: Final = re.compile(r"\A\d+(?=\.)")
+_BUNDLE: Final = re.compile(r"(?:\.jsbundle|\.bundle|\.android\.bundle|\.ios\.bundle)\Z")
+_ORIGIN: Final = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
+_PACKAGE: Final = re.compile(r"node_modules/((?:@[^/]+/)?[^/]+)")
+# Positions: source lines are never this long; a line this long at the top of a file is a build's.
+_FAR_COLUMN: Final = 1000
+_FIRST_LINES: Final = 3
+_LONG_LINE: Final = 300
+# Metro serves developers an unminified bundle, with lines and names.
+_UNMINIFIED: Final = "dev=true"
+# Folders that a deployment or a start makes anew, right above a file: a release of Capistrano or Deployer and the link
+# to it, what PyInstaller unpacks to, an instance's uuid.
+_DEPLOYED: Final = re.compile(
+    rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|\d{{14}}|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
+)
+# A cell of a notebook is a file named by the kernel's process and a hash of the cell.
+_CELL: Final = re.compile(r"/ipykernel_\d+/\d+\.py\Z")
+
+
+def is_minified(path: str, line: int, column: int) -> bool:
+    """Whether a frame points into a build.
+
+    Its position is one that source text can't have, or its file name is typical of bundlers.
+    """
+    if column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE) or ".min." in path:
+        return True
+    return _is_built(path)
+
+
+@lru_cache(maxsize=1024)
+def _is_built(path: str) -> bool:
+    name = _base_name(path)
+    if _BUNDLE.search(name):
+        return _UNMINIFIED not in path
+    return not _ID.match(name) and any(map(_is_surely_hash, _SEPARATORS.split(name)[2::2]))
+
+
+def script_name(path: str) -> str:
+    """The last part of a script's path or address, without query, content hash, id or platform.
+
+    All bundles have the same name.
+    """
+    package = _PACKAGE.search(path) if "node_modules" in path else None
+    name = _base_name(path)
+    if _BUNDLE.search(name):
+        return "bundle"
+    if _ID.match(name):
+        return _page_name(path)
+    name = _NUMBERED_CHUNK.sub("", _without_hash(name, _BUILD.search(path) is not None))
+    return f"{package[1]}/{name}" if package else name
+
+
+def file_with_folder(path: str) -> str:
+    """A file of another language with its folder, since file names repeat; without one that a deployment makes."""
+    path = path.replace("\\", "/").partition("?")[0].rstrip("/")
+    if _CELL.search(path):
+        return "ipykernel"
+    deployed = _DEPLOYED.search(path)
+    return path[deployed.end() :] if deployed else "/".join(path.rsplit("/", 2)[-2:])
+
+
+def bare_path(path: str) -> str:
+    """A path or the path of an address, without query and fragment."""
+    return _ORIGIN.sub("", path.partition("?")[0].partition("#")[0]).rstrip("/\\")
+
+
+def hash_in(path: str) -> str:
+    """What `script_name` leaves out of a file's name as a hash; empty if there is none."""
+    name = _base_name(path)
+    kept = _without_hash(name, _BUILD.search(path) is not None)
+    return "" if kept == name else _difference(name, kept)
+
+
+def _difference(name: str, kept: str) -> str:
+    return next((part for part in _SEPARATORS.split(name)[::2] if part and part not in kept), name)
+
+
+def _page_name(path: str) -> str:
+    """An address that ends in an id; the part before the id identifies the page."""
+    folder = bare_path(path).rpartition("/")[0].rpartition("/")[2]
+    return f"{folder}/*" if folder and not path.startswith("blob:") and not _ID.match(folder) else "*"
+
+
+def _base_name(path: str) -> str:
+    path = bare_path(path)
+    name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
+    return name.partition(":")[0][-_NAME_CHARACTERS:]
+
+
+def _without_hash(name: str, in_build: bool) -> str:
+    """`main.5f3a2b1c.js`, `index-BxK2s9aQ.js` and `BxK2s9aQ.js` without the parts that change between builds."""
+    last = _LAST.search(name) if in_build or "-" in name else None
+    if last is not None and _is_no_word(last[1]) and (in_build or _is_dashed(last[1])):
+        name = name[: last.start()] + name[last.end() :]
+    first, *others = _SEPARATORS.split(name)
+    whole = in_build and len(others) == _EXTENSION and _is_long_hash(first)
+    kept = ["" if whole or (others and _HEX_HASH.match(first)) else first]
+    for separator, part in zip(others[::2], others[1::2], strict=True):
+        if not _is_surely_hash(part) and not (in_build and _is_long_hash(part)):
+            kept.append(separator + part)
+    return "".join(kept)
+
+
+def _is_surely_hash(part: str) -> bool:
+    return _HEX_HASH.match(part) is not None or _MIXED_HASH.match(part) is not None
+
+
+def _is_dashed(part: str) -> bool:
+    """Outside of builds base 64 is known only by all its kinds of letters."""
+    return (
+        ("-" in part or "_" in part)
+        and any(map(str.isdigit, part))
+        and not (part.islower() or part.isupper())
+    )
+
+
+def _is_long_hash(part: str) -> bool:
+    return len(part) > _DEFAULT and any(map(str.isdigit, part)) and _is_no_word(part)
+
+
+def _is_no_word(part: str) -> bool:
+    """Whether a part isn't written as words are: with capitals at their beginnings, numbers around and usual pairs."""
+    if _HEX_HASH.match(part):
+        return True
+    if _KEBAB.match(part) and not part.isalpha():
+        return False
+    found = _NUMBERED.match(part)
+    if found is None or (found[2] and len(part) == _DEFAULT):
+        return True
+    word = found[1] or found[2] + found[3]
+    if not _CAMEL.match(word):
+        return True
+    doubted = len(part) == _DEFAULT and (len(word) < len(part) or not word[1:].islower())
+    word = word.lower().removesuffix("s")
+    usual = sum(map(_PAIRS.__contains__, map("".join, pairwise(word))))
+    return usual < (_SURELY if doubted else _WORDLIKE) * (len(word) - 1)

@@ -1,0 +1,234 @@
+"""Names that compilers, containers and interpreters make, and what they make them of. Pure.
+
+A table for each runtime: each row says which names are made, what the source calls them, and by whom they are made.
+`source_name` follows the rows in order, `who_made` says which of them applied.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from grouping.fingerprint import javascript
+from grouping.fingerprint.frames import Family
+from grouping.fingerprint.mangling import demangled, plain_name
+
+
+class Made(NamedTuple):
+    """Names with `hint` in them may be made; `unmade` gives the source's; `words` complete a sentence on what goes."""
+
+    hint: str
+    unmade: Callable[[str], str]
+    words: str
+
+
+def _without(hint: str, pattern: str, words: str, kept: str = "") -> Made:
+    """A row by an expression. A `kept` group that takes no part is empty."""
+    expression = re.compile(pattern)
+    return Made(hint, lambda name: expression.sub(kept, name), words)
+
+
+def source_name(function: str, family: Family, file: str) -> str:
+    """A function's name as its source has it, before `frames` cleans it; empty for one without a name."""
+    if family is Family.OTHER and file.endswith(".rb"):
+        function = _of_ruby(function)
+    for hint, unmade, _ in _TABLES[family]:
+        if hint in function:
+            function = unmade(function)
+    return function
+
+
+def who_made(function: str, family: Family) -> list[str]:
+    """A sentence for each row that changes a name: what goes, and by which fact."""
+    sentences = []
+    for hint, unmade, words in _TABLES[family]:
+        if hint in function and (name := unmade(function)) != function:
+            sentences.append(f"`{_gone(function, name)}` {words}")
+            function = name
+    return sentences
+
+
+def class_name(kind: str) -> str:
+    """An error's class as its source has it: PHP adds NUL, file and line to an anonymous one, C++ reports `typeid`."""
+    return _PHP_CLASS.unmade(kind) if _PHP_CLASS.hint in kind else plain_name(kind)
+
+
+def _gone(before: str, after: str) -> str:
+    """What one name has and the other hasn't, without the marks around it."""
+    start = 0
+    while start < len(after) and before[start] == after[start]:
+        start += 1
+    end = 0
+    while end < len(after) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    return before[start : len(before) - end].strip("$._:\0") or before
+
+
+# C#'s `<Load>d__4.MoveNext`, `<Find>b__3_0`, `<Find>g__Best|3_0`; `<<Find>b__1>d.MoveNext` if one is asynchronous.
+_CSHARP: Final = re.compile(
+    r"[.+](?:<?<(?P<owner>[\w.]+)>(?:b__[\d_]{1,20}|g__(?P<local>\w+)\|[\d_]{1,20})(?:>d(?:__\d{1,10})?)?"
+    r"|<(?P<steps>[\w.]+)>d__\d{1,10})(?:`\d{1,3})?(?:[.+]MoveNext(?:\(\))?)?(?=[.+(]|\Z)"
+)
+# Kotlin's function objects are classes, and methods since 2.0; their methods' names are the language's.
+_KOTLIN_OBJECT: Final = frozenset({"invoke", "invokeSuspend", "emit"})
+_WORD: Final = re.compile(r"\w+")
+_GO_ARGUMENTS: Final = re.compile(r"\[[\w./,*\[\] ]*\](?=\.|\Z)")
+_LAMBDA_METHOD: Final = re.compile(r"(?:\$r8\$)?lambda\$(?:(\w+?)\$\w+|[\w$-]+)\Z")
+# What engines write before a name: words such as `async`, or what called it with an asterisk.
+_BEFORE: Final = re.compile(r"\A[\w ]+\*|(?<![(<])\b[a-z]+ (?=[\w$<])")
+
+
+def _csharp(function: str) -> str:
+    def method(found: re.Match[str]) -> str:
+        name = found["owner"] or found["steps"]
+        return f".{name}.{found['local']}" if found["local"] else f".{name}"
+
+    return _CSHARP.sub(method, function)
+
+
+def _kotlin(function: str) -> str:
+    """The method whose function object it is: `Cart.total` of `Cart$total$1$2.invoke`."""
+    owner, _, method = function.rpartition(".")
+    *names, number = owner.split("$")
+    if method not in _KOTLIN_OBJECT or not number.isdecimal():
+        return function
+    first = len(names)
+    # No expression, which would try each beginning anew.
+    while first > 1 and _WORD.fullmatch(names[first - 1]):
+        first -= 1
+    return function if first == len(names) else f"{'$'.join(names[:first])}.{names[first]}"
+
+
+def _lambda_method(function: str) -> str:
+    return _LAMBDA_METHOD.sub(lambda found: found[1] or "lambda", function)
+
+
+def _of_ruby(function: str) -> str:
+    """The method: since Ruby 3.4 its class stands before it (Feature #19117)."""
+    return function[max(function.rfind("#"), function.rfind(".")) + 1 :]
+
+
+def _described(text: str) -> str:
+    """A name has no space, so what is left with one describes a function without a name, in the words of an engine."""
+    name, alias, other = text.partition(" [as ")
+    name = "" if text in javascript.ANONYMOUS else _BEFORE.sub("", name)
+    return "" if " " in name else name + alias + other
+
+
+def _go(function: str) -> str:
+    return function if function[:2] in {"-[", "+["} else _GO_ARGUMENTS.sub("", function)
+
+
+_ENGINE: Final = "describes how an engine came there"
+_JAVASCRIPT: Final = (
+    # babel-plugin-transform-regenerator
+    _without("_callee", r"\A_callee\d*\$?\Z", "is a body of an asynchronous function, numbered by Babel"),
+    Made(" ", _described, _ENGINE),
+    Made("*", _described, _ENGINE),
+    _without("?anon_", r"\A\?anon_\d+_", "is made by Hermes"),
+    _without("this", r"\A(?:[\w$]+\.)?_?this\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
+    _without("self", r"\A(?:[\w$]+\.)?_?self\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
+)
+_JVM: Final = (
+    _without("(", r"\s*\(.*", "are arguments"),
+    # .NET. https://learn.microsoft.com/en-us/ef/ef6/fundamentals/proxies
+    _without(
+        *(
+            ".<>c",
+            r"[.+]<>c(?:__DisplayClass[\d_]{1,20})?(?:`\d{1,3})?(?=[.+])",
+            "is a class of lambdas, made by C#",
+        )
+    ),
+    _without(
+        *(
+            "+<>c",
+            r"[.+]<>c(?:__DisplayClass[\d_]{1,20})?(?:`\d{1,3})?(?=[.+])",
+            "is a class of lambdas, made by C#",
+        )
+    ),
+    Made(">", _csharp, "is numbered by C#"),
+    _without("`", r"`\d{1,3}(?:\[[^\]]*\])?", "counts type arguments"),
+    _without("Castle.Proxies.", r"\A(Castle\.Proxies\.\w+?)_\d+(?=\.)", "is numbered by Castle", r"\1"),
+    _without(
+        "DynamicProxies.",
+        r"\ASystem\.Data\.Entity\.DynamicProxies\.(\w+?)_[0-9A-F]{64}(?=\.)",
+        "is a proxy of Entity Framework",
+        r"\1",
+    ),
+    # Clojure's compiler: `fn__1234`, and `name__1234` of local functions, anew in each process.
+    _without("__", r"\$(?:fn|iter)(?:__\d+)+(?=[$.])", "is numbered by Clojure"),
+    _without("__", r"(?<=[^$.])(?:__\d+)+(?=[$.])", "is numbered by Clojure"),
+    # Kotlin, Groovy.
+    Made("$", _kotlin, "is a function object of Kotlin"),
+    _without(
+        "$_",
+        r"\$_(\w+?)_(?:closure|lambda)\d+(?:\$_(?:closure|lambda)\d+)*\.(?:doCall|call)\Z",
+        "is a closure, numbered by Groovy",
+        r".\1",
+    ),
+    _without("$lambda$", r"\$lambda\$\d+(?=\$|\Z)", "is a lambda, numbered by Kotlin"),
+    # Containers and object mappers: a proxy has the methods of the class that it stands for.
+    _without("$$$view", r"\$\$\$view\d+", "is a view of a bean, numbered by JBoss"),
+    _without(
+        "_$$_", r"(?:\$Proxy)?\$?_\$\$_(?:javassist|jvst|Weld)[\w-]*", "is a proxy of Javassist or Weld"
+    ),
+    _without(
+        "$Hibernate",
+        r"\$Hibernate(?:Proxy|Instantiator|AccessOptimizer)\w*(?:\$\w+)?",
+        "is made by Hibernate",
+    ),
+    _without("CGLIB", r"\$\$(?:EnhancerBy\w+|SpringCGLIB)\$\$\w*", "is a proxy of Spring"),
+    _without("$$EnhancerBy", r"\$\$EnhancerBy\w+\$\$\w+", "is a proxy of Guice or CGLIB"),
+    _without("_ClientProxy.", r"_ClientProxy(?=\.)", "is a proxy of Quarkus"),
+    _without("_Subclass.", r"_Subclass(?=\.)", "is a subclass, made by Quarkus"),
+    _without("$MockitoMock$", r"\$MockitoMock\$\w+", "is numbered by Mockito"),
+    _without("$ByteBuddy$", r"\$ByteBuddy\$\w+", "is made by Byte Buddy"),
+    _without("$Proxy", r"\$Proxy\d+", "is a proxy, numbered by the JVM"),
+    # Spark's `WholeStageCodegenExec` and `CodeGenerator`.
+    _without("CodegenStage", r"(?<=CodegenStage)\d+", "is the number of a stage of Spark"),
+    _without("GeneratedClass$", r"_\d+\$?\Z", "is numbered by Spark"),
+    # javac, D8 and R8.
+    Made("lambda$", _lambda_method, "is the method of a lambda"),
+    _without("Lambda", r"-?\$\$Lambda\$?[\w/-]*|\$\$\w+SyntheticLambda[\w$]*", "is the class of a lambda"),
+    _without("$", r"\$(?:default|suspendImpl)\Z", "is made by Kotlin"),
+    _without("$", r"\$\d+(?=[.$]|\Z)|\$(?=\.)", "is the number of an anonymous class"),
+    _without("/0x", r"/0x[0-9a-f]+", "is an address"),
+    _without("..", r"\.(?=\.)", "repeats"),
+)
+_NATIVE: Final = (
+    Made("", demangled, "is mangled"),
+    Made("", plain_name, "is the name's length"),
+    # Type arguments of Go; Objective-C's methods begin with a bracket.
+    _without("[abi:", r"\[abi:\w+\]", "is a tag of the ABI"),
+    Made("[", _go, "are type arguments of Go"),
+    _without(
+        "<",
+        r"\A<(?P<type>[\w:&]+)(?:<.*?>)?(?: as [^>]+(?:>[^>:]*)?)?>(?=::)",
+        "is a type of Rust",
+        r"\g<type>",
+    ),
+    # Swift describes what the compiler made of a function, and then names it.
+    _without(" ", r"\A(?:[a-z]+ (?:[^<]|<[^>]*>)*? (?:in|of|for) )+", "describes what Swift made of it"),
+    _without(" -> ", r"\)(?: async)?(?: throws)? -> .*\Z", "is the result", ")"),
+    _without(
+        "::",
+        r"::(?:\{lambda\(.*?\)#\d+\}|\$_\d+|'lambda\d*'(?:\([^)]*\))?)(?:::operator\(\).*)?(?= |\Z|\(|::)",
+        "is a lambda, numbered by the compiler",
+    ),
+)
+_PHP_CLASS: Final = _without(
+    "@anonymous",
+    r"(?<=@anonymous)[\0/\\].*?(?=::[^:]*\Z|\Z)",
+    "are file, line and address, which PHP adds to an anonymous class",
+)
+_SCRIPTS: Final = (
+    _PHP_CLASS,
+    # By their place since PHP 8.4.
+    _without("{closure", r"\A.*(?:\{closure(?::[^}]*)?\}|::\{closure\})\Z", "is a closure of PHP"),
+    _without("<fn>", r"(?:\.<fn>)+\Z", "is a closure of Dart"),
+)
+_TABLES: Final = {
+    Family.JAVASCRIPT: _JAVASCRIPT,
+    Family.JVM: _JVM,
+    Family.NATIVE: _NATIVE,
+    Family.OTHER: _SCRIPTS,
+}

@@ -1,0 +1,51 @@
+"""Whether a runtime raised an error itself, so that its message holds nothing of the app's. Pure.
+
+A runtime words its errors by version and language, and names values and types. What an app raises, it words itself.
+"""
+
+import re
+from typing import Final
+
+# JVM Specification, 2.10 and 5; Kotlin's and Scala's runtimes. Errors by their own name, whatever the package.
+_JVM: Final = """
+    AbstractMethodError ArithmeticException ArrayIndexOutOfBoundsException ArrayStoreException
+    BootstrapMethodError ClassCastException ExceptionInInitializerError IllegalAccessError
+    IllegalMonitorStateException IncompatibleClassChangeError IndexOutOfBoundsException
+    NegativeArraySizeException NoClassDefFoundError NoSuchFieldError NoSuchMethodError NullPointerException
+    OutOfMemoryError StackOverflowError StringIndexOutOfBoundsException UnsatisfiedLinkError VerifyError
+    KotlinNullPointerException MatchError NoWhenBranchMatchedException TypeCastException
+    UninitializedPropertyAccessException
+"""
+# Common Language Infrastructure (ECMA-335), I.12.4.2 and III.
+_DOTNET: Final = """
+    AccessViolationException ArrayTypeMismatchException DivideByZeroException IndexOutOfRangeException
+    InvalidCastException MissingFieldException MissingMethodException NullReferenceException
+    OutOfMemoryException OverflowException StackOverflowException TypeInitializationException TypeLoadException
+"""
+# Python's built-in exceptions, but for those that are for programs to raise.
+_PYTHON: Final = """
+    AttributeError FileExistsError FileNotFoundError ImportError IndexError KeyError MemoryError
+    ModuleNotFoundError NameError OSError OverflowError PermissionError RecursionError StopIteration TypeError
+    UnboundLocalError UnicodeDecodeError UnicodeEncodeError ZeroDivisionError
+"""
+# Ruby's and PHP's core, Dart's.
+_OTHERS: Final = """
+    FloatDomainError FrozenError LocalJumpError NoMatchingPatternError NoMethodError SystemStackError
+    ArgumentCountError DivisionByZeroError ErrorException UnhandledMatchError LateInitializationError RangeError
+    _CastError _TypeError
+"""
+_RAISED: Final = frozenset(f"{_JVM} {_DOTNET} {_PYTHON} {_OTHERS}".split())
+# An assertion says where a test failed, not what is broken: the test is the site, and its message has values.
+_ASSERTION: Final = re.compile(
+    r"(?:\A|[.\\:])(?:AssertionFailedError|AssertionError|ComparisonFailure|MultipleFailuresError|ArrayComparisonFailure)\Z"
+)
+
+
+def is_assertion(kind: str) -> bool:
+    """Whether an error is a failed assertion."""
+    return _ASSERTION.search(kind) is not None
+
+
+def by_runtime(kind: str) -> bool:
+    """Whether errors of this class are the runtime's own."""
+    return kind[max(map(kind.rfind, ".:\\")) + 1 :] in _RAISED
