@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Final, NamedTuple
 
-from grouping.fingerprint.event_view import MAX_ELEMENTS
+from grouping.fingerprint.event_view import MAX_ELEMENTS, digest
 from grouping.fingerprint.frames import Site
 
 _DEFAULT = re.compile(r"\A\s*\{\{\s*default\s*\}\}\s*\Z")
-# A client may send any JSON; longer text doesn't improve grouping.
+# A client may send any JSON; of a longer text people read no more.
 _ELEMENT_CHARACTERS = 1000
 MISSING: Final = "<none>"
 """The value of a variable that the event lacks."""
@@ -34,7 +34,7 @@ def given(elements: Iterable[object] | None) -> tuple[str, ...]:
     """The elements as text; empty if there are only blanks and nulls, which counts as absent."""
     if not elements:
         return ()
-    texts = tuple([_text(element) for element in islice(elements, MAX_ELEMENTS)])
+    texts = tuple([_bounded(_text(element)) for element in islice(elements, MAX_ELEMENTS + 1)])
     return texts if any(text.strip() and text != "null" for text in texts) else ()
 
 
@@ -69,16 +69,21 @@ def splice(
 
 
 def _joined(pieces: tuple[Piece, ...], site: Site | None) -> str:
-    return "".join([piece if isinstance(piece, str) else piece.value(site) for piece in pieces])[
-        :_ELEMENT_CHARACTERS
-    ]
+    return _bounded("".join([piece if isinstance(piece, str) else piece.value(site) for piece in pieces]))
+
+
+def _bounded(text: str) -> str:
+    """A text; of a long one the beginning, and a hash of all in the place of the rest."""
+    if len(text) <= _ELEMENT_CHARACTERS:
+        return text
+    return f"{text[:_ELEMENT_CHARACTERS]}\u2026 {digest(text.encode('utf-8', 'surrogatepass'))}"
 
 
 def _text(element: object) -> str:
     if isinstance(element, str):
-        return element[:_ELEMENT_CHARACTERS]
+        return element
     if element is None:
         return "null"
     if isinstance(element, bool):
         return "true" if element else "false"
-    return str(element)[:_ELEMENT_CHARACTERS]
+    return str(element)

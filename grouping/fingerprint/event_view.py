@@ -5,13 +5,14 @@ has checked: whatever it admits, from lenient projects too, decodes here. An ele
 decoder holds, such as 1E+400, is its own text.
 """
 
+from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
 from msgspec import Raw, Struct
 
 MAX_ELEMENTS: Final = 1000
-"""Elements of a given fingerprint that count; a megabyte may have half a million."""
+"""Elements of a given fingerprint that are read; a megabyte may have half a million."""
 
 
 class GroupingFrame(Struct, gc=False, rename="camel"):
@@ -55,11 +56,12 @@ class IdentifiedEvent(GroupingEvent, gc=False):
 class _Identified(Struct, gc=False):
     error: GroupingError
     platform: str | None = None
-    fingerprint: list[Raw] | None = None
+    fingerprint: Raw = Raw(b"null")
     id: str | None = None
 
 
 _decode: Final = msgspec.json.Decoder(_Identified).decode
+_decode_elements: Final = msgspec.json.Decoder(list[Raw] | None).decode
 _decode_element: Final = msgspec.json.Decoder(Any).decode
 
 
@@ -69,9 +71,18 @@ def decode_identified(event: bytes) -> IdentifiedEvent:
     return IdentifiedEvent(found.error, found.platform, elements_of(found.fingerprint), found.id)
 
 
-def elements_of(fingerprint: list[Raw] | None) -> list[Any] | None:
-    """The elements of a client's fingerprint that count."""
-    return None if fingerprint is None else [_element(element) for element in fingerprint[:MAX_ELEMENTS]]
+def elements_of(fingerprint: Raw) -> list[Any] | None:
+    """The elements of a client's fingerprint; in too long a list a hash of all stands for those that aren't read."""
+    elements = _decode_elements(fingerprint)
+    if elements is None:
+        return None
+    read = [_element(element) for element in elements[:MAX_ELEMENTS]]
+    return read if len(read) == len(elements) else [*read, digest(bytes(fingerprint))]
+
+
+def digest(data: bytes) -> str:
+    """16 digits that differ where data does."""
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def _element(element: Raw) -> Any:

@@ -12,6 +12,7 @@ _RUST: Final = re.compile(r"__?R(?=[A-Z])")
 _SWIFT: Final = re.compile(r"_?(?:\$s|\$S|_T0|\$e)(?=[\w$])")
 # A `typeid` name: nested, or of the standard library, or a length.
 _TYPEID: Final = re.compile(r"N(?:St)?(?=[1-9])|St(?=[1-9])|(?=[1-9]\d{0,2}[A-Za-z_])")
+_TYPEID_STARTS: Final = frozenset("NS123456789")
 _NAMES: Final = 8
 _RUST_HASH: Final = re.compile(r"h[0-9a-f]{16}\Z")
 _RUST_ESCAPES: Final = re.compile(r"\$(?:LT|GT|RF|BP|C|u[0-9a-f]{1,6})\$|\.\.")
@@ -42,7 +43,7 @@ def plain_name(text: str) -> str:
 
     Any other text is unchanged: the lengths must be those of names. (Itanium C++ ABI, 5.1 and 2.9.1)
     """
-    start = _TYPEID.match(text)
+    start = _TYPEID.match(text) if text[:1] in _TYPEID_STARTS else None
     if start is None:
         return text
     names = ["std"] if "St" in start[0] else []

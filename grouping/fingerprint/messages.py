@@ -1,6 +1,7 @@
 """The template of a message: its variable parts are replaced."""
 
 import re
+from itertools import chain, compress, product
 
 LINES = 2
 """The first two lines describe the error; more is detail."""
@@ -16,7 +17,7 @@ _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
 _UNIT = (
     r"(?:[kKMGT]i?B|[bB]ytes?|[mµnu]?s|secs?|seconds?|mins?|minutes?|hours?|days?|msecs?|milliseconds?|%|°?C)"
 )
-# Variable parts, in the order of matching. The first two lists are tried only if a text has their character.
+# Variable parts, in the order of matching. The first lists are tried only if a text has their characters.
 _ADDRESSES = (
     # A method of HTTP and its target, whose path without ids says what failed (RFC 9110, 9.1).
     r"\b(?P<http>(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (?:https?://[^\s/\"'<>]{1,200})?/[^\s\"'<>()]{0,300})",
@@ -31,12 +32,14 @@ _QUOTES = (
     r"`[^`\n]{0,200}[`']",
     r"«[^»\n]{0,200}»|“[^”\n]{0,200}”",
 )
-_ALWAYS = (
-    rf"(?<!{_WORD})[a-z][a-z_-]*(?:\.[a-z][a-z_-]*){{2,}}(?!\w|[.:/@-]\w)",
-    rf"(?<!{_WORD})[a-z]\w*(?:\.[\w$]+){{2,}}(?<!Exception)(?<!Error)(?<!Failure)(?!\w|[.:/@$-]\w)",
+_CLOCKS = (
     # A MAC address (IEEE 802); a time with its zone (RFC 2822, 3.3).
     r"\b[0-9a-fA-F]{2}(?:[:-][0-9a-fA-F]{2}){5}\b",
     r"\b\d\d:\d\d:\d\d (?!GET\b|PUT\b)(?:[A-Z]{2,4}T|UTC?|MSK)\b",
+)
+_ALWAYS = (
+    rf"(?<!{_WORD})[a-z][a-z_-]*(?:\.[a-z][a-z_-]*){{2,}}(?!\w|[.:/@-]\w)",
+    rf"(?<!{_WORD})[a-z]\w*(?:\.[\w$]+){{2,}}(?<!Exception)(?<!Error)(?<!Failure)(?!\w|[.:/@$-]\w)",
     rf"\b(?:{_DAY},? +)?(?:{_MONTH} +\d{{1,2}}|\d{{1,2}} {_MONTH})\b(?:,? +\d{{4}}\b)?",
     rf"(?<!{_WORD})(?:<?\d[\d.,]* ?{_UNIT}(?!\w)|{_WORD}*\d(?:{_WORD}*[\w$#@%*])?)",
     r"\b[0-9a-f]{8,64}\b",
@@ -44,6 +47,7 @@ _ALWAYS = (
     r"(?<=\bfor user )[\w.-]+|(?<=\buser )[\w.-]{1,64}(?= (?:from|by|on|at|in|with|for|port|\[|\())",
 )
 _HAS_ADDRESSES = re.compile(r"[/\\@]")
+_DASHES_OF_MAC = 4
 _HAS_QUOTES = re.compile(r"[\"'`«“]")
 # A short number after such a word distinguishes errors; other numbers count or identify.
 _CODE = (
@@ -51,17 +55,17 @@ _CODE = (
 )
 
 
-def _varying(before: str) -> dict[tuple[bool, bool], re.Pattern[str]]:
+def _varying(before: str) -> dict[tuple[bool, bool, bool], re.Pattern[str]]:
     """One expression for each combination of characters in a text.
 
     Trying all alternatives at every letter is expensive.
     """
     return {
-        (addresses, quotes): re.compile(
-            before + "|".join([*addresses * _ADDRESSES, *quotes * _QUOTES, *_ALWAYS])
+        traits: re.compile(
+            before
+            + "|".join([*chain.from_iterable(compress((_ADDRESSES, _QUOTES, _CLOCKS), traits)), *_ALWAYS])
         )
-        for addresses in (False, True)
-        for quotes in (False, True)
+        for traits in product((False, True), repeat=3)
     }
 
 
@@ -101,8 +105,12 @@ def leaves(message: str) -> str:
     )
 
 
-def _traits(text: str) -> tuple[bool, bool]:
-    return _HAS_ADDRESSES.search(text) is not None, _HAS_QUOTES.search(text) is not None
+def _traits(text: str) -> tuple[bool, bool, bool]:
+    return (
+        _HAS_ADDRESSES.search(text) is not None,
+        _HAS_QUOTES.search(text) is not None,
+        text.count(":") > 1 or text.count("-") > _DASHES_OF_MAC,
+    )
 
 
 def _tidy(text: str) -> str:

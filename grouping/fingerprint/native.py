@@ -130,7 +130,7 @@ def function_name(function: str) -> str:
 
 def is_machinery(file: str) -> bool:
     """Whether a library is one of the runtime."""
-    return _MACHINERY.fullmatch(file) is not None
+    return ("lib" in file or "dyld" in file) and _MACHINERY.fullmatch(file) is not None
 
 
 def is_helper(name: str) -> bool:

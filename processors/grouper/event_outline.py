@@ -1,7 +1,6 @@
 """An event as processing reads it: the fields that decide its group, or that are counted; the rest stays bytes."""
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
@@ -59,7 +58,7 @@ def stacks(error: ErrorOutline) -> tuple[tuple[str | None, bytes], ...]:
 
 def without_stacks(event: EventOutline, error: ErrorOutline) -> GroupingEvent:
     """The part that decides the group when the error's location is known. Raises msgspec.DecodeError."""
-    return GroupingEvent(_without_stack(error), event.platform, _elements(event.fingerprint))
+    return GroupingEvent(_without_stack(error), event.platform, elements_of(event.fingerprint))
 
 
 def _without_stack(error: ErrorOutline) -> GroupingError:
@@ -69,14 +68,9 @@ def _without_stack(error: ErrorOutline) -> GroupingError:
 
 def grouping_event(event: EventOutline) -> GroupingEvent:
     """The part that decides the group. Raises msgspec.DecodeError."""
-    return GroupingEvent(_decode_error(event.error), event.platform, _elements(event.fingerprint))
-
-
-def _elements(fingerprint: Raw) -> list[Any] | None:
-    return elements_of(_decode_elements(fingerprint))
+    return GroupingEvent(_decode_error(event.error), event.platform, elements_of(event.fingerprint))
 
 
 decode_event = msgspec.json.Decoder(EventOutline).decode
 _decode_outline = msgspec.json.Decoder(ErrorOutline).decode
 _decode_error = msgspec.json.Decoder(GroupingError).decode
-_decode_elements = msgspec.json.Decoder(list[Raw] | None).decode

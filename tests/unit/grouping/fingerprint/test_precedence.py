@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from grouping.fingerprint import fingerprint
+from grouping.fingerprint.event_view import decode_identified
 from grouping.rules import CompiledRules, compile_rules
 from query.event_view import EventView
 from schemas.projects import GroupingRule
@@ -99,3 +100,19 @@ def test_a_discarded_event_says_by_which_rule() -> None:
 def msg(sent: dict[str, Any]) -> bytes:
     """The event as bytes."""
     return json.dumps(sent).encode()
+
+
+def test_long_elements_that_differ_at_their_end_are_two_problems() -> None:
+    one, other = ["x" * 5000 + end for end in "ab"]
+    assert grouped(event(fingerprint=[one])).hash != grouped(event(fingerprint=[other])).hash
+    assert grouped(event(fingerprint=[one])).hash == grouped(event(fingerprint=[one])).hash
+    assert len(grouped(event(fingerprint=[one])).parts[0]) < 1100
+
+
+def test_long_lists_that_differ_at_their_end_are_two_problems() -> None:
+    found = []
+    for end in "ab":
+        sent = json.dumps(event(fingerprint=["x"] * 5000 + [end])).encode()
+        found.append(fingerprint(decode_identified(sent)))
+    assert found[0].hash != found[1].hash
+    assert len(found[0].parts) == 1001
