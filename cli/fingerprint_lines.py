@@ -14,6 +14,7 @@ from grouping.fingerprint.event_view import decode_identified
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import UNTOUCHED, CompiledRules
 from query.event_view import from_json
+from schemas.issues import issue_title
 
 
 class BadLine(Exception):
@@ -44,7 +45,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
     outcome = rules.apply(view) if rules and view is not None else UNTOUCHED
     location = locate(apply_in_app_rules(event, outcome.in_app_rules))
     grouping = grouped(event, outcome, location)
-    title = f"{event.error.type or 'Error'}: {(event.error.message or '').partition(chr(10))[0]}"
+    title = issue_title(event.error.type or "Error", event.error.message or "")
     return ExplainedEvent(
         event.id or "",
         grouping.hex,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from dashboard.view.activity import describe
-from dashboard.view.text import flat, plural
+from dashboard.view.text import flat, plural, title
 from dashboard.view.times import exact
 from schemas.read_api import ActivityRow, Issue
 
@@ -13,7 +13,7 @@ _LINE = 500
 
 def lines(issue: Issue, changes: Sequence[ActivityRow]) -> Iterator[str]:
     """The lines of the text."""
-    yield f"{_line(issue.error_type)}: {_line(issue.message)}"
+    yield flat(title(issue), _LINE)
     if issue.culprit:
         yield f"in {_line(issue.culprit)}"
     yield ""

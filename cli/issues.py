@@ -24,6 +24,7 @@ from control.issue_changes import IssueChanges, set_discarded
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
 from dashboard.http.violations import detail_of
+from dashboard.view.text import flat, title
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
@@ -150,14 +151,14 @@ def print_lines(rows: Sequence[Issue], out: Console) -> None:
     )
     for row in rows:
         state = "regressed" if row.regressed else row.status
-        message = row.message.splitlines()[0][:120] if row.message else ""
-        title, seen = f"{row.error_type}: {message}", row.last_seen[5:16].replace("T", " ")
+        name = flat(title(row), 200)
+        seen = row.last_seen[5:16].replace("T", " ")
         figures = (str(row.total_events), str(row.total_users), seen)
         if is_narrow:
-            out.print(escape(title), no_wrap=True, overflow="ellipsis", soft_wrap=False)
+            out.print(escape(name), no_wrap=True, overflow="ellipsis", soft_wrap=False)
             out.print(f"  {row.id}  {state:<9} {figures[0]:>9} events {figures[1]:>7} users  {seen}")
         else:
-            table.add_row(*map(escape, (row.id, state, title, *figures)))
+            table.add_row(*map(escape, (row.id, state, name, *figures)))
     if not is_narrow:
         out.print(table)
 
@@ -327,9 +328,9 @@ def similar(workspace: Workspace, /, issue: str, limit: int, as_json: bool) -> N
 
 
 def _print_similar(rows: Sequence[Similar]) -> None:
-    table = Table(Column("id", no_wrap=True), "share", "type", "culprit", "events", "why")
+    table = Table(Column("id", no_wrap=True), "share", "issue", "culprit", "events", "why")
     for row in rows:
-        cells = (row.id, f"{row.share:.0%}", row.error_type, row.culprit, row.total_events, row.reason)
+        cells = (row.id, f"{row.share:.0%}", flat(title(row), 200), row.culprit, row.total_events, row.reason)
         table.add_row(*(escape(str(cell)) for cell in cells))
     console().print(table)
 

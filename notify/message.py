@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from notify.rule_queue import RuleDecision
+from schemas.issues import issue_title
 from schemas.notifications import Cause
 from schemas.read_api import Issue
 
@@ -125,13 +126,13 @@ def _heading(cause: Cause, issue: Issue | None) -> str:
     kind = KINDS[cause.kind].format(harmless(cause.value, 60))
     if issue is None:
         return f"{kind}: issue {cause.issue}"
-    return f"{kind}: {harmless(issue.message or issue.error_type, _TITLE_CHARS - len(kind))}"
+    return f"{kind}: {harmless(issue_title(issue.error_type, issue.message), _TITLE_CHARS - len(kind))}"
 
 
 def _block(cause: Cause, issue: Issue | None, base: str) -> str:
     lines = [KINDS[cause.kind].format(harmless(cause.value, 100))]
     if issue is not None:
-        lines.append(f"{harmless(issue.error_type, 100)}: {harmless(issue.message)}".rstrip(": "))
+        lines.append(harmless(issue_title(issue.error_type, issue.message)))
         if issue.culprit:
             lines.append(f"in {harmless(issue.culprit)}")
         subject = cause.subject

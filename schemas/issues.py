@@ -27,6 +27,11 @@ ESCALATING_MS: Final = 24 * HOUR_MS
 """How long an issue counts as escalating after its rate rose; until then it doesn't escalate again."""
 
 
+def issue_title(error_type: str, message: str) -> str:
+    """The title of an issue wherever people meet it, on one line: `KeyError: 7`."""
+    return ": ".join(filter(None, (" ".join(text.split()) for text in (error_type, message))))
+
+
 class Command(Struct, frozen=True, rename="camel", omit_defaults=True):
     """A requested change of an issue, ordered with the increments of its issue.
 

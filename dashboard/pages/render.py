@@ -55,6 +55,7 @@ def environment() -> jinja2.Environment:
         "flat": text.flat,
         "block": text.block,
         "count": text.count,
+        "title": text.title,
         "where": text.where,
         "plural": text.plural,
         "ago": times.ago,

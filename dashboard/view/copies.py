@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from dashboard.view.event import EventSections
 from dashboard.view.stack import ErrorView, FrameView
-from dashboard.view.text import flat
+from dashboard.view.text import flat, title
+from schemas.issues import issue_title
 from schemas.read_api import Issue
 
 _FRAMES = 5
@@ -14,7 +15,7 @@ _LINE = 300
 def as_markdown(issue: Issue, event: EventSections | None, address: str) -> str:
     """Title, address, figures and the application's frames of an event, with the source of the first."""
     lines = [
-        f"### {_flat(issue.error_type)}: {_flat(issue.message)}",
+        f"### {_flat(title(issue))}",
         "",
         f"{address} · {issue.status}{', regressed' if issue.regressed else ''}",
         "",
@@ -40,7 +41,7 @@ def _stack(error: ErrorView) -> Iterator[str]:
     frames = [frame for group in error.groups for frame in group.frames]
     own = [frame for frame in frames if frame.in_app] or frames
     yield "```"
-    yield f"{_flat(error.type)}: {_flat(error.message)}"
+    yield _flat(issue_title(error.type, error.message))
     for number, frame in enumerate(own[:_FRAMES]):
         yield f"  {_flat(frame.function or '<anonymous>')} ({_flat(frame.location)})"
         if not number:

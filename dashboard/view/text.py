@@ -6,9 +6,11 @@ in `<bdi>`, invisible characters are shown as code points, and long text is cut,
 
 import re
 import unicodedata
-from typing import Final
+from typing import Final, Protocol
 
 from markupsafe import Markup, escape
+
+from schemas.issues import issue_title
 
 LINE: Final = 300
 BLOCK: Final = 2_000
@@ -70,6 +72,21 @@ def block(text: object, limit: int = BLOCK, lines: int = LINES) -> Markup:
         '<details class="all"><summary>Show all {} characters</summary>'
         '<div class="prose"><bdi>{}</bdi></div>{}</details>'
     ).format(marked(head), f"{len(whole):,}", marked(whole[:MAX_SHOWN]), end)
+
+
+class Titled(Protocol):
+    """An issue, an event or a part of an issue."""
+
+    @property
+    def error_type(self) -> str: ...
+
+    @property
+    def message(self) -> str: ...
+
+
+def title(one: Titled) -> str:
+    """The title of an issue."""
+    return issue_title(one.error_type, one.message)
 
 
 def where(culprit: str) -> str:

@@ -19,7 +19,7 @@ def decision(*causes: Cause) -> RuleDecision:
 def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
     one = replace(cause(1, "regressed", release="shop@1.0.0+1", environment="prod"), issue=ISSUE.id)
     message = written(decision(one), "shop", {ISSUE.id: ISSUE}, "https://svc.example.com/")
-    assert message.title == "[shop] Regressed: x is [31mnot there"
+    assert message.title == "[shop] Regressed: TypeError: x is [31mnot there"
     assert message.body.splitlines() == [
         "Regressed",
         "TypeError: x is [31mnot there",
