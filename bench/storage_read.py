@@ -81,7 +81,7 @@ async def calls(reader: Reader, session: Session, project: int) -> list[Measured
     question = session.question(project)
     rows = [
         IssueRow(*columns)
-        for _, *columns in await session.rows(issue_list.page_by_time(question, "lastSeen", 50, None))
+        for _, *columns in await session.rows(issue_list.page_by_row(question, "lastSeen", 50, None))
     ]
     figures = issue_counts(question, {row.issue_id: row.fingerprints for row in rows})
     reads: dict[str, tuple[ReadCall[Any], tuple[int, int]]] = {

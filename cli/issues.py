@@ -33,7 +33,7 @@ from schemas.settings import MigrateSettings
 from storage.read.counts.completion import FindUnknownKeys
 from storage.read.execute import Limits
 from storage.read.issues.issue_calls import GetIssue, ListActivity
-from storage.read.issues.issue_list import ListIssues
+from storage.read.issues.issue_list import SORTS, ListIssues
 from storage.read.issues.similar import ListSimilarIssues
 from storage.read.reader import Reader
 from storage.shards import reader_urls
@@ -173,7 +173,7 @@ def issues() -> None:
 @click.option("--query", default="", help="The query language of the dashboard, such as `is:open`.")
 @click.option(
     "--sort",
-    type=click.Choice(["lastSeen", "firstSeen", "events", "users", "trend"]),
+    type=click.Choice(SORTS),
     default="lastSeen",
     show_default=True,
 )

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
-Sort = Literal["lastSeen", "firstSeen", "events", "users", "trend"]
+Sort = Literal["lastSeen", "firstSeen", "events", "users", "trend", "priority"]
 Interval = Literal["minute", "hour", "day"]
 
 

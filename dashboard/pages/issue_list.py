@@ -24,6 +24,7 @@ from dashboard.time_ranges import DURATIONS
 from dashboard.view.charts import events_chart
 from dashboard.view.filters import TABS
 from dashboard.view.release_marks import release_marks, suggested
+from dashboard.view.times import is_new
 from query.tree import STATES
 from schemas.projects import Project
 from schemas.read_api import IssuePage, KeyWarning, Release
@@ -39,7 +40,8 @@ PAGE_SIZE = 25
 async def show(request: web.Request) -> web.Response:
     """The issues that match the parameters, or onboarding if the project has no events."""
     state, project = state_of(request), project_of(request)
-    parameters = read_parameters(request, state.dependencies.now_ms(), PLAIN_STATE)
+    now_ms = state.dependencies.now_ms()
+    parameters = read_parameters(request, now_ms, PLAIN_STATE)
     problem = syntax_problem(parameters.query)
     error = problem.message if problem is not None else ""
     issues, figure = IssuePage([], None), None
@@ -79,7 +81,10 @@ async def show(request: web.Request) -> web.Response:
         durations=DURATIONS,
         note=bulk.result_message(*(request.query.get(name, "") for name in ("done", "count", "where"))),
         releases=suggested(releases),
-        trend_of="24 h" if parameters.time_range.is_short(state.dependencies.now_ms()) else "14 d",
+        # One scale for all rows, and "new" only where it tells some from the others.
+        peak=max((count for issue in issues.issues for count in issue.trend), default=0) or 1,
+        says_new=2 * sum(is_new(one.first_seen, now_ms) for one in issues.issues) <= len(issues.issues),
+        trend_of="24 h" if parameters.time_range.is_short(now_ms) else "14 d",
         suggested=" ".join(SUGGESTED),
         states=" ".join(STATES),
         undo=undo,

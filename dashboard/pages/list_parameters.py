@@ -17,8 +17,8 @@ from schemas.read_api import KeyWarning, Sort
 
 SORTS: Final = get_args(Sort)
 PLAIN_STATE: Final = "open"
-PLAIN_SORT: Final = "firstSeen"
-"""The issue list of a link that says neither: what is open, and new first."""
+PLAIN_SORT: Final = "priority"
+"""The issue list of a link that says neither: what is open, and what needs a look first."""
 ALL_STATES: Final = "all"
 
 
@@ -64,6 +64,11 @@ class ListParameters(Struct, frozen=True):
         """The state of the list, from its parameter or its query; empty for all."""
         return self.state or split_state(self.query)[0]
 
+    @property
+    def named_sort(self) -> str:
+        """The sort order as links have it; empty for the plain one."""
+        return "" if self.sort == PLAIN_SORT else self.sort
+
     def tab_link(self, state: str) -> str:
         return self.link(state=state or ALL_STATES, query=split_state(self.query)[1])
 
@@ -73,7 +78,7 @@ class ListParameters(Struct, frozen=True):
             "query": self.query,
             "environment": self.environment,
             "state": "" if self.state == self.plain_state else self.state or ALL_STATES,
-            "sort": "" if self.sort == PLAIN_SORT else self.sort,
+            "sort": self.named_sort,
             **self.time_range.parameters,
         }
         return "?" + urlencode({key: value for key, value in (parameters | changes).items() if value})

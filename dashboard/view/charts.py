@@ -50,9 +50,8 @@ class Bar(Struct, frozen=True):
         return sum(value for _, value in self.segments)
 
 
-def sparkline(values: Sequence[int]) -> Markup:
-    """A row of bars without axes, with a label for screen readers."""
-    peak = max(values, default=0) or 1
+def sparkline(values: Sequence[int], peak: int) -> Markup:
+    """A row of bars without axes, as high as their share of `peak`, with a label for screen readers."""
     step = SPARK_WIDTH / max(1, len(values))
     bars = Markup().join(
         _rect(

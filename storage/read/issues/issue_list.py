@@ -22,14 +22,24 @@ from storage.read.counts.counts import (
 from storage.read.execute import Rows, Sql
 from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, answer
 from storage.read.query.cursors import IssueCursor, read_cursor, write_cursor
+from storage.read.query.query_sql import rank
 from storage.read.query.question import Question, Statement
 from storage.read.query.ranges import UNIT_MS, Range, trend_unit, trend_window
 from storage.read.reader import ProjectCall, Session, check_limit
 
 SORTS: Final = get_args(Sort)
 MIN_CANDIDATES: Final = 150
-"""Issues that are counted to find a page of those with events in an environment or release."""
+"""Issues that are counted to find a page by priority, or one of those with events in an environment or release."""
 _TIME_COLUMNS: Final = {"lastSeen": "last_seen", "firstSeen": "first_seen"}
+_COUNT_BITS: Final = 30
+
+
+def _priority(rank: str, users: str, events: str) -> str:
+    """A sort key: the rank, then users, then events."""
+    most, low = (1 << _COUNT_BITS) - 1, f"least({events}, {(1 << _COUNT_BITS) - 1})"
+    return f"toInt64({rank}) * {1 << 2 * _COUNT_BITS} + toInt64(least({users}, {most})) * {most + 1} + toInt64({low})"
+
+
 _KEYS: Final[dict[Sort, str]] = {
     "lastSeen": "toUnixTimestamp64Milli(any(last_seen))",
     "firstSeen": "toUnixTimestamp64Milli(any(first_seen))",
@@ -40,6 +50,7 @@ _KEYS: Final[dict[Sort, str]] = {
         "toInt64(round(1000 * (toInt64(sum(newer)) - toInt64(sum(older)))"
         " / sqrt(greatest(1, sum(newer) + sum(older)))))"
     ),
+    "priority": _priority("any(rank)", USERS_MERGED, "sum(n)"),
 }
 
 MAX_COUNTED: Final = 10_000
@@ -107,16 +118,20 @@ async def _page(
     """
     if needs_no_counts(question, sort):
         (rows, counts), total = await asyncio.gather(
-            _by_time(session, question, sort, limit, last, limit), _total(session, question, last)
+            _by_row(session, question, sort, limit, last, limit), _total(session, question, last)
         )
         return rows, counts, total
     if sort in _TIME_COLUMNS and question.level == "deployment":
         # A filter by environment or release matches many issues: the page is most likely among the first ones.
         candidates = max(MIN_CANDIDATES, 2 * limit)
-        rows, counts = await _by_time(session, question, sort, candidates, last)
+        rows, counts = await _by_row(session, question, sort, candidates, last)
         matching = [(key, row) for key, row in rows if counts[row.issue_id].events]
         if len(matching) > limit or len(rows) <= candidates:
             return matching[: limit + 1], counts, Total(len(matching), is_bound=len(rows) > candidates)
+    if sort == "priority" and question.level != "events" and (last is None or last.issues is not None):
+        ranked = await _ranked_page(session, question, limit, last)
+        if ranked is not None:
+            return ranked
     if counts_while_paging(question):
         keys = await session.rows(page_with_counts(question, sort, limit, last))
         counts = read_counts(question, [columns for _, _, *columns in keys])
@@ -127,6 +142,35 @@ async def _page(
         count_issues(session, question, {issue: fingerprints for _, _, issue, fingerprints in keys[:limit]}),
     )
     return page, counts, _total_of(keys)
+
+
+async def _ranked_page(
+    session: Session, question: Question, limit: int, last: IssueCursor | None
+) -> tuple[list[Keyed], Mapping[int, RangeCounts], Total] | None:
+    """A page by priority from the issues with the highest priority of their life.
+
+    In a range an issue has no more users and events than in its life, so its key there is an upper bound: the
+    page is exact once its last issue is at or above the last candidate. None if it isn't.
+    """
+    candidates = max(MIN_CANDIDATES, 2 * limit)
+    found, counts = await _by_row(session, question, "priority", candidates, last)
+    most = (1 << _COUNT_BITS) - 1
+
+    def exact(key: int, counted: RangeCounts) -> int:
+        users, events = min(counted.users, most), min(counted.events, most)
+        return (key >> 2 * _COUNT_BITS << 2 * _COUNT_BITS) + (users << _COUNT_BITS) + events
+
+    keyed = [(exact(key, counts[row.issue_id]), row) for key, row in found if counts[row.issue_id].events]
+    keyed.sort(key=lambda one: (one[0], one[1].issue_id), reverse=True)
+    is_whole = len(found) <= candidates
+    if not is_whole:
+        bound = (found[-1][0], found[-1][1].issue_id)
+        if len(keyed) <= limit or (keyed[limit][0], keyed[limit][1].issue_id) < bound:
+            return None
+    total = Total(len(keyed), is_bound=not is_whole)
+    if not is_whole and counts_from_issues(question):
+        total = await _total(session, question, last)
+    return keyed[: limit + 1], counts, total
 
 
 async def _total(session: Session, question: Question, last: IssueCursor | None) -> Total:
@@ -145,7 +189,7 @@ def _total_of(keys: Rows) -> Total:
     return Total(keys[0][1] if keys else 0, is_bound=False)
 
 
-async def _by_time(
+async def _by_row(
     session: Session,
     question: Question,
     sort: Sort,
@@ -153,11 +197,11 @@ async def _by_time(
     last: IssueCursor | None,
     counted: int | None = None,
 ) -> Page:
-    """The first issues by one of their times, and the counts of the first `counted`.
+    """The first issues by what their rows say, and the counts of the first `counted`.
 
     Up to one more than the limit.
     """
-    rows = await session.rows(page_by_time(question, sort, limit, last))
+    rows = await session.rows(page_by_row(question, sort, limit, last))
     keyed = [(key, IssueRow(*columns)) for key, *columns in rows]
     fingerprints = {row.issue_id: row.fingerprints for _, row in keyed[:counted]}
     return keyed, await count_issues(session, question, fingerprints)
@@ -174,22 +218,34 @@ async def _rows(session: Session, question: Question, keys: Rows) -> list[Keyed]
 
 
 def needs_no_counts(question: Question, sort: Sort) -> bool:
-    """Whether `issues` alone determines the page.
+    """Whether `issues` alone determines the page."""
+    return sort in _TIME_COLUMNS and counts_from_issues(question)
+
+
+def counts_from_issues(question: Question) -> bool:
+    """Whether `issues` alone determines which issues a list has.
 
     In a range without end, an issue has events if it was last seen after the start.
     """
-    return sort in _TIME_COLUMNS and question.level == "rollup" and question.span.end is None
+    return question.level == "rollup" and question.span.end is None
 
 
-def page_by_time(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
-    """Sort key and `ISSUE_COLUMNS` of a page ordered by a time of the issue, up to one more than the limit.
+def page_by_row(question: Question, sort: Sort, limit: int, cursor: IssueCursor | None) -> Sql:
+    """Sort key and `ISSUE_COLUMNS` of a page ordered by a time of the issue, or by the priority of its life.
+
+    Up to one more than the limit.
 
     Unless `needs_no_counts`, it may include issues without an event in range and query.
     """
     statement = question.statement()
     since = statement.parameters.moment(question.span.start)
+    key = (
+        _priority(rank(statement.scope), "users", "events")
+        if sort == "priority"
+        else f"toUnixTimestamp64Milli({_TIME_COLUMNS[sort]})"
+    )
     return statement.ready(
-        f"SELECT toUnixTimestamp64Milli({_TIME_COLUMNS[sort]}) AS key, {ISSUE_COLUMNS} FROM {statement.issues}"
+        f"SELECT {key} AS key, {ISSUE_COLUMNS} FROM {statement.issues}"
         f" AND last_seen >= {since} AND {_after(statement, cursor)}"
         f" ORDER BY key DESC, issue_id DESC LIMIT {limit + 1:d}"
     )
@@ -224,7 +280,7 @@ def counted_page(question: Question, sort: Sort, limit: int, cursor: IssueCursor
     The issues have events in range and query.
     """
     statement = question.statement()
-    counts = by_fingerprint(statement, users=sort == "users")
+    counts = by_fingerprint(statement, users=sort in {"users", "priority"})
     if sort == "trend":
         counts = _with_halves(statement, counts)
     return _statement(statement, "any(members)", counts, sort, limit, cursor)
@@ -259,9 +315,10 @@ def _statement(
     """
     # After grouping it is free; later pages leave out what was on earlier ones.
     total = "count() OVER ()" if cursor is None else "0"
+    ranked = f", {rank(statement.scope)} AS rank" if sort == "priority" else ""
     issues = (
         "SELECT issue_id, arrayJoin(fingerprints) AS fingerprint, fingerprints AS members, first_seen, last_seen"
-        f" FROM {statement.issues}"
+        f"{ranked} FROM {statement.issues}"
     )
     return statement.ready(
         f"SELECT {_KEYS[sort]} AS key, {total}, issue_id, {columns} FROM ({counts}) AS counted"

@@ -342,6 +342,13 @@ def _state(state: str, scope: SqlScope) -> str:
             return f"{STATUS} = {scope.parameters.add(state, 'String')}"
 
 
+def rank(scope: SqlScope) -> str:
+    """How much an issue needs a look, for a row of `issues`: 3 escalating, 2 regressed, 1 new, else 0."""
+    ranked = [("escalating", 3), ("regressed", 2), ("new", 1)]
+    cases = [f"{_state('open', scope)} AND {_state(state, scope)}, {number}" for state, number in ranked]
+    return f"multiIf({', '.join(cases)}, 0)"
+
+
 def _value(compare: Compare, scope: SqlScope) -> str:
     value = moment_ms(compare, scope.now_ms)
     return scope.parameters.add(value, "UInt64") if compare.key in COUNTS else scope.parameters.moment(value)

@@ -63,6 +63,16 @@ async def test_list_pages_through_every_issue_once(signed: StoredSite) -> None:
     assert positions == [(str(max(1, (end - 1) // 25 * 25 + 1)), str(end), str(len(seen))) for end in ends]
 
 
+async def test_list_begins_with_what_needs_a_look_and_calls_few_issues_new(signed: StoredSite) -> None:
+    """The sample's issues of today are most of its page: the badge would tell none of them from the others."""
+    page = await get(signed, f"/projects/{signed.project.id}/issues")
+    assert re.findall(r'href="/issues/([0-9a-f]{16})"', page)[0] == issue_of(SHOWCASE)
+    assert "badge new" not in page
+    # One scale: a single event is a low bar beside the many of the first row.
+    heights = re.findall(r'<rect class="bar"[^>]+ height="([\d.]+)"', page.partition("<tbody")[2])
+    assert (max(map(float, heights)), float(heights[-1])) == (28.0, 2.8)
+
+
 async def _page_with(site: StoredSite, path: str, text: str) -> str:
     page = await get(site, path)
     return page if text in page else ""

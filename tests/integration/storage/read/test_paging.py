@@ -16,7 +16,7 @@ from tests.integration.storage.read.world import NOW_MS, World, insert, insert_e
 from tests.long_forms import first_quick
 
 
-@pytest.mark.parametrize("sort", first_quick(["lastSeen", "firstSeen", "events", "users"]))
+@pytest.mark.parametrize("sort", first_quick(["lastSeen", "priority", "firstSeen", "events", "users"]))
 async def test_pages_together_are_the_whole_list_in_its_order(
     reader: Reader, world: World, sort: Sort
 ) -> None:

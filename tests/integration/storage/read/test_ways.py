@@ -49,6 +49,16 @@ async def test_a_page_that_is_not_among_the_newest_issues_is_found_among_all(
     assert await whole_list(reader, world, query, sort, 1) == whole
 
 
+@pytest.mark.parametrize("query", ["", "environment:staging"])
+async def test_a_page_by_priority_is_the_same_from_few_candidates_as_from_all(
+    reader: Reader, world: World, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = world.order(query, resolve_range(None, None, NOW_MS).start, None, "priority")
+    for candidates in (1000, 12, 1):
+        monkeypatch.setattr(issue_list, "MIN_CANDIDATES", candidates)
+        assert [one.id for one in await whole_list(reader, world, query, "priority", 3)] == expected
+
+
 async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_alone(
     reader: Reader, world: World
 ) -> None:

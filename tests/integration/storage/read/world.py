@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from query.evaluate import matches
 from query.event_view import EventView, IssueView
 from query.parse import parse
+from query.tree import Is, IssueState
 from schemas.ids import hex64, issue_id, user_hash, uuid7
 from schemas.read_api import Sort
 from schemas.times import DAY_MS, HOUR_MS, from_ms
@@ -101,10 +102,18 @@ class World(Struct):
                 "firstSeen": self.issues[issue].first_seen,
                 "events": len(events),
                 "users": distinct_users(events),
+                "priority": (rank(self.issues[issue]), distinct_users(events), len(events)),
             }[sort]
             for issue, events in found.items()
         }
         return [hex64(issue) for issue in sorted(found, key=lambda i: (keys[i], i), reverse=True)]
+
+
+def rank(issue: IssueView) -> int:
+    """3 for an open issue that escalates, 2 for one that regressed, 1 for a new one."""
+    states: tuple[IssueState, ...] = ("new", "regressed", "escalating")
+    found = [n for n, state in enumerate(states, 1) if matches(Is((state,)), EventView(issue=issue), NOW_MS)]
+    return max(found, default=0) if issue.status == "open" else 0
 
 
 def distinct_users(events: Iterable[Happened]) -> int:
