@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from svc.breadcrumbs import breadcrumb_for_client, to_breadcrumb
 from svc.event import Builder, CapturedError, fit_event
-from svc.exception_chain import chain
+from svc.exception_chain import ExceptionInfo, chain, message_chain
 from svc.exceptions import captured_event_id, mark_captured
 from svc.notices import Notices
 from svc.options import Options
@@ -103,24 +103,45 @@ class Client:
         `handled` says whether the application caught the error. Nested captures are ignored: an exception's `__str__`
         may log or fail in turn.
         """
+        captured = self._capture(partial(chain, error, caller), tags, user, fingerprint, handled)
+        if captured is None:
+            return None
+        mark_captured(error, captured.id)
+        return captured.id if self._queue(captured) else None
+
+    def capture_message(
+        self, kind: str, message: str, *, template: str, caller: FrameType | None, handled: bool
+    ) -> None:
+        """Capture an error without an exception; `kind` and `template` decide its issue."""
+        read = partial(message_chain, kind, message, caller)
+        captured = self._capture(read, None, None, (kind, template), handled)
+        if captured is not None:
+            self._queue(captured)
+
+    def _capture(
+        self,
+        read: Callable[[], list[ExceptionInfo]],
+        tags: Mapping[str, object] | None,
+        user: Mapping[str, Any] | None,
+        fingerprint: Iterable[object] | None,
+        handled: bool,
+    ) -> CapturedError | None:
         if self.transport is None or getattr(self._busy, "now", False):
             return None
         self._busy.now = True
         try:
-            captured = self._capture_error(error, tags, user, fingerprint, caller, handled)
+            captured = self._snapshot(read, tags, user, fingerprint, handled)
         finally:
             self._busy.now = False
         self.counts["captured"] += 1
-        mark_captured(error, captured.id)
-        return captured.id if self._queue(captured) else None
+        return captured
 
-    def _capture_error(
+    def _snapshot(
         self,
-        error: BaseException,
+        read: Callable[[], list[ExceptionInfo]],
         tags: Mapping[str, object] | None,
         user: Mapping[str, Any] | None,
         fingerprint: Iterable[object] | None,
-        caller: FrameType | None,
         handled: bool,
     ) -> CapturedError:
         ns = time.time_ns()
@@ -133,7 +154,7 @@ class Client:
         own_tags = self._own_tags.added_to(scope.tags, handled, None if active is None else active.tags)
         scope = scope._replace(tags=own_tags)
         group = self._argument("fingerprint", _fingerprint, fingerprint)
-        return CapturedError(self._ids.new(ns), ns, chain(error, caller), scope, group)
+        return CapturedError(self._ids.new(ns), ns, read(), scope, group)
 
     def _argument(self, name: str, read: Callable[[A], R], value: A | None) -> R | None:
         """Read an argument of `capture_exception`; an invalid one is left out and must not cost the event."""

@@ -53,6 +53,11 @@ def chain(error: BaseException, caller: FrameType | None = None) -> list[Excepti
     return links
 
 
+def message_chain(kind: str, message: str, caller: FrameType | None) -> list[ExceptionInfo]:
+    """An error that is only a message, at the caller's position."""
+    return [ExceptionInfo(clip(kind, 200), clip(message, MESSAGE_CHARS), _stack(caller))]
+
+
 def _message(error: BaseException) -> str:
     """The exception's message, its notes (PEP 678), and the messages of a group's members."""
     lines = [text_of(error, MESSAGE_CHARS)]

@@ -16,7 +16,7 @@ from typing import Any
 from svc.client import Client
 from svc.logs import LogHandler
 from svc.network import AiohttpNetwork, Network
-from svc.options import Capture
+from svc.options import EVENTS, Capture
 
 Current = Callable[[], Client | None]
 
@@ -37,7 +37,8 @@ class Hooks:
             self._replace(asyncio.BaseEventLoop, "call_exception_handler", self._loop_error)
             self.watch_loop()
         if capture.logs:
-            self._listen_to_logs(LogHandler(current=self._current))
+            messages = capture.logs == EVENTS
+            self._listen_to_logs(LogHandler(messages=messages, current=self._current))
         elif capture.logs is None and has_transport:
             self._listen_to_logs(LogHandler(logging.ERROR, sys.maxsize, current=self._current))
         if capture.network:

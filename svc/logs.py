@@ -1,18 +1,24 @@
 """The standard `logging` module as a source of breadcrumbs and errors."""
 
 import logging
+import re
+import sys
 import threading
 import weakref
 from collections.abc import Callable
+from types import FrameType
+from typing import Final
 
 from svc.client import Client, current
 from svc.notices import LOGGER
+from svc.plain import text_of
 
 _OF_SERVERS = frozenset(
     {"aiohttp.server", "django.request", "gunicorn.error", "hypercorn.error", "uvicorn.error", "waitress"}
 )
 """Loggers through which a server reports an exception that the application has not handled."""
 _LAST = threading.local()
+_WITH_DIGIT: Final = re.compile(r"\S*\d\S*")
 
 
 def _is_repeated(record: logging.LogRecord) -> bool:
@@ -28,7 +34,8 @@ def _is_repeated(record: logging.LogRecord) -> bool:
 class LogHandler(logging.Handler):
     """Captures records with an exception from `event_level` up; other records become `log` breadcrumbs.
 
-    A record without an exception is never an event (v0.1 has errors only). The library's own records are ignored.
+    With `messages` it also captures records from `event_level` up that have no exception. The library's own records are
+    ignored.
     """
 
     def __init__(
@@ -36,10 +43,12 @@ class LogHandler(logging.Handler):
         level: int = logging.INFO,
         event_level: int = logging.ERROR,
         *,
+        messages: bool = False,
         current: Callable[[], Client | None] = current,
     ) -> None:
         super().__init__(level)
         self._event_level = event_level
+        self._messages = messages
         self._current = current
 
     def handle(self, record: logging.LogRecord) -> bool:
@@ -57,15 +66,47 @@ class LogHandler(logging.Handler):
         try:
             repeated = _is_repeated(record)
             error = record.exc_info[1] if record.exc_info else None
-            if error is not None and record.levelno >= self._event_level:
-                client.capture_uncaught(error, handled=record.name not in _OF_SERVERS)
+            is_error = record.levelno >= self._event_level
+            handled = record.name not in _OF_SERVERS
+            if error is not None and is_error:
+                client.capture_uncaught(error, handled=handled)
                 return
             if repeated:
                 return
-            data = {"level": record.levelname.lower(), "message": record.getMessage(), "logger": record.name}
+            message = record.getMessage()
+            if is_error and self._messages:
+                client.capture_message(
+                    record.name or "root",
+                    message,
+                    template=_template(record),
+                    caller=_caller(record),
+                    handled=handled,
+                )
+                return
+            data = {"level": record.levelname.lower(), "message": message, "logger": record.name}
             client.add_breadcrumb({"type": "log", "data": data})
         except Exception:
             self.handleError(record)
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Do nothing: the application's other handlers report a record that cannot be formatted."""
+
+
+def _template(record: logging.LogRecord) -> str:
+    """The text that the arguments are put into.
+
+    An f-string has its values in the text already: the words with a digit, most of them, are taken out.
+    """
+    text = text_of(record.msg)
+    return text if record.args else _WITH_DIGIT.sub("<*>", text)
+
+
+def _caller(record: logging.LogRecord) -> FrameType | None:
+    """The frame that logged the record; None in another thread, such as that of a `QueueListener`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (frame.f_code.co_filename, frame.f_lineno) != (
+        record.pathname,
+        record.lineno,
+    ):
+        frame = frame.f_back
+    return frame

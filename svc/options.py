@@ -12,18 +12,22 @@ from svc.limits import BREADCRUMBS
 from svc.plain import text_of
 
 DEFAULT_INGEST_URL: Final = "http://127.0.0.1:8080"
+EVENTS: Final = "events"
 _RELEASE: Final = re.compile(r"[^+]+@[^@+]+\+.+", re.DOTALL)
 _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 
 
 @dataclass(frozen=True)
 class Capture:
-    """What is captured automatically. `logs` is None by default: only records of errors, only as breadcrumbs."""
+    """What is captured automatically. `logs` is None by default: only records of errors, only as breadcrumbs.
+
+    With `True` exceptions that are logged become events, with `EVENTS` all errors that are logged.
+    """
 
     errors: bool = True
     network: bool = False
     sessions: bool = False
-    logs: bool | None = None
+    logs: bool | str | None = None
     requests: bool = True
     handled: bool = True
     thread: bool = True
@@ -115,12 +119,16 @@ def _capture(value: object, problems: list[str]) -> Capture:
     if not isinstance(value, Mapping):
         problems.append("option capture takes an object such as {'network': True}")
         return Capture()
-    flags = {}
+    flags: dict[str, Any] = {}
     for name, flag in value.items():
-        if name in Capture.__dataclass_fields__:
-            flags[name] = bool(flag)
-        else:
+        if name not in Capture.__dataclass_fields__:
             problems.append(f"option capture has no {text_of(name, 64)!r}")
+        elif name == "logs" and flag == EVENTS:
+            flags[name] = EVENTS
+        elif isinstance(flag, str):
+            problems.append(f"option capture: {name} cannot be {text_of(flag, 64)!r}")
+        else:
+            flags[name] = bool(flag)
     return Capture(**flags)
 
 

@@ -190,6 +190,39 @@ def test_logged_errors_are_breadcrumbs_by_default_and_no_events(start: Start) ->
     assert messages(ingest) == []
 
 
+def test_logged_errors_become_events_by_one_option(start: Start) -> None:
+    ingest = start(capture={"logs": "events"})
+    logger = logging.getLogger("shop.pay")
+    handler = svc.LogHandler(messages=True)
+    logger.addHandler(handler)
+    try:
+        logger.warning("low on paper")
+        for order in (7, 8):
+            logger.error("order %d failed", order)
+            logger.error(f"order {order} is late")
+        logger.error("failed", exc_info=ValueError("m"))
+    finally:
+        logger.removeHandler(handler)
+    assert messages(ingest) == ["order 7 failed", "order 7 is late", "order 8 failed", "order 8 is late", "m"]
+    *logged, raised = ingest.events
+    assert {event["error"]["type"] for event in logged} == {"shop.pay"}
+    assert [event["fingerprint"] for event in logged] == 2 * [
+        ["shop.pay", "order %d failed"],
+        ["shop.pay", "order <*> is late"],
+    ]
+    assert logged[0]["error"]["stack"][0]["function"] == "test_logged_errors_become_events_by_one_option"
+    assert [crumb["data"]["message"] for crumb in raised["breadcrumbs"]] == ["low on paper"]
+    assert "fingerprint" not in raised
+
+
+def test_record_of_another_thread_has_no_stack(start: Start) -> None:
+    ingest = start()
+    record = logging.LogRecord("shop", logging.ERROR, "elsewhere.py", 1, "out of paper", (), None)
+    svc.LogHandler(messages=True).emit(record)
+    assert messages(ingest) == ["out of paper"]
+    assert ingest.events[0]["error"]["stack"] == []
+
+
 @pytest.mark.parametrize(
     "options", [{"capture": {"logs": False}}, {"token": ""}], ids=["off", "nothing is sent"]
 )

@@ -64,6 +64,10 @@ def test_capture_flags_are_independent() -> None:
     assert problems == []
     for name in ("errors", "logs", "requests", "handled", "thread"):
         assert resolve({"capture": {name: False}}, {})[0].capture == replace(Capture(), **{name: False})
+    events, problems = resolve({"capture": {"logs": "events"}, "token": "t", "release": "a@1+1"}, {})
+    assert (events.capture.logs, problems) == ("events", [])
+    misspelt, problems = resolve({"capture": {"logs": "event"}, "token": "t", "release": "a@1+1"}, {})
+    assert (misspelt.capture.logs, problems) == (None, ["option capture: logs cannot be 'event'"])
     assert "option capture has no 'mouse'" in resolve({"capture": {"mouse": True}}, {})[1]
 
 
