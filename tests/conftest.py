@@ -22,7 +22,7 @@ from tests.servers import (  # noqa: F401 - fixtures are found by their names he
     topic_prefix,
 )
 
-for profile, examples in {"quick": 10, "suite": 40, "long": 200}.items():
+for profile, examples in {"quick": 10, "suite": 20, "long": 200}.items():
     # No test asserts absolute times; and what is slow to draw is so on a busy machine.
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
