@@ -21,6 +21,7 @@ from dashboard.http.metrics import DashboardMetrics, metrics_middleware
 from dashboard.http.paths import OPENAPI
 from dashboard.http.proxies import parse_networks
 from dashboard.http.server import Runner
+from dashboard.library_wheel import add_library
 from dashboard.pages.render import environment
 from dashboard.pages.routes import add_pages
 from dashboard.release_starts import ReleaseStarts
@@ -71,6 +72,7 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
     app.router.add_get("/metrics", health.metrics)
     app.router.add_get(OPENAPI, serve_document(OPERATIONS))
     app.router.add_static("/static", STATIC)
+    add_library(app)
     add_operations(app, OPERATIONS)
     add_pages(app)
     return app

@@ -78,6 +78,12 @@ def is_https(request: web.Request) -> bool:
     return "https" in [protocol.strip().lower() for protocol in protocols.split(",")]
 
 
+def dashboard_address(request: web.Request) -> str:
+    """The dashboard's address: as configured, else the one that the browser named, which may be any."""
+    scheme = "https" if is_https(request) else "http"
+    return state_of(request).settings.dashboard_url.rstrip("/") or f"{scheme}://{request.host}"
+
+
 def lag_of(state: State) -> Lag:
     """How far the pipeline is behind, as the last look in the background found."""
     lag = state.dependencies.lag

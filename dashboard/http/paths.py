@@ -5,6 +5,7 @@ from typing import Final
 API: Final = "/api/v1"
 SIGN_IN: Final = "/sign-in"
 OPENAPI: Final = f"{API}/openapi.json"
+LIBRARIES: Final = "/libraries/"
 _OPEN: Final = frozenset({"/healthz", "/readyz", "/metrics", SIGN_IN, OPENAPI, "/favicon.ico", "/robots.txt"})
 _FOR_PROGRAMS: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
@@ -16,7 +17,7 @@ def is_for_programs(path: str) -> bool:
 
 def is_open(path: str) -> bool:
     """Whether the path is public."""
-    return path in _OPEN or path.startswith("/static/")
+    return path in _OPEN or path.startswith(("/static/", LIBRARIES))
 
 
 def safe_next(path: str) -> str:

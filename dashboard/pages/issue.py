@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
-from dashboard.dependencies import State, state_of
+from dashboard.dependencies import State, dashboard_address, state_of
 from dashboard.http.http_errors import not_found
 from dashboard.http.inputs import read_event, read_issue
 from dashboard.pages.list_parameters import read_parameters, syntax_problem
@@ -77,7 +77,7 @@ async def show(request: web.Request) -> web.Response:
         issue=issue,
         detail=detail,
         event=sections,
-        markdown=as_markdown(issue, sections, f"{_address(request, state)}/issues/{issue.id}"),
+        markdown=as_markdown(issue, sections, f"{dashboard_address(request)}/issues/{issue.id}"),
         sql=as_sql(issue),
         rule=f"/projects/{issue.project_id}/rules?{urlencode({'match': _like(issue, sections)})}",
         facets=facets,
@@ -104,11 +104,6 @@ async def show(request: web.Request) -> web.Response:
         is_damaged=is_damaged or (detail is not None and detail.event is not None and sections is None),
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )
-
-
-def _address(request: web.Request, state: State) -> str:
-    """The dashboard's address: as configured, else the one that the browser named, which may be any."""
-    return state.settings.dashboard_url.rstrip("/") or str(request.url.origin())
 
 
 def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from dashboard.dependencies import state_of
+from dashboard.dependencies import dashboard_address, state_of
+from dashboard.library_wheel import library_wheel
 from schemas.addresses import host_port
 from schemas.ids import uuid7
 from schemas.projects import Project
@@ -65,7 +66,7 @@ MIDDLEWARE = [
 ]
 """,
     "Celery": f"""\
-# beside the Celery application; each task that fails is reported
+# next to the Celery application; each task that fails is reported
 import svc.celery
 
 {_INIT}
@@ -83,7 +84,8 @@ def first_steps(request: web.Request, project: Project) -> dict[str, Any]:
         "ingest_url": url,
         "token": token,
         "curl": _curl(request, url, token),
-        "install": _install(url, token),
+        "install": _install(request, url, token),
+        "wheel": library_wheel(),
         "programs": PROGRAMS,
     }
 
@@ -120,8 +122,8 @@ def _curl(request: web.Request, url: str, token: str) -> str:
     return " \\\n  ".join([*arguments, f"-d {shlex.quote(json.dumps(event, separators=(',', ':')))}"])
 
 
-def _install(url: str, token: str) -> str:
+def _install(request: web.Request, url: str, token: str) -> str:
     return (
-        "pip install ./svc    # in a checkout of this service's repository\n"
+        f"pip install {shlex.quote(dashboard_address(request) + library_wheel().path)}\n"
         f"export SVC_TOKEN={shlex.quote(token)}\nexport SVC_INGEST_URL={shlex.quote(url)}"
     )
