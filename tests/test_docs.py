@@ -18,6 +18,7 @@ from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, validate
 from schemas.environment import variables
 from schemas.generate.__main__ import FILES
+from storage.tables.analyst_views import VIEWS
 
 ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
@@ -98,6 +99,11 @@ def test_every_document_is_in_the_index() -> None:
     listed = {(index.parent / target).resolve() for target in linked}
     pages = {page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts}
     assert pages - listed == {index}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_analysts_is_in_the_reference(view: str) -> None:
+    assert re.search(rf"^### .*\b{view}\b", FILES["docs/reference.md"](), re.MULTILINE)
 
 
 def test_the_readme_shows_how_to_start_to_test_and_to_send() -> None:

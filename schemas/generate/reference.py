@@ -1,4 +1,4 @@
-"""Reference pages generated from the declarations: settings, errors, topics and limits."""
+"""Reference pages generated from the declarations: settings, errors, topics, limits and analysts' views."""
 
 from typing import Final
 
@@ -6,6 +6,7 @@ import msgspec
 
 from schemas.environment import PREFIX, description, is_secret, variables
 from schemas.errors import WireError
+from schemas.generate.analyst_views import analyst_views
 from schemas.limits import Limit
 from schemas.settings import ALL, ClickHouseSettings, KafkaSettings, LogSettings
 from schemas.topics import Topic
@@ -63,6 +64,12 @@ def reference() -> str:
             "| --- | --- |",
             *(f"| {limit.title} | {limit.sentence} |" for limit in Limit),
             "",
+            "## Views for analysts",
+            "",
+            "[How to query them](analyze/connect.md). Each also has `project_id` (`UInt32`). Columns keep their names,",
+            "types and meaning; later versions may add some. `DESCRIBE TABLE analyst_events` shows the same texts.",
+            "",
+            *analyst_views(),
         ]
     )
 

@@ -13,7 +13,7 @@ GROUP BY project_id, fingerprint;
 
 CREATE VIEW IF NOT EXISTS analyst_events
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     issue_id String COMMENT 'Issue that shows the event now, merged issues as one: 16 hexadecimal digits; empty for some seconds after a new issue''s first event',
     fingerprint String COMMENT 'The grouping''s own key of the event, which merging does not change: 16 hexadecimal digits',
     event_id UUID COMMENT 'The event''s id as the SDK made it (version 7, it carries a time)',
@@ -33,7 +33,7 @@ CREATE VIEW IF NOT EXISTS analyst_events
     message String COMMENT 'Message of the outermost error',
     files Array(String) COMMENT 'Distinct files of all frames, causes included, at most 64',
     functions Array(String) COMMENT 'Distinct functions of all frames, causes included, at most 64',
-    tags Map(LowCardinality(String), String) COMMENT 'Tags; a key that is not there reads as the empty string',
+    tags Map(LowCardinality(String), String) COMMENT 'Tags; a missing key reads as the empty string',
     tag_pairs Array(String) COMMENT 'The tags as key=value: has(tag_pairs, ''tier=pro'') is answered by an index',
     grouping_version LowCardinality(String) COMMENT 'Version of the grouping that made the fingerprint',
     grouping_rule LowCardinality(String) COMMENT 'Rule of the grouping that made the fingerprint'
@@ -67,11 +67,11 @@ AS SELECT
 FROM events AS e
 LEFT JOIN issue_of AS i ON i.project_id = e.project_id AND i.fingerprint = e.fingerprint
 SETTINGS join_use_nulls = 0
-COMMENT 'One row an event, exactly once: count() is right';
+COMMENT 'One row per event, exactly once: count() is right';
 
 CREATE VIEW IF NOT EXISTS analyst_issues
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     issue_id String COMMENT '16 hexadecimal digits, as in the pages'' addresses and in the read API',
     fingerprints Array(String) COMMENT 'Fingerprints of the issue, with those merged into it',
     error_type LowCardinality(String) COMMENT 'Class of the newest event''s error',
@@ -88,13 +88,13 @@ CREATE VIEW IF NOT EXISTS analyst_issues
     last_release LowCardinality(String) COMMENT 'Release of its newest event',
     environments Array(String) COMMENT 'Environments that it was seen in',
     releases Array(String) COMMENT 'Releases that it was seen in, the 100 latest',
-    assignee String COMMENT 'Who looks after it; empty for nobody',
+    assignee String COMMENT 'Who looks after it; empty if unassigned',
     resolved_in String COMMENT 'Release that has the fix, or next; empty where not given',
     ignore_until String COMMENT 'JSON with time, events or users that reopen it; empty where there is none',
     last_event_id UUID COMMENT 'Its newest event',
     grouping_version LowCardinality(String) COMMENT 'Version of the grouping that made its fingerprint',
     grouping_rule LowCardinality(String) COMMENT 'Rule of the grouping that made its fingerprint',
-    grouping_parts Array(String) COMMENT 'What the fingerprint was made of'
+    grouping_parts Array(String) COMMENT 'Parts that the fingerprint was computed from'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -128,17 +128,17 @@ AS SELECT
     i.grouping_parts AS grouping_parts
 FROM issues AS i FINAL
 WHERE i.deleted = 0 AND i.merged_into = 0
-COMMENT 'One row an issue as it is now; what was merged into another stands in that one';
+COMMENT 'One row per issue as it is now; an issue merged into another counts there';
 
 CREATE VIEW IF NOT EXISTS analyst_issue_activity
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
-    issue_id String COMMENT 'Issue that shows the change now: where it was merged into another, that one',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
+    issue_id String COMMENT 'Issue that shows the change now, merged issues as one',
     recorded_issue_id String COMMENT 'Issue that was changed',
-    at DateTime64(3, 'UTC') COMMENT 'When; of what an event caused, the time of its receipt',
-    activity_id String COMMENT 'Made of what caused the change: no change stands twice',
+    at DateTime64(3, 'UTC') COMMENT 'When; if an event caused it, the time of its receipt',
+    activity_id String COMMENT 'Derived from the cause of the change: each change is listed once',
     kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented, seenInRelease, seenInEnvironment, usersReached, escalated',
-    by String COMMENT 'Who asked for it; system where an event caused it',
+    by String COMMENT 'Who asked for it; system if an event caused it',
     release String COMMENT 'Release of the event that caused it; empty for what people do',
     data String COMMENT 'More of the change, as JSON'
 )
@@ -161,17 +161,17 @@ LEFT JOIN
     WHERE deleted = 0 AND merged_into != 0
 ) AS m ON m.project_id = a.project_id AND m.issue_id = a.issue_id
 SETTINGS join_use_nulls = 0
-COMMENT 'One row a change of an issue';
+COMMENT 'One row per change of an issue';
 
 CREATE VIEW IF NOT EXISTS analyst_outcomes
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     minute DateTime('UTC') COMMENT 'Minute in which it was decided, by the server''s clock',
     sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
     outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; accepted = stored + duplicate + deadLettered',
-    reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered',
-    count UInt64 COMMENT 'How many events, or requests that were refused unread: always add up, sum(count)',
-    example String COMMENT 'What the sender of one of them was answered, with release and id of the event; empty where there is none'
+    reason LowCardinality(String) COMMENT 'Why it was refused or dead-lettered',
+    count UInt64 COMMENT 'Events, or requests refused unread, of this row: always add up, sum(count)',
+    example String COMMENT 'One response to a sender, with release and id of the event; empty if there is none'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -184,17 +184,17 @@ AS SELECT
     o.example AS example
 FROM outcomes AS o FINAL
 WHERE o.outcome NOT IN ('ruleSkipped', 'revokedToken')
-COMMENT 'What became of everything that was sent: sum(count) by what you ask for';
+COMMENT 'Outcomes of everything sent: sum(count)';
 
 CREATE VIEW IF NOT EXISTS analyst_issue_day
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
     first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
     last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
-    users UInt64 COMMENT 'Distinct users of this row alone, which do not add up: for several rows ask analyst_issue_day_states'
+    users UInt64 COMMENT 'Distinct users of this row; they do not add up: for several rows use analyst_issue_day_states'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -212,13 +212,13 @@ COMMENT 'Sums of analyst_events by issue and day, kept up while events arrive; a
 
 CREATE VIEW IF NOT EXISTS analyst_issue_day_states
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
     first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
     last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
-    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over any number of rows'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -236,7 +236,7 @@ COMMENT 'As analyst_issue_day, with the users as states that merge over rows; on
 
 CREATE VIEW IF NOT EXISTS analyst_issue_release_day
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
     environment LowCardinality(String) COMMENT 'Environment of the events',
@@ -244,7 +244,7 @@ CREATE VIEW IF NOT EXISTS analyst_issue_release_day
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
     first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
     last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
-    users UInt64 COMMENT 'Distinct users of this row alone, which do not add up: for several rows ask analyst_issue_release_day_states'
+    users UInt64 COMMENT 'Distinct users of this row; they do not add up: for several rows use analyst_issue_release_day_states'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -264,7 +264,7 @@ COMMENT 'Sums of analyst_events by issue, day, environment and release, kept up 
 
 CREATE VIEW IF NOT EXISTS analyst_issue_release_day_states
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
     environment LowCardinality(String) COMMENT 'Environment of the events',
@@ -272,7 +272,7 @@ CREATE VIEW IF NOT EXISTS analyst_issue_release_day_states
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
     first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
     last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
-    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over any number of rows'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -292,14 +292,14 @@ COMMENT 'As analyst_issue_release_day, with the users as states that merge over 
 
 CREATE VIEW IF NOT EXISTS analyst_release_day
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     environment LowCardinality(String) COMMENT 'Environment of the events',
     release LowCardinality(String) COMMENT 'Release of the events',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
     first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
     last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
-    users UInt64 COMMENT 'Distinct users of this row alone, which do not add up: for several rows ask analyst_release_day_states'
+    users UInt64 COMMENT 'Distinct users of this row; they do not add up: for several rows use analyst_release_day_states'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -316,14 +316,14 @@ COMMENT 'As analyst_issue_release_day without the issue, which makes it several 
 
 CREATE VIEW IF NOT EXISTS analyst_release_day_states
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     environment LowCardinality(String) COMMENT 'Environment of the events',
     release LowCardinality(String) COMMENT 'Release of the events',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
     first_seen DateTime64(3, 'UTC') COMMENT 'Oldest event of this row: min(first_seen)',
     last_seen DateTime64(3, 'UTC') COMMENT 'Newest event of this row: max(last_seen)',
-    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over any number of rows'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -340,11 +340,11 @@ COMMENT 'As analyst_release_day, with the users as states that merge over rows; 
 
 CREATE VIEW IF NOT EXISTS analyst_issue_hour
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
     issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
-    users UInt64 COMMENT 'Distinct users of this row alone, which do not add up: for several rows ask analyst_issue_hour_states'
+    users UInt64 COMMENT 'Distinct users of this row; they do not add up: for several rows use analyst_issue_hour_states'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -360,11 +360,11 @@ COMMENT 'Sums of analyst_events by issue and hour, kept up while events arrive; 
 
 CREATE VIEW IF NOT EXISTS analyst_issue_hour_states
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
     issue_id String COMMENT 'Issue that shows the events now: 16 hexadecimal digits',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
-    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over any number of rows'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -380,10 +380,10 @@ COMMENT 'As analyst_issue_hour, with the users as states that merge over rows; o
 
 CREATE VIEW IF NOT EXISTS analyst_project_hour
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
-    users UInt64 COMMENT 'Distinct users of this row alone, which do not add up: for several rows ask analyst_project_hour_states'
+    users UInt64 COMMENT 'Distinct users of this row; they do not add up: for several rows use analyst_project_hour_states'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -396,10 +396,10 @@ COMMENT 'Sums of analyst_events by project and hour, kept up while events arrive
 
 CREATE VIEW IF NOT EXISTS analyst_project_hour_states
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     hour DateTime('UTC') COMMENT 'Start of the hour of the events'' time',
     events Int64 COMMENT 'Events of this row: always add up, sum(events)',
-    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over as many rows as wanted'
+    users AggregateFunction(uniqCombined(12), UInt64) COMMENT 'State of distinct users: uniqCombinedMerge(12)(users), over any number of rows'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER
 AS SELECT
@@ -412,7 +412,7 @@ COMMENT 'As analyst_project_hour, with the users as states that merge over rows;
 
 CREATE VIEW IF NOT EXISTS analyst_tag_day
 (
-    project_id UInt32 COMMENT 'Project; name and retention stand in analyst_projects',
+    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     day Date COMMENT 'Day (UTC) of the events'' time',
     key LowCardinality(String) COMMENT 'Key of the tag',
     value String COMMENT 'Value of the tag',
@@ -431,10 +431,10 @@ COMMENT 'Sums of analyst_events by tag and day, kept up while events arrive; a k
 CREATE VIEW IF NOT EXISTS analyst_projects
 (
     project_id UInt32 COMMENT 'Project',
-    name String COMMENT 'What people call it',
+    name String COMMENT 'Name',
     created DateTime64(3, 'UTC') COMMENT 'When it was created',
-    retention_days UInt16 COMMENT 'Days for which its events are kept, for those that arrive from now on',
-    payload_days UInt16 COMMENT 'Days for which events are kept as they were sent, for those that arrive from now on',
+    retention_days UInt16 COMMENT 'Days for which newly arriving events are kept',
+    payload_days UInt16 COMMENT 'Days for which newly arriving events are kept as sent',
     rate_limit_per_minute UInt32 COMMENT 'Requests a minute that each of its tokens may send'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER

@@ -22,7 +22,6 @@ from tests.integration.storage.tables.analysts.world import NOW_MS, OTHER, SHOP,
 
 DOCS = Path(__file__).parents[5] / "docs"
 PAGE = (DOCS / "analyze" / "questions.md").read_text(encoding="utf-8")
-COLUMNS = (DOCS / "analyst-views.md").read_text(encoding="utf-8")
 QUESTIONS = re.findall(r"^### (\d+)\. ([^\n]+)\n.*?^```sql\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
 LAST_MS = NOW_MS // 1000 * 1000
 
@@ -125,23 +124,6 @@ def test_every_column_says_what_it_means(database: Client) -> None:
 def test_an_analyst_finds_the_views_and_nothing_else(analyst: Session, server: LocalClickHouse) -> None:
     assert analyst.rows("SHOW TABLES FROM svc") == [[view] for view in sorted(VIEWS)]
     assert analyst.rows("SHOW DATABASES") == [["svc"]]
-
-
-def test_the_document_lists_every_column_as_the_database_does(database: Client) -> None:
-    columns = database.query(
-        "SELECT table, name, type, comment FROM system.columns"
-        " WHERE database = 'svc' AND table IN {views:Array(String)}"
-        " ORDER BY table, position",
-        parameters={"views": list(VIEWS)},
-    ).result_rows
-    listed = [
-        (view, *row)
-        for view, rows in re.findall(
-            r"^### (analyst_\w+)\n\n(.*?)(?=\n\n|\Z)", COLUMNS, re.DOTALL | re.MULTILINE
-        )
-        for row in re.findall(r"^\| `(\w+)` \| `(.*?)` \| (.*) \|$", rows, re.MULTILINE)
-    ]
-    assert sorted(listed, key=lambda row: row[0]) == [tuple(row) for row in columns]
 
 
 @pytest.mark.parametrize("view", [view for view in VIEWS if not view.endswith("_states")])
