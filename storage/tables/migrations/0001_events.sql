@@ -52,7 +52,7 @@ CREATE TABLE IF NOT EXISTS events
     os_version LowCardinality(String) COMMENT 'Version of the operating system or browser',
     model LowCardinality(String) COMMENT 'Device model; empty where not sent',
     locale LowCardinality(String) COMMENT 'BCP 47; empty where not sent',
-    sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
+    sdk LowCardinality(String) COMMENT 'Client library as name/version',
     user_id String COMMENT 'The application''s own id of the user; empty where none was set' CODEC(ZSTD(1)),
     user_hash UInt64 COMMENT 'Hash of project and user for counting; 0 where there is no user' CODEC(LZ4),
     error_type LowCardinality(String) COMMENT 'Class of the outermost error',

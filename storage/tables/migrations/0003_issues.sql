@@ -59,7 +59,7 @@ CREATE TABLE IF NOT EXISTS outcomes
 (
     project_id UInt32 COMMENT 'Project',
     minute DateTime('UTC') COMMENT 'Minute of the decision, by the server''s clock',
-    sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
+    sdk LowCardinality(String) COMMENT 'Client library as name/version',
     outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; ruleSkipped and revokedToken are none of an event: leave them out of sums',
     reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered; of ruleSkipped tooExpensive or failed, / and the rule; of revokedToken the end of the token',
     source String COMMENT 'Process that counted',

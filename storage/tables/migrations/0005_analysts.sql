@@ -27,7 +27,7 @@ CREATE VIEW IF NOT EXISTS analyst_events
     os_version LowCardinality(String) COMMENT 'Version of the operating system or browser, as the device says',
     model LowCardinality(String) COMMENT 'Device model; empty where not sent',
     locale LowCardinality(String) COMMENT 'BCP 47, such as de-DE; empty where not sent',
-    sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
+    sdk LowCardinality(String) COMMENT 'Client library as name/version',
     user_id String COMMENT 'The application''s own id of the user; empty where none was set',
     error_type LowCardinality(String) COMMENT 'Class of the outermost error',
     message String COMMENT 'Message of the outermost error',
@@ -167,7 +167,7 @@ CREATE VIEW IF NOT EXISTS analyst_outcomes
 (
     project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
     minute DateTime('UTC') COMMENT 'Minute in which it was decided, by the server''s clock',
-    sdk LowCardinality(String) COMMENT 'Reporting library as name/version',
+    sdk LowCardinality(String) COMMENT 'Client library as name/version',
     outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; accepted = stored + duplicate + deadLettered',
     reason LowCardinality(String) COMMENT 'Why it was refused or dead-lettered',
     count UInt64 COMMENT 'Events, or requests refused unread, of this row: always add up, sum(count)',
