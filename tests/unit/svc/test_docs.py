@@ -100,10 +100,6 @@ def test_web_service_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert event["error"]["stack"][0]["function"] == "app"
 
 
-def test_asgi_application_loads(ingest: Ingest, tmp_path: Path) -> None:
-    assert run("asgi.py", ingest, tmp_path).stderr == ""
-
-
 def test_worker_runs(ingest: Ingest, tmp_path: Path) -> None:
     done = run("worker.py", ingest, tmp_path, QUEUE_DIR=str(tmp_path / "queue"))
     assert (done.stdout, done.stderr) == ("", "")
