@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSION: str = PROJECT["version"]
 CHART = yaml.safe_load((ROOT / "docker/chart/Chart.yaml").read_text(encoding="utf-8"))
-TAG = re.compile(r"svc-service:(\d[\w.]*)")
+TAG = re.compile(r"(?:svc-service:|svc_reporting-)(\d[\w.]*)")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_command_says_the_version() -> None:
     assert VERSION in CliRunner().invoke(svc, ["--version"]).output
 
 
-def test_images_that_pages_name_have_the_version() -> None:
+def test_images_and_wheels_that_pages_name_have_the_version() -> None:
     pages = [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docker").rglob("*.y*ml"), ROOT / "README.md"]
     named = {tag for page in pages for tag in TAG.findall(page.read_text(encoding="utf-8"))}
     assert named == {VERSION}
