@@ -71,6 +71,8 @@ def show(events: Sequence[ExplainedEvent]) -> None:
                 "  ", f"[cyan]{'cause ' * part.startswith('cause ')}{escape(name)}[/cyan]", escape(value)
             )
         out.print(table)
+        for sentence in first.why:
+            out.print(f"    {escape(sentence)}")
         for event in members[:_EVENTS_PER_GROUP]:
             out.print(
                 f"    [dim]{escape(event.id)}[/dim]  {escape(event.title)}  [dim]{escape(event.culprit)}[/dim]"

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from edge.validation.repair import has_surrogates, replace_lone_surrogates
-from grouping.fingerprint import culprit, grouped, locate
+from grouping.fingerprint import culprit, grouped, locate, why
 from grouping.fingerprint.event_view import decode_identified
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.rules import UNTOUCHED, CompiledRules
@@ -22,7 +22,7 @@ class BadLine(Exception):
 
 
 class ExplainedEvent(Struct, frozen=True):
-    """One event's grouping as the command prints it (contract, section 1); title and culprit are for people."""
+    """One event's grouping as the command prints it (contract, section 1); the last three are for people."""
 
     id: str
     fingerprint: str
@@ -31,6 +31,7 @@ class ExplainedEvent(Struct, frozen=True):
     discard: bool
     title: str
     culprit: str
+    why: tuple[str, ...]
 
 
 def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
@@ -43,7 +44,8 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadLine(str(error) or "nested too deeply") from None
     outcome = rules.apply(view) if rules and view is not None else UNTOUCHED
-    location = locate(apply_in_app_rules(event, outcome.in_app_rules))
+    marked = apply_in_app_rules(event, outcome.in_app_rules)
+    location = locate(marked)
     grouping = grouped(event, outcome, location)
     title = issue_title(event.error.type or "Error", event.error.message or "")
     return ExplainedEvent(
@@ -54,6 +56,7 @@ def explain(line: bytes, rules: CompiledRules | None = None) -> ExplainedEvent:
         grouping.discard,
         title[:200],
         culprit(event, location),
+        tuple(why(marked, grouping.rule, location)),
     )
 
 

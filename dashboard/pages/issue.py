@@ -24,6 +24,7 @@ from dashboard.view.event import EventSections, read
 from dashboard.view.filters import field_query, tag_query
 from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
+from dashboard.view.why_grouped import why_grouped
 from schemas.json_values import decode_any
 from schemas.projects import Project
 from schemas.read_api import EventDetail, Issue, IssuePart, Release, Series, TagValues
@@ -77,6 +78,7 @@ async def show(request: web.Request) -> web.Response:
         issue=issue,
         detail=detail,
         event=sections,
+        why=why_grouped(detail.event, detail.grouping.rule, detail.fingerprint) if detail else [],
         markdown=as_markdown(issue, sections, f"{dashboard_address(request)}/issues/{issue.id}"),
         sql=as_sql(issue),
         rule=f"/projects/{issue.project_id}/rules?{urlencode({'match': _like(issue, sections)})}",

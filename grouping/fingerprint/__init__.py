@@ -7,6 +7,7 @@ from grouping.fingerprint.compute import fingerprint, grouped
 from grouping.fingerprint.event_view import GroupingEvent
 from grouping.fingerprint.key import Fingerprint
 from grouping.fingerprint.mechanism import culprit, locate
+from grouping.fingerprint.why import why
 
 __all__ = [
     "Fingerprint",
@@ -15,4 +16,5 @@ __all__ = [
     "fingerprint",
     "grouped",
     "locate",
+    "why",
 ]

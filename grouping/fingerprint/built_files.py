@@ -110,6 +110,12 @@ def hash_in(path: str) -> str:
     return "" if kept == name else _difference(name, kept)
 
 
+def deployed_folder(path: str) -> str:
+    """What `file_with_folder` leaves out as a deployment's; empty if there is nothing."""
+    found = _DEPLOYED.search(path.replace("\\", "/"))
+    return found[0].strip("/") if found else ""
+
+
 def _difference(name: str, kept: str) -> str:
     return next((part for part in _SEPARATORS.split(name)[::2] if part and part not in kept), name)
 

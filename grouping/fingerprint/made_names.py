@@ -44,7 +44,7 @@ def who_made(function: str, family: Family) -> list[str]:
     sentences = []
     for hint, unmade, words in _TABLES[family]:
         if hint in function and (name := unmade(function)) != function:
-            sentences.append(f"`{_gone(function, name)}` {words}")
+            sentences.append(f"`{_gone(function, name) if hint else function}` {words}")
             function = name
     return sentences
 

@@ -16,7 +16,7 @@ _MESSAGE_CHARACTERS = 600
 
 def locate(event: GroupingEvent) -> ErrorLocation:
     """The error's location by the stacks alone; depends on platform, types and stacks, not on messages."""
-    return error_sites_of(event.platform, _chain_of(event.error))
+    return error_sites_of(event.platform, chain_of(event.error))
 
 
 def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple[str, tuple[str, ...]]:
@@ -24,7 +24,7 @@ def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple
 
     `location` is the result of `locate`, if known.
     """
-    chain = _chain_of(event.error)
+    chain = chain_of(event.error)
     index, error_sites = location or locate(event)
     if index is None:
         return "message", _message_parts(event.platform, chain, error_sites)
@@ -117,7 +117,7 @@ def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
     return []
 
 
-def _chain_of(error: GroupingError) -> list[GroupingError]:
+def chain_of(error: GroupingError) -> list[GroupingError]:
     """The error and its causes, outermost first."""
     chain = [error]
     while error.cause is not None and len(chain) < _CHAIN:

@@ -55,7 +55,7 @@ _CODE = (
 )
 
 
-def _varying(before: str) -> dict[tuple[bool, bool, bool], re.Pattern[str]]:
+def _varying(before: str) -> dict[tuple[bool, ...], re.Pattern[str]]:
     """One expression for each combination of characters in a text.
 
     Trying all alternatives at every letter is expensive.
@@ -105,7 +105,7 @@ def leaves(message: str) -> str:
     )
 
 
-def _traits(text: str) -> tuple[bool, bool, bool]:
+def _traits(text: str) -> tuple[bool, ...]:
     return (
         _HAS_ADDRESSES.search(text) is not None,
         _HAS_QUOTES.search(text) is not None,

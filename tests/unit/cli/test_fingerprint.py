@@ -117,6 +117,7 @@ def test_explanations_show_groups_with_their_parts() -> None:
     result = run("--explain", WRITTEN)
     assert result.exit_code == 0
     assert "bad access" in result.stdout
+    assert "decided: the topmost frame of the app." in result.stdout
     assert "groups" in result.stdout.splitlines()[-1]
 
 

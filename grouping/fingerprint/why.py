@@ -1,0 +1,88 @@
+"""Why an event has its parts, in sentences: which frame decided, and what was dropped by which fact. Pure."""
+
+from collections.abc import Iterator
+
+from grouping.fingerprint import browser_errors, built_files
+from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame
+from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, family_of
+from grouping.fingerprint.made_names import class_name, who_made
+from grouping.fingerprint.mechanism import chain_of, locate
+from grouping.fingerprint.raised import by_runtime, is_assertion
+from grouping.fingerprint.sites import site_of
+from grouping.fingerprint.stacks import ErrorLocation, ErrorSite
+
+_WHOSE = {
+    Role.APP: "the topmost frame of the app",
+    Role.LIBRARY: "the topmost frame of a library, since none is the app's",
+    Role.PLATFORM: "the topmost frame of the platform, since none is the app's or a library's",
+}
+
+
+def why(event: GroupingEvent, rule: str, location: ErrorLocation | None = None) -> list[str]:
+    """Sentences on the grouping of an event by a `rule`, as the fingerprint names it."""
+    if rule == "client":
+        return ["The client's fingerprint decided."]
+    if rule.startswith("rule:"):
+        return [f"The project's rule `{rule.removeprefix('rule:')}` decided."]
+    index, error_sites = location or locate(event)
+    chain = chain_of(event.error)
+    if index is None:
+        return ["No frame tells where it failed, so the message decided.", *_of_class(chain[-1])]
+    return [*_of_stack(event.platform, chain[index], error_sites[index], is_cause=index > 0)]
+
+
+def _of_stack(
+    platform: str | None, error: GroupingError, found: ErrorSite, *, is_cause: bool
+) -> Iterator[str]:
+    frames = [_frame(platform, error, site) for site in found.sites]
+    where = " of the innermost cause that shows one" if is_cause else ""
+    yield f"`{_text(frames[0])}` decided: {_WHOSE[found.role]}{where}."
+    if len(frames) > 1:
+        yield f"`{_text(frames[1])}` decided too: the first has no name that tells, or only checks or passes on."
+    for frame in frames:
+        yield from _dropped(platform or "", frame)
+    yield from _of_class(error)
+    yield from _of_message(error, found)
+
+
+def _dropped(platform: str, frame: GroupingFrame) -> Iterator[str]:
+    function, file = (frame.function or "")[:CHARACTERS], (frame.file or "")[:CHARACTERS]
+    family = family_of(platform, file)
+    yield from [f"{sentence}." for sentence in who_made(function, family)]
+    if family is Family.JAVASCRIPT and (found := built_files.hash_in(file)):
+        yield f"`{found}` is a hash that a bundler makes of the contents."
+    if family is Family.OTHER and (found := built_files.deployed_folder(file)):
+        yield f"`{found}` is a folder that a deployment makes."
+
+
+def _of_class(error: GroupingError) -> Iterator[str]:
+    kind = error.type or ""
+    if class_name(kind) != kind:
+        yield f"The class `{kind}` is read as `{class_name(kind)}`.".replace("\0", "\\0")
+
+
+def _of_message(error: GroupingError, found: ErrorSite) -> Iterator[str]:
+    kind = class_name(error.type or "")
+    if found.sites[0].family is Family.JAVASCRIPT:
+        known = browser_errors.fault(*browser_errors.thrown(kind, error.message or ""))
+        if known is not None:
+            yield f"Engines word this fault differently: it is `{known}`."
+    elif found.sites[0].family is Family.NATIVE:
+        yield "The message of a native crash doesn't count."
+    elif found.role is Role.APP and not found.sites[0].vague:
+        if is_assertion(kind):
+            yield "The message doesn't count: it has the values of an assertion."
+        elif found.called or by_runtime(kind):
+            yield "The message doesn't count: the runtime raised this error and worded it."
+        else:
+            yield "The message counts: the app worded it."
+
+
+def _frame(platform: str | None, error: GroupingError, site: Site) -> GroupingFrame:
+    return next(
+        (frame for frame in error.stack or () if site_of(platform, frame) == site), GroupingFrame(site.name)
+    )
+
+
+def _text(frame: GroupingFrame) -> str:
+    return " in ".join(filter(None, [frame.function, frame.file])) or "<anonymous>"
