@@ -252,10 +252,12 @@ def _pass_days(schedule: "Schedule", random: Random, left: int = _PASSING) -> No
         schedule.world.note("a day passes")
         schedule.post_new(random)
         if schedule.shape.days > 1:
-            schedule.post(schedule.sent[-2])
+            for events in schedule.sent[-2:-1]:
+                schedule.post(events)
         schedule.world.after(0.3, lambda: _pass_days(schedule, random, left - 1))
     else:
-        schedule.post(schedule.sent[0])
+        for events in schedule.sent[:1]:
+            schedule.post(events)
 
 
 def _compact(schedule: "Schedule", random: Random) -> None:

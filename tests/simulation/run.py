@@ -123,6 +123,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         replacements |= {
             "tests.simulation.pipeline.CHUNK_EVENTS": 1,
             "tests.simulation.pipeline.BLOCK_ROWS": 3,
+            "storage.write.stage._READ_RECORDS": 2,
             "processors.faust_app.app.DELTAS_BATCH": 2,
             "edge.delivery.spool.SEGMENT_BYTES": 600,
             "edge.delivery.drain.BATCH_EVENTS": 2,

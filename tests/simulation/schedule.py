@@ -55,7 +55,7 @@ _TAKEN: Final = 2
 _RESTART_LOOKS: Final = 70
 """Later than anything that a fault holds up."""
 _CHANGE_TRIES: Final = 6
-_DAYS_AHEAD: Final = (1, 2, 3, 500)
+_DAYS_AHEAD: Final = (2, 3, 3, 500)
 """By how many days ids of the future are ahead."""
 _ERASE_STEPS: Final = 400
 """About as many as an erasure takes."""
