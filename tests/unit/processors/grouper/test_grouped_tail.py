@@ -13,17 +13,17 @@ import pytest
 
 from broker.client import PRODUCER_TIMEOUT_SECONDS
 from processors.grouper.grouped_tail import GroupedTail
-from schemas.chunks import GroupedChunk, Grouping, encode_grouped
+from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings
 
 SETTINGS = load(ProcessorsSettings, {})
 
 
-def record(offset: int) -> Any:
+def record(offset: int, headers: tuple[tuple[str, bytes], ...] = ()) -> Any:
     grouping = Grouping(7, "v1", "stack", ())
     value = encode_grouped(GroupedChunk(0, offset, [0], [0], [grouping], b"chunk", {}))
-    return SimpleNamespace(value=value, headers=(), offset=offset)
+    return SimpleNamespace(value=value, headers=headers, offset=offset)
 
 
 class Consumer:
@@ -89,3 +89,10 @@ async def test_nobody_waits_where_nothing_can_be_missing(
 ) -> None:
     records += map(record, range(published))
     assert await last(recorded, time.monotonic() - ago) == (0 if published else None)
+
+
+async def test_what_was_put_back_is_no_record_that_was_published(records: list[Any]) -> None:
+    again = record(9, ((REPLAYED_HEADER, b"0/9/refused"),))
+    again.offset = 1
+    records += [record(0), again]
+    assert await last(None, time.monotonic() - PRODUCER_TIMEOUT_SECONDS) == 0

@@ -29,13 +29,16 @@ class Server(Struct):
     partitions: tuple[str, ...] = ("90-20270111",)
     now: int = NOW
     engine: str = ENGINE
+    pauses: int = 0
 
     def query(self, sql: str, **_: Any) -> Answer:
         if sql == LIFE:
             return Answer([["7b0f7b0e-0000-4000-8000-000000000001"]])
         assert sql == STATE
         names = (*TABLES, "insert_pauses")
-        return Answer([[name, self.engine, self.number, 0, [*self.partitions], self.now] for name in names])
+        return Answer(
+            [[name, self.engine, self.number, self.pauses, [*self.partitions], self.now] for name in names]
+        )
 
 
 def reliable(before: Server, after: Server) -> bool:
@@ -77,3 +80,10 @@ def test_tables_that_are_not_replicated_know_neither() -> None:
 )
 def test_a_table_remembers_as_many_tokens_as_its_engine_says(engine: str, window: int) -> None:
     assert deduplication_window(engine) == window
+
+
+def test_no_token_holds_that_was_planned_in_a_pause_or_is_repeated_in_one() -> None:
+    paused = Server(pauses=1)
+    assert not reliable(paused, Server())
+    assert not reliable(Server(), paused)
+    assert not reliable(paused, paused)
