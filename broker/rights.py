@@ -24,7 +24,7 @@ class RequiredRights(Struct, frozen=True):
 
     Without the rights on what it `describes`, its work continues: the audit fails, or a page or command
     doesn't know whether the pipeline is behind. Only a writer whose positions are lost waits. `compares` are
-    topics whose settings it compares, `empties` those whose records it deletes.
+    topics whose settings it compares.
     """
 
     reads: tuple[Topic, ...]
@@ -33,7 +33,6 @@ class RequiredRights(Struct, frozen=True):
     describes: tuple[Topic, ...] = ()
     describes_groups: tuple[str, ...] = ()
     compares: tuple[Topic, ...] = ()
-    empties: tuple[Topic, ...] = ()
 
     @property
     def topics(self) -> list[Topic]:
@@ -65,6 +64,7 @@ def needs(
         *(Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
         *((Topic.GROUPED_EVENTS,) if grouped_events else ()),
     )
+    every = tuple(topic for topic in Topic if grouped_events or topic is not Topic.GROUPED_EVENTS)
     return {
         "edge": RequiredRights(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
         "processors": RequiredRights(
@@ -94,15 +94,14 @@ def needs(
             groups=(notify_group,),
         ),
         "operator": RequiredRights(
-            reads=tuple(Topic),
+            reads=every,
             writes=(
                 *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN),
                 *(Topic.PROJECTS, Topic.DEAD_LETTERS, Topic.ISSUE_ACTIVITY),
             ),
             groups=(f"{prefix}{DEAD_LETTERS_GROUP}",),
             describes_groups=(processors_app, writer_group, *record_groups(writer_group, shards)),
-            compares=tuple(Topic),
-            empties=(Topic.ISSUES, Topic.SEEN),
+            compares=every,
         ),
     }
 
@@ -125,8 +124,6 @@ def rights_of(need: RequiredRights, settings: KafkaSettings) -> list[KafkaRight]
         ("Write", need.writes),
         ("Describe", need.describes),
         ("DescribeConfigs", need.compares),
-        ("Delete", need.empties),
-        ("AlterConfigs", need.empties),
     )
     groups = (("Read", need.groups), ("Describe", need.describes_groups))
     return [
@@ -136,6 +133,15 @@ def rights_of(need: RequiredRights, settings: KafkaSettings) -> list[KafkaRight]
             for name in names_of(those, settings)
         ),
         *(KafkaRight(operation, "group", name) for operation, those in groups for name in those),
+    ]
+
+
+def rebuild_rights(settings: KafkaSettings) -> list[KafkaRight]:
+    """What `svc rebuild` needs beyond the operator's rights: it deletes the records of these topics."""
+    return [
+        KafkaRight(operation, "topic", name)
+        for name in names_of((Topic.ISSUES, Topic.SEEN), settings)
+        for operation in ("Delete", "AlterConfigs")
     ]
 
 

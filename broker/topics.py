@@ -63,26 +63,35 @@ class TopicsReport(Struct, frozen=True):
     unknown: list[str]
 
 
-def specs_of(settings: KafkaSettings) -> list[TopicSpec]:
-    """The topics according to the settings."""
-    return topic_specs(
+def specs_of(settings: KafkaSettings, *, grouped_events: bool = True) -> list[TopicSpec]:
+    """The topics according to the settings; `grouped-events` only if it is written."""
+    return list(_specs(settings, grouped_events).values())
+
+
+def _specs(settings: KafkaSettings, grouped_events: bool) -> dict[Topic, TopicSpec]:
+    specs = topic_specs(
         settings.topic_prefix,
         settings.topic_overrides,
         settings.topic_partitions,
         settings.topic_replication,
     )
+    found = dict(zip(Topic, specs, strict=True))
+    if not grouped_events:
+        del found[Topic.GROUPED_EVENTS]
+    return found
 
 
-async def ensure_topics(settings: KafkaSettings) -> TopicsReport:
+async def ensure_topics(settings: KafkaSettings, *, grouped_events: bool = True) -> TopicsReport:
     """Create missing topics; existing ones are not changed. Raises KafkaError and TopicsRefused."""
     async with administering(settings) as admin:
-        specs = specs_of(settings)
+        wanted = _specs(settings, grouped_events)
+        specs = list(wanted.values())
         created = await _create(admin, specs)
         existing = [spec for spec in specs if spec.name not in created]
         described = await _describe(admin, existing) if existing else {}
     counts = {
         topic: partitions
-        for topic, spec in zip(Topic, specs, strict=True)
+        for topic, spec in wanted.items()
         if (partitions := described.get(spec.name, spec).partitions)
     }
     unequal = unequal_partitions(counts, partial(name_of, settings))

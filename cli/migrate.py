@@ -48,7 +48,9 @@ def printed(settings: MigrateSettings, cluster: str = "") -> str:
 
     With the name of a cluster, each statement is for all of its servers.
     """
-    topics = yaml.safe_dump({"topics": as_builtins(specs_of(settings))}, sort_keys=False)
+    topics = yaml.safe_dump(
+        {"topics": as_builtins(specs_of(settings, grouped_events=settings.grouped_events))}, sort_keys=False
+    )
     shards = shards_of(settings)
     has_replicas = any(len(urls) > 1 for urls in settings.replica_urls)
     if len(shards) < 2:
@@ -92,7 +94,7 @@ def _sql(shard: str, cluster: str, has_replicas: bool) -> str:
 def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
     """Create what is missing and print it. Raises KafkaError, TopicsRefused, ClickHouseError, BadSetting."""
     out = console()
-    report = asyncio.run(ensure_topics(settings))
+    report = asyncio.run(ensure_topics(settings, grouped_events=settings.grouped_events))
     for name in report.created:
         out.print(f"created topic {name}")
     for difference in report.differences:

@@ -15,6 +15,10 @@ NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 
 
+GroupedEvents = Annotated[
+    bool,
+    Meta(description="also write one record an event to grouped-events; costs a third of the throughput"),
+]
 DashboardUrl = Annotated[
     str,
     Meta(
@@ -293,10 +297,7 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
             ),
         ),
     ] = 7
-    grouped_events: Annotated[
-        bool,
-        Meta(description="also write one record an event to grouped-events; costs a third of the throughput"),
-    ] = False
+    grouped_events: GroupedEvents = False
 
 
 class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
@@ -394,6 +395,8 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
 
 class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc migrate` and the commands that need both servers."""
+
+    grouped_events: GroupedEvents = False
 
 
 class AnalystSettings(LogSettings, frozen=True, kw_only=True):

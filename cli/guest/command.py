@@ -23,7 +23,7 @@ def guest() -> None:
     type=click.Choice(list(FORMATS)),
     default="page",
     show_default=True,
-    help="For people, for Kafka's own scripts, SQL for ClickHouse, or values of the Helm chart.",
+    help="For people, for Kafka's own scripts, SQL for ClickHouse, its servers as a cluster, or values for Helm.",
 )
 @click.pass_obj
 def plan_(workspace: Workspace, format_: str) -> None:

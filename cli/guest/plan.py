@@ -1,5 +1,7 @@
 """What we need of others' Kafka, ClickHouse and network, from the code that uses it. Pure."""
 
+import json
+import re
 from collections.abc import Iterator
 from typing import Final
 from urllib.parse import urlsplit
@@ -7,11 +9,10 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from broker.rights import PROCESSES, KafkaRight, Process, needs, rights_of
+from broker.rights import PROCESSES, KafkaRight, Process, needs, rebuild_rights, rights_of
 from broker.topics import specs_of
 from schemas.environment import PREFIX, is_secret, variables
 from schemas.settings import (
-    ClickHouseSettings,
     EdgeSettings,
     NotifySettings,
     ProcessorsSettings,
@@ -20,7 +21,17 @@ from schemas.settings import (
 from schemas.topics import TopicSpec
 from storage.rights import Right, operator_rights, reader_rights, writer_rights
 
-SHARED: Final = ClickHouseSettings.__struct_fields__
+_OF_A_MACHINE: Final = re.compile(r"SVC_(DATA_DIR|INSTANCE|\w+_(HOST|PORT|WORKER))")
+"""What the chart sets itself, or no deployment shares."""
+_ALWAYS: Final = {"SVC_TOPIC_PARTITIONS", "SVC_TOPIC_REPLICATION"}
+"""Of which the chart has other defaults."""
+_FILES: Final = {
+    "SVC_KAFKA_CA_FILE": "/certificates/kafka-ca.pem",
+    "SVC_CLICKHOUSE_CA_FILE": "/certificates/clickhouse-ca.pem",
+}
+"""Where a pod has the files that the planner has elsewhere."""
+_CLIENT_FILES: Final = {"SVC_KAFKA_CERTIFICATE_FILE", "SVC_KAFKA_KEY_FILE"}
+_KEEPER_PORT: Final = "9181"
 
 
 class Flow(Struct, frozen=True):
@@ -33,14 +44,23 @@ class Flow(Struct, frozen=True):
 
 
 class Plan(Struct, frozen=True):
-    """The rights by process, the topics, the grants by ClickHouse user, the connections and our settings."""
+    """The rights by process, the topics, the grants by ClickHouse user, the connections and our settings.
+
+    `rebuild` are rights of the operator for a day. `scram` is the mechanism of the users' passwords on Kafka, empty
+    if Kafka doesn't have them. `secrets` are those that each process reads, `cluster` the name and the servers of
+    several: of each the addresses of its replicas.
+    """
 
     topics: list[TopicSpec]
     rights: dict[Process, list[KafkaRight]]
+    rebuild: list[KafkaRight]
+    scram: str
+    has_users: bool
     grants: dict[str, list[Right]]
     flows: list[Flow]
     settings: dict[str, str]
-    secrets: list[str]
+    secrets: dict[str, list[str]]
+    cluster: tuple[str, tuple[tuple[str, ...], ...]]
     prefix: str
 
 
@@ -61,19 +81,24 @@ def plan(
         notify_group=notify.notify_group,
     )
     several = len(writer.shard_urls) > 1, any(len(urls) > 1 for urls in writer.replica_urls)
-    shared = {name: value for name, value in asdict(processors).items() if name in SHARED}
-    given = shared | {
-        "processors_app": processors.processors_app,
-        "writer_group": writer.writer_group,
-        "notify_group": notify.notify_group,
-        "notify_channels": notify.notify_channels,
-    }
-    known = {PREFIX + name.upper(): value for name, value in given.items()}
-    fields = variables()
-    changed = {name: str(value) for name, value in known.items() if value != fields[name].default}
+    fields, values = variables(), {}
+    for struct in (edge, processors, writer, notify):
+        for name, value in asdict(struct).items():
+            variable = PREFIX + name.upper()
+            if (value != fields[variable].default or variable in _ALWAYS) and not _OF_A_MACHINE.fullmatch(
+                variable
+            ):
+                values[variable] = _FILES.get(
+                    variable, value if isinstance(value, str) else json.dumps(value)
+                )
+    # Each process is another user.
+    users = values.pop("SVC_KAFKA_USERNAME", "") or edge.kafka_security_protocol.startswith("SASL")
     return Plan(
-        topics=specs_of(edge),
+        topics=specs_of(edge, grouped_events=processors.grouped_events),
         rights={process: rights_of(required[process], edge) for process in PROCESSES},
+        rebuild=rebuild_rights(edge),
+        scram=edge.kafka_sasl_mechanism if users and "SCRAM" in edge.kafka_sasl_mechanism else "",
+        has_users=bool(users),
         grants={
             "svc_operator": list(operator_rights(database, *several)),
             "svc": list(writer_rights(database, *several)),
@@ -82,12 +107,36 @@ def plan(
         flows=list(_flows(edge, processors, writer, notify)),
         settings={
             name: value
-            for name, value in changed.items()
-            if not is_secret(fields[name]) and name != "SVC_DATA_DIR"
+            for name, value in values.items()
+            if not is_secret(fields[name]) and name not in _CLIENT_FILES
         },
-        secrets=[name for name in changed if is_secret(fields[name])],
+        secrets=_secrets(edge, writer, notify, has_users=bool(users)),
+        cluster=(writer.clickhouse_cluster, writer.replica_urls if any(several) else ()),
         prefix=edge.topic_prefix,
     )
+
+
+def _secrets(
+    edge: EdgeSettings, writer: WriterSettings, notify: NotifySettings, *, has_users: bool
+) -> dict[str, list[str]]:
+    """The keys of each process's Secret."""
+    kafka = [
+        *(["SVC_KAFKA_PASSWORD"] if has_users else []),
+        *(["SVC_KAFKA_CERTIFICATE"] if edge.kafka_certificate_file else []),
+        *(["SVC_KAFKA_KEY"] if edge.kafka_key_file else []),
+    ]
+    address = "SVC_CLICKHOUSE_SHARDS" if writer.clickhouse_shards else "SVC_CLICKHOUSE_URL"
+    reader = "SVC_CLICKHOUSE_READER_URL"
+    found = {
+        "migrate": [*kafka, address],
+        "edge": [*kafka, *(["SVC_RATE_LIMIT_STORE"] if edge.rate_limit_store else [])],
+        "processors": [*kafka, address],
+        "writer": [*kafka, address],
+        "dashboard": [*kafka, address, reader, "SVC_ADMIN_PASSWORD", "SVC_SESSION_SECRET"],
+    }
+    if notify.notify_channels:
+        found["notify"] = [*kafka, address, reader, "SVC_NOTIFY_CHANNELS"]
+    return found
 
 
 def _flows(
@@ -105,6 +154,12 @@ def _flows(
         yield Flow(process, "Kafka", kafka, edge.kafka_security_protocol)
     for process in PROCESSES[1:]:
         yield Flow(process, "ClickHouse", clickhouse, "HTTPS" if url.scheme == "https" else "HTTP")
+    if len(writer.shard_urls) > 1:
+        port = str(native_port(processors.clickhouse_url))
+        yield Flow("ClickHouse", "ClickHouse", port, "each server to all others: queries over all of them")
+    if any(len(urls) > 1 for urls in writer.replica_urls):
+        yield Flow("ClickHouse", "ClickHouse Keeper", _KEEPER_PORT, "what replicas agree on")
+        yield Flow("ClickHouse", "ClickHouse", "9009", "each replica to those of its server: parts of tables")
     if edge.kafka_token_url and edge.kafka_sasl_mechanism == "OAUTHBEARER":
         yield Flow(
             "all",
@@ -127,6 +182,11 @@ def _flows(
         ", ".join(map(str, (edge.ingest_port, dashboard, *health))),
         "`/metrics`",
     )
+
+
+def native_port(url: str) -> int:
+    """The port at which a server takes queries of others: with TLS if it has TLS for us."""
+    return 9440 if urlsplit(url).scheme == "https" else 9000
 
 
 def _port(url: str, default: int = 0) -> str:

@@ -101,6 +101,7 @@ class Stranger:
         programs = {
             "kafka-topics.sh": _NOTED,
             "kafka-acls.sh": _NOTED,
+            "kafka-configs.sh": _NOTED,
             "clickhouse-client": _CLIENT,
         }
         (self._folder / "bin").mkdir()
@@ -170,6 +171,10 @@ async def administer(broker: SecuredBroker, noted: list[list[str]]) -> None:
         for name, value in zip(words, [*words[1:], ""], strict=True):
             if name.startswith("--"):
                 given.setdefault(name, []).append(value)
+        if program.endswith("kafka-configs.sh"):
+            # The brokers have the users from the beginning.
+            assert given["--entity-name"][0] in USERS
+            continue
         if program.endswith("kafka-topics.sh"):
             configs = dict(config.split("=", 1) for config in given["--config"])
             counts = int(given["--partitions"][0]), int(given["--replication-factor"][0])
@@ -195,10 +200,11 @@ async def administer(broker: SecuredBroker, noted: list[list[str]]) -> None:
 
 def let_in(server: ShardServer, sql: str) -> None:
     """What ClickHouse's client would have done: the engine of a test takes users from its configuration alone."""
-    databases = re.findall(r"CREATE DATABASE (\w+);", sql)
+    databases = re.findall(r"CREATE DATABASE IF NOT EXISTS (\w+);", sql)
     assert databases == [DATABASE, f"{DATABASE}_all"]
     users = re.findall(
-        r"CREATE USER (\w+) IDENTIFIED WITH sha256_password BY '([^']+)'( SETTINGS PROFILE svc_reader)?;", sql
+        r"CREATE USER IF NOT EXISTS (\w+) IDENTIFIED WITH sha256_password BY '([^']+)'( SETTINGS PROFILE svc_reader)?;",
+        sql,
     )
     assert [password for _, password, _ in users] == [PASSWORD] * 3
     server.users = "".join(

@@ -28,7 +28,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
             raise ClickHouseError("no answer")
         found.append(("copy", first, url))
 
-    async def ensure_topics(_: MigrateSettings) -> TopicsReport:
+    async def ensure_topics(_: MigrateSettings, *, grouped_events: bool) -> TopicsReport:
         return TopicsReport([], [], [])
 
     monkeypatch.setattr(schema, "migrate", migrate)

@@ -173,7 +173,8 @@ def test_only_notify_reaches_the_ports_of_channels(tmp_path: Path) -> None:
 
 
 def test_a_policy_lets_in_who_is_named_and_out_to_where_tokens_are(tmp_path: Path) -> None:
-    proxy, prometheus = {"podSelector": {"matchLabels": {"app": "nginx"}}}, {"namespaceSelector": {}}
+    proxy = {"podSelector": {"matchLabels": {"app": "nginx"}}}
+    prometheus: dict[str, Any] = {"namespaceSelector": {}}
     values = {
         "networkPolicy": {"enabled": True, "edgeFrom": [proxy], "metricsFrom": [prometheus]},
         "settings": {"SVC_KAFKA_TOKEN_URL": "https://login.example.org/token"},

@@ -5,6 +5,7 @@ import re
 import shlex
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import yaml
@@ -47,6 +48,7 @@ RIGHTS = {
 TOPICS = {
     spec.name: (spec.partitions, spec.replication, spec.configs)
     for spec in topic_specs("team-errors.", {"events": "Errors_In"}, 12, 3)
+    if spec.name != "team-errors.grouped-events"
 }
 
 
@@ -66,8 +68,12 @@ def test_no_format_shows_a_secret(format_: str, tmp_path: Path) -> None:
 
 
 def test_lines_for_kafkas_tools_are_the_rights_and_topics(tmp_path: Path) -> None:
-    topics, rights = {}, set()
-    for line in printed(tmp_path, "kafka").splitlines():
+    topics, rights, users = {}, set(), set()
+    first, *lines = printed(tmp_path, "kafka").splitlines()
+    assert first == "set -eu"
+    for line in lines:
+        if line.startswith("#"):
+            continue
         command, *words = shlex.split(line)
         given: dict[str, list[str]] = {}
         for name, value in pairwise(words):
@@ -80,6 +86,10 @@ def test_lines_for_kafkas_tools_are_the_rights_and_topics(tmp_path: Path) -> Non
                 configs,
             )
             continue
+        if command == "kafka-configs.sh":
+            assert given["--add-config"] == ["SCRAM-SHA-512=[password=change me]"]
+            users.add(*given["--entity-name"])
+            continue
         [user] = given["--allow-principal"]
         kind = "topic" if "--topic" in given else "group"
         assert ("--resource-pattern-type" in given) == (given["--operation"] == ["Create"])
@@ -89,6 +99,23 @@ def test_lines_for_kafkas_tools_are_the_rights_and_topics(tmp_path: Path) -> Non
         }
     assert topics == TOPICS
     assert rights == RIGHTS
+    assert users == {user for user, *_ in RIGHTS}
+
+
+def test_rights_to_delete_are_for_a_rebuild_alone(tmp_path: Path) -> None:
+    lines = printed(tmp_path, "kafka").splitlines()
+    deleting = [line for line in lines if "Delete" in line or "AlterConfigs" in line]
+    assert [line[:16] for line in deleting] == ["# kafka-acls.sh "] * 2
+    assert "only during `svc rebuild` | topic team-errors.seen" in printed(tmp_path, "page")
+
+
+@pytest.mark.parametrize("on", ["true", "false"])
+def test_grouped_events_are_planned_where_they_are_written(tmp_path: Path, on: str) -> None:
+    for format_ in ("page", "kafka"):
+        text = printed(tmp_path, format_, SVC_GROUPED_EVENTS=on)
+        assert ("team-errors.grouped-events" in text) == (on == "true")
+    values = yaml.safe_load(printed(tmp_path, "helm", SVC_GROUPED_EVENTS=on))
+    assert values["settings"].get("SVC_GROUPED_EVENTS", "false") == on
 
 
 def test_users_of_clickhouse_get_the_documented_rights(tmp_path: Path) -> None:
@@ -121,20 +148,24 @@ def test_values_are_those_of_the_settings_that_are_no_defaults(tmp_path: Path) -
     assert values["settings"] == {
         name: value
         for name, value in NAMES.items()
-        if name not in {"SVC_KAFKA_PASSWORD", "SVC_CLICKHOUSE_URL", "SVC_NOTIFY_CHANNELS"}
+        if not name.endswith(("_PASSWORD", "_USERNAME", "_URL", "_CHANNELS"))
     }
-    assert "SVC_KAFKA_PASSWORD" in values["secret"]["keys"]
-    assert values["edge"]["secret"]["keys"] == ["SVC_KAFKA_PASSWORD"]
+    assert values["edge"] == {
+        "secret": {"name": "svc-edge", "keys": ["SVC_KAFKA_PASSWORD"]},
+        "settings": {"SVC_KAFKA_USERNAME": "svc-edge"},
+    }
+    assert values["migrate"]["settings"] == {"SVC_KAFKA_USERNAME": "svc-operator"}
 
 
 def test_only_notify_gets_the_addresses_of_its_channels(tmp_path: Path) -> None:
     values = yaml.safe_load(printed(tmp_path, "helm"))
     assert values["notify"]["secret"]["keys"] == [
         "SVC_KAFKA_PASSWORD",
-        "SVC_NOTIFY_CHANNELS",
+        "SVC_CLICKHOUSE_URL",
         "SVC_CLICKHOUSE_READER_URL",
+        "SVC_NOTIFY_CHANNELS",
     ]
-    assert "SVC_NOTIFY_CHANNELS" not in values["secret"]["keys"]
+    assert [name for name, one in values.items() if "SVC_NOTIFY_CHANNELS" in str(one)] == ["notify"]
     assert "notify" not in yaml.safe_load(printed(tmp_path, "helm", SVC_NOTIFY_CHANNELS=""))
 
 
@@ -164,11 +195,22 @@ def test_several_servers_have_a_second_database_and_a_group_each(tmp_path: Path)
         "SVC_CLICKHOUSE_CLUSTER": "events",
     }
     sql = printed(tmp_path, "clickhouse", **spread)
-    assert {"CREATE DATABASE errors;", "CREATE DATABASE errors_all;"} <= set(sql.splitlines())
+    made = {f"CREATE DATABASE IF NOT EXISTS {name};" for name in ("errors", "errors_all")}
+    assert made <= set(sql.splitlines())
+    repeated = re.compile(r"CREATE (DATABASE IF NOT EXISTS|SETTINGS PROFILE OR REPLACE|USER IF NOT EXISTS) ")
+    assert all(repeated.match(line) for line in sql.splitlines() if line.startswith("CREATE"))
     for user in ("svc_operator", "svc", "svc_reader"):
         assert f"GRANT SELECT ON errors_all.* TO {user};" in sql
     groups = set(re.findall(r"--group (\S+)", printed(tmp_path, "kafka", **spread)))
     assert {"team-writer", "team-writer-records-1", "team-writer-records-2"} <= groups
     values = printed(tmp_path, "helm", **spread)
     assert "SVC_CLICKHOUSE_CLUSTER: events" in values
+    assert "SVC_CLICKHOUSE_URL" not in values
+    assert "| ClickHouse | ClickHouse | 9440 |" in printed(tmp_path, "page", **spread)
+    cluster = ElementTree.fromstring(printed(tmp_path, "cluster", **spread))
+    assert [one.findtext("replica/host") for one in cluster.findall("remote_servers/events/shard")] == [
+        "ch1.example.org",
+        "ch2.example.org",
+    ]
+    assert {one.text for one in cluster.iter("port")} == {"9440"}
     assert "another secret" not in values
