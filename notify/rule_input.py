@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from query.parse import parse
 from query.tree import ISSUE_FIELDS, Compare, Filter, Has, Is, Query, Text, leaves
 from schemas.errors import Detail, QueryError
-from schemas.notifications import CAUSES, CauseKind, NotificationRule
+from schemas.notifications import CAUSES, MOST_PER_HOUR, CauseKind, NotificationRule
 
 MAX_RULES: Final = 50
 Clock = Annotated[str, Meta(pattern=r"^([01]\d|2[0-3]):[0-5]\d$", description="HH:MM")]
@@ -44,7 +44,7 @@ class NotificationRuleInput(
     users: Annotated[int, Meta(ge=0, le=1_000_000_000)] = 0
     to: Annotated[tuple[Recipient, ...], Meta(max_length=50)] = ()
     digest_minutes: Annotated[int, Meta(ge=0, le=24 * 60)] = 0
-    most_per_hour: Annotated[int, Meta(ge=0, le=1000, description="0: any number")] = 0
+    most_per_hour: Annotated[int, Meta(ge=0, le=1000, description="0: any number")] = MOST_PER_HOUR
     quiet: QuietHoursInput | None = None
     without_content: bool = False
     enabled: bool = True

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from notify.channels import Channel, NotDelivered
+from notify.fair_slots import FairSlots
 from notify.fold import Outgoing
 from notify.message import ReadableMessage
 from notify.metrics import NotifyMetrics
@@ -16,7 +17,7 @@ log = logging.getLogger(__name__)
 PAUSES_SECONDS: Final = (1, 5, 30, 120, 600, 3600, 6 * 3600, 24 * 3600)
 """Pauses after each failed attempt; after one more the message is given up."""
 AT_ONCE: Final = 8
-"""Messages that a channel sends concurrently: one that hangs must not delay all others."""
+"""Messages that a channel sends concurrently: one that hangs must not delay all others. Projects take turns."""
 
 Write = Callable[[Outgoing], Awaitable[ReadableMessage]]
 Report = Callable[[DeliveryRecord], Awaitable[None]]
@@ -40,7 +41,7 @@ class MessageSender:
         self._now_ms = now_ms
         self._seconds = seconds
         self._metrics = metrics
-        self._free = {name: asyncio.Semaphore(AT_ONCE) for name in channels}
+        self._slots = {name: FairSlots(AT_ONCE) for name in channels}
         self._sending: dict[str, asyncio.Task[None]] = {}
 
     def send_due(self, outgoing: Mapping[str, Outgoing]) -> None:
@@ -81,7 +82,7 @@ class MessageSender:
         channel = self._channels.get(outgoing.channel)
         if channel is None:
             return f"SVC_NOTIFY_CHANNELS has no channel {outgoing.channel}"
-        async with self._free[outgoing.channel]:
+        async with self._slots[outgoing.channel].held(outgoing.project_id):
             message = await self._write(outgoing)
             try:
                 async with asyncio.timeout(self._seconds):

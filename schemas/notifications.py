@@ -32,6 +32,10 @@ class QuietHours(Struct, frozen=True, rename="camel", omit_defaults=True):
     days: tuple[str, ...] = ()
 
 
+MOST_PER_HOUR: Final = 30
+"""Unless a rule says otherwise: of a flood of new issues so many are told, and then all others in one message."""
+
+
 class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Which causes of a project are sent, where, and when.
 
@@ -49,7 +53,7 @@ class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     users: int = 0
     to: tuple[str, ...] = ()
     digest_minutes: int = 0
-    most_per_hour: int = 0
+    most_per_hour: int = MOST_PER_HOUR
     quiet: QuietHours | None = None
     without_content: bool = False
     enabled: bool = True

@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from dashboard.view.text import plural
-from schemas.notifications import CauseKind, NotificationRule, QuietHours
+from schemas.notifications import MOST_PER_HOUR, CauseKind, NotificationRule, QuietHours
 
 _CAUSES: Final[dict[str, str]] = {
     "created": "new issues",
@@ -68,8 +68,8 @@ def _conditions(rule: NotificationRule) -> Iterator[str]:
         hours, rest = divmod(rule.digest_minutes, 60)
         span = plural(rule.digest_minutes, "minute") if rest else plural(hours, "hour")
         yield f"collected for {span}"
-    if rule.most_per_hour:
-        yield f"at most {rule.most_per_hour:,} an hour"
+    if rule.most_per_hour != MOST_PER_HOUR:
+        yield f"at most {rule.most_per_hour:,} an hour" if rule.most_per_hour else "any number an hour"
     if rule.quiet is not None:
         yield from _quiet(rule.quiet)
     if rule.without_content:

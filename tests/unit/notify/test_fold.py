@@ -10,6 +10,7 @@ from notify.preview import preview
 from notify.rule_queue import RuleDecision
 from schemas.notifications import (
     CAUSES,
+    MOST_PER_HOUR,
     CauseRecord,
     ChannelsRecord,
     DeliveryRecord,
@@ -80,6 +81,12 @@ def test_what_is_more_than_the_most_per_hour_waits_for_its_turn() -> None:
         (MINUTE_MS, ["cause-1"]),
         (HOUR_MS, ["cause-2", "cause-3", "cause-4"]),
     ]
+
+
+def test_a_flood_is_told_in_so_many_messages_and_one_with_the_rest() -> None:
+    causes = [recorded(n, START + n) for n in range(1000)]
+    _, decisions = folded(RULE, *causes, TimeRecord(START + HOUR_MS))
+    assert [len(decision.causes) for decision in decisions] == [*[1] * MOST_PER_HOUR, 1000 - MOST_PER_HOUR]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,51 @@
+"""Slots that projects take in turn: whatever waits of one, each other waits for its own only."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+
+class FairSlots:
+    """So many may be held at once. A slot that is freed goes to the project whose turn is longest ago."""
+
+    def __init__(self, count: int) -> None:
+        self._free = count
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """Never empty ones. The first project is next."""
+
+    @asynccontextmanager
+    async def held(self, project: str) -> AsyncIterator[None]:
+        """Hold a slot in the `with` block, once it is this project's turn."""
+        if self._free:
+            self._free -= 1
+        else:
+            await self._turn(project)
+        try:
+            yield
+        finally:
+            self._release()
+
+    async def _turn(self, project: str) -> None:
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(project, deque()).append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                # It was given a slot in the same moment.
+                self._release()
+            raise
+
+    def _release(self) -> None:
+        while self._waiting:
+            project, turns = next(iter(self._waiting.items()))
+            del self._waiting[project]
+            turn = turns.popleft()
+            if turns:
+                # Behind all others.
+                self._waiting[project] = turns
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
