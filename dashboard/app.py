@@ -14,6 +14,7 @@ from dashboard.api.routes import OPERATIONS
 from dashboard.auth.auth import authenticate
 from dashboard.auth.session import RevokedSessions, Secrets, session_middleware
 from dashboard.auth.throttle import SignInThrottle
+from dashboard.bulk_changes import BulkChanges
 from dashboard.dependencies import STATE, Dependencies, State, is_https
 from dashboard.error_boundary import answer_errors
 from dashboard.http.headers import add_headers
@@ -64,6 +65,7 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         parse_networks(settings.dashboard_trusted_proxies),
         RevokedSessions(),
         TrialQueue(),
+        BulkChanges(),
         ReleaseStarts(),
     )
     app.cleanup_ctx.append(_watch)
@@ -97,5 +99,6 @@ async def _watch(app: web.Application) -> AsyncIterator[None]:
         looking.cancel()
         await asyncio.wait([looking])
     await health.stop_watching(task, stop)
+    await state.bulk.close()
     await state.releases.close()
     state.trials.close()

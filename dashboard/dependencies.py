@@ -13,6 +13,7 @@ from control.issue_changes import IssueChanges
 from control.project_store import ProjectStore
 from dashboard.auth.session import RevokedSessions, Secrets
 from dashboard.auth.throttle import SignInThrottle
+from dashboard.bulk_changes import BulkChanges
 from dashboard.http.http_errors import unavailable
 from dashboard.http.metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
@@ -52,6 +53,7 @@ class State(Struct, frozen=True):
     trusted_proxies: Networks
     revoked_sessions: RevokedSessions
     trials: TrialQueue
+    bulk: BulkChanges
     releases: ReleaseStarts
 
 

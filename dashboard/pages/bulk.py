@@ -1,19 +1,25 @@
 """Bulk changes of the issue list: the same change to every selected issue."""
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
+from msgspec import Struct
 
 from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.bulk_changes import BulkChange
 from dashboard.dependencies import State, changes_of, state_of
-from dashboard.http.http_errors import invalid
+from dashboard.http.http_errors import invalid, not_found
 from dashboard.http.responses import redirect
+from dashboard.pages.list_parameters import PLAIN_STATE, parameters_of
+from dashboard.pages.render import page
 from dashboard.projects import project_of
 from dashboard.view.text import plural
 from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, MAX_RELEASE, NEXT, Update, is_issue
 from schemas.errors import ChangePending
 from schemas.projects import Project
+from storage.read.issues.issue_list import ListIssues
 
 LIST_PARAMETERS: Final = frozenset(
     {"query", "environment", "state", "sort", "range", "start", "end", "cursor"}
@@ -38,10 +44,19 @@ async def change(request: web.Request) -> web.Response:
     """Make the change of the pressed button, then redirect to the list."""
     state, project, fields = state_of(request), project_of(request), await read_form(request)
     action, issues = fields.get("change", ""), await selected(request)
+    back = fields.get("back", "")
+    if action == "undo":
+        made = state.bulk.find(project.number, fields.get("made", ""))
+        if made is None:
+            raise not_found("this dashboard no longer knows the change")
+        number = state.bulk.undo(changes_of(state), made, request[IDENTITY].name)
+        return _back(project, back, {"made": number})
     if action not in DONE:
         raise invalid("change", f"one of {', '.join(DONE)}")
+    if fields.get("all") and action != "merge":
+        return _back(project, back, {"made": _change_all(request, state, project, action, fields)})
     if not issues or (action == "merge" and len(issues) < 2):
-        return _back(project, fields.get("back", ""), {"done": "none"})
+        return _back(project, back, {"done": "none"})
     by, result = request[IDENTITY].name, "done"
     try:
         if action == "merge":
@@ -52,9 +67,59 @@ async def change(request: web.Request) -> web.Response:
         result = "pending"
     changed = {"was": ",".join(issues)} if result == "done" and action != "assign" else {}
     where = {"where": fields["where"][:MAX_WHERE]} if action == "resolve" and fields.get("where") else {}
-    return _back(
-        project, fields.get("back", ""), {result: action, "count": str(len(issues))} | where | changed
+    return _back(project, back, {result: action, "count": str(len(issues))} | where | changed)
+
+
+async def progress(request: web.Request) -> web.Response:
+    """The notice of a change of many issues, without the rest of the page."""
+    number = request.match_info["change"]
+    return page(
+        request,
+        "bulk_progress.html",
+        project=project_of(request),
+        made=made_notice(state_of(request), project_of(request), number),
+        back=f"?{request.query_string}",
     )
+
+
+class MadeNotice(Struct, frozen=True):
+    """What a page says of a change of many issues."""
+
+    id: str
+    text: str
+    is_running: bool
+    is_good: bool
+    can_undo: bool
+
+
+def made_notice(state: State, project: Project, number: str) -> MadeNotice | None:
+    """The notice of the change with this id; None without an id."""
+    if not number:
+        return None
+    made = state.bulk.find(project.number, number)
+    if made is None:
+        text = "This dashboard no longer knows the change: it may have been restarted."
+        return MadeNotice("", text, is_running=False, is_good=False, can_undo=False)
+    if made.is_running:
+        text = f"{made.done:,} of {plural(len(made.before), 'issue')} {_done(made.action)}…"
+    else:
+        text = result_message(made.action, made.done, made.where)
+    if made.error:
+        text += f" Then it stopped: {made.error}."
+    is_undoable = not made.is_running and made.done > 0 and made.action != "undo"
+    return MadeNotice(number, text, made.is_running, not made.error, is_undoable)
+
+
+def _change_all(
+    request: web.Request, state: State, project: Project, action: str, fields: dict[str, str]
+) -> str:
+    """Begin to change what the list of the form shows on all its pages; returns the change's id."""
+    query = dict(parse_qsl(fields.get("back", "").removeprefix("?")))
+    listed = parameters_of(query, state.dependencies.now_ms(), PLAIN_STATE)
+    call = ListIssues(project.number, listed.text, **listed.time_range.bounds)
+    made = BulkChange(project.number, action, fields.get("where", "")[:MAX_WHERE], request[IDENTITY].name, [])
+    reader, changes = state.dependencies.reader, changes_of(state)
+    return state.bulk.start(reader, changes, made, call, _update(action, fields))
 
 
 def _update(action: str, fields: dict[str, str]) -> Update:
@@ -77,6 +142,10 @@ def _resolved_in(where: str) -> str | None:
     return release
 
 
+def _done(action: str) -> str:
+    return DONE.get(action, "given back what they had")
+
+
 def undo_of(done: str, was: str) -> tuple[str, list[str], str]:
     """The change that undoes a bulk change, its issues, and the issue that others were merged into.
 
@@ -97,18 +166,21 @@ async def selected(request: web.Request) -> list[str]:
     return list(issues)
 
 
-def result_message(done: str, count: str, where: str = "") -> str:
-    """The message above the list after a change; empty without a change.
-
-    `where` is the choice next to "Resolve".
-    """
+def result_of(parameters: Mapping[str, str]) -> str:
+    """The message above the list after a change of selected issues; empty without a change."""
+    done, count = parameters.get("done", ""), parameters.get("count", "")
     if done == "none":
         return "Nothing was changed: select issues first, at least two to merge."
     if done not in DONE or not (count.isascii() and count.isdecimal() and len(count) <= 3):
         return ""
+    return result_message(done, int(count), parameters.get("where", ""))
+
+
+def result_message(done: str, count: int, where: str) -> str:
+    """What was done to some issues; `where` is the choice next to "Resolve"."""
     chosen = f" {'in the next release' if where == NEXT else where[:MAX_WHERE]}"
     is_chosen = done == "resolve" and (where == NEXT or where.startswith(_IN))
-    return f"{plural(int(count), 'issue')} {DONE[done]}{chosen if is_chosen else ''}."
+    return f"{plural(count, 'issue')} {_done(done)}{chosen if is_chosen else ''}."
 
 
 async def _merge(state: State, project: Project, issues: list[str], by: str) -> list[str]:

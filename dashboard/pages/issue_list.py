@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from dashboard import query_warnings
+from dashboard.bulk_changes import MAX_CHANGED
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk
 from dashboard.pages.list_parameters import (
@@ -79,7 +80,9 @@ async def show(request: web.Request) -> web.Response:
         problem=problem,
         unknown_keys=unknown_keys(parameters, warnings),
         durations=DURATIONS,
-        note=bulk.result_message(*(request.query.get(name, "") for name in ("done", "count", "where"))),
+        note=bulk.result_of(request.query),
+        made=bulk.made_notice(state, project, request.query.get("made", "")),
+        most_changed=MAX_CHANGED,
         releases=suggested(releases),
         # One scale for all rows, and "new" only where it tells some from the others.
         peak=max((count for issue in issues.issues for count in issue.trend), default=0) or 1,

@@ -122,8 +122,12 @@ def syntax_problem(query: str) -> SyntaxProblem | None:
 
 
 def read_parameters(request: web.Request, now_ms: int, plain_state: str = "") -> ListParameters:
-    """The parameters of a list page; a query that names states is about these alone. Raises HttpError."""
-    fields = dict(request.query)
+    """The parameters of a list page; a query that names states is about these alone."""
+    return parameters_of(dict(request.query), now_ms, plain_state)
+
+
+def parameters_of(fields: dict[str, str], now_ms: int, plain_state: str = "") -> ListParameters:
+    """The parameters of a list's query string. Raises HttpError."""
     for name, value in fields.items():
         if not is_text(value):
             raise invalid(name, "must be text")

@@ -33,6 +33,7 @@ def add_pages(app: web.Application) -> None:
     app.router.add_get("/projects/{project}", project.show)
     app.router.add_get("/projects/{project}/issues", issue_list.show)
     app.router.add_post("/projects/{project}/issues/change", bulk.change)
+    app.router.add_get("/projects/{project}/issues/changes/{change}", bulk.progress)
     app.router.add_post("/projects/{project}/views", views.save)
     app.router.add_post("/projects/{project}/views/{view}/rename", views.rename)
     app.router.add_post("/projects/{project}/views/{view}/remove", views.delete)

@@ -124,6 +124,22 @@ async function follow() {
   setTimeout(follow, 5000);
 }
 
+// The notice of a change of many issues is kept current; at its end the list is loaded again, unless something on it is selected.
+async function watchMade() {
+  const notice = document.querySelector("[data-made]");
+  if (!notice?.dataset.made) return;
+  await new Promise((resume) => setTimeout(resume, 1000));
+  try {
+    const response = await fetch(notice.dataset.made);
+    if (!response.ok) return;
+    const next = new DOMParser().parseFromString(await response.text(), "text/html").querySelector("[data-made]");
+    notice.replaceWith(next);
+    if (!next.dataset.made && !document.querySelector('main input[name="issue"]:checked')) return location.reload();
+  } catch { /* retry */ }
+  watchMade();
+}
+watchMade();
+
 async function copy(button) {
   const source = document.getElementById(button.dataset.copy);
   const label = button.textContent;
@@ -180,16 +196,22 @@ const bulk = document.getElementById("bulk");
 if (bulk) {
   const all = document.querySelector("[data-select-all]");
   const checkboxes = [...document.querySelectorAll('input[name="issue"][form="bulk"]')];
-  const label = bulk.querySelector("[data-selected]");
+  const label = bulk.querySelector("[data-selected]"), every = bulk.querySelector("[data-every]");
   const update = () => {
     const selected = checkboxes.filter((box) => box.checked).length;
     bulk.classList.toggle("active", selected > 0);
-    label.textContent = `${selected} selected:`;
     all.checked = selected === checkboxes.length;
+    if (every) {
+      every.parentElement.hidden = !all.checked;
+      every.checked &&= all.checked;
+      bulk.querySelector('[value="merge"]').disabled = every.checked;
+    }
+    label.textContent = every?.checked ? "Selected:" : `${selected} selected:`;
     all.indeterminate = selected > 0 && !all.checked;
   };
   all.addEventListener("change", () => { for (const box of checkboxes) box.checked = all.checked; update(); });
   for (const box of checkboxes) box.addEventListener("change", update);
+  every?.addEventListener("change", update);
   addEventListener("pageshow", update);
 }
 

@@ -4,8 +4,10 @@ import re
 
 import pytest
 
-from schemas.errors import ChangePending
+from dashboard import bulk_changes
+from schemas.errors import ChangePending, ChangesUnavailable
 from schemas.ids import hex64, issue_id
+from tests.eventually import eventually
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, Sent, issue_of, showcase
 from tests.unit.dashboard.site import NOW
@@ -141,3 +143,56 @@ async def test_the_list_says_what_was_done_in_its_own_words(
     await site.sign_in()
     html = await (await site.client.get(f"/projects/{site.project.id}/issues{address}")).text()
     assert (words in html) if words else ('role="status"' not in html)
+
+
+async def notice_of(site: StoredSite, location: str) -> str:
+    """The notice of a change of many issues, once it is made."""
+
+    async def made() -> str:
+        html = await (await site.client.get(location)).text()
+        [notice] = re.findall(r"<div[^>]+ data-made.*?</div>", html, re.DOTALL)
+        return "" if "data-made=" in notice else notice
+
+    return await eventually(made)
+
+
+async def test_all_issues_that_match_are_changed_in_the_background_and_given_back_what_they_had(
+    site: StoredSite,
+) -> None:
+    before = dict(site.store.records)
+    status, location = await post(site, "assign", [], all="yes", assignee="ann", back="?query=type:TypeError")
+    assert status == 303
+    notice = await notice_of(site, location)
+    changed = [made.issue for made in site.commands.made]
+    matching = [one.id for one in before.values() if one.error_type == "TypeError" and one.status == "open"]
+    assert sorted(changed) == sorted(matching)
+    assert len(changed) > 25
+    assert f"{len(changed)} issues assigned." in notice
+    [made] = re.findall(r'name="made" value="(\w+)"', notice)
+    undone = (await post(site, "undo", [], made=made))[1]
+    assert f"{len(changed)} issues given back what they had." in await notice_of(site, undone)
+    assert {site.store.records[issue].assignee for issue in changed} == {None}
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [("a:(", "0 issues assigned. Then it stopped: query: "), ("nothing", "0 issues assigned")],
+)
+async def test_a_change_of_all_that_match_nothing_or_a_wrong_query_says_so(
+    site: StoredSite, query: str, words: str
+) -> None:
+    _, location = await post(site, "assign", [], all="yes", assignee="ann", back=f"?query={query}&state=all")
+    listed = f"/projects/{site.project.id}/issues"
+    assert words in await notice_of(site, f"{listed}?{location.partition('?')[2]}")
+    assert site.commands.made == []
+
+
+async def test_a_change_that_stops_says_how_far_it_came(
+    site: StoredSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bulk_changes, "MAX_ISSUES", 10)
+    site.commands.failure = ChangesUnavailable("the processors did not answer in time")
+    _, location = await post(site, "ignore", [], all="yes")
+    assert "0 issues ignored. Then it stopped: the processors did not answer in time." in await notice_of(
+        site, location
+    )
