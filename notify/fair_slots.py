@@ -39,12 +39,12 @@ class FairSlots:
 
     def _release(self) -> None:
         while self._waiting:
-            project, turns = next(iter(self._waiting.items()))
+            project, queue = next(iter(self._waiting.items()))
             del self._waiting[project]
-            turn = turns.popleft()
-            if turns:
+            turn = queue.popleft()
+            if queue:
                 # Behind all others.
-                self._waiting[project] = turns
+                self._waiting[project] = queue
             if not turn.done():
                 turn.set_result(None)
                 return

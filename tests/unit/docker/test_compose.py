@@ -75,6 +75,27 @@ def test_every_volume_and_dependency_that_is_named_exists(compose: dict[str, Any
 def test_only_our_two_ports_are_reachable_from_outside(compose: dict[str, Any]) -> None:
     published = {name for name, service in compose["services"].items() if "ports" in service}
     assert published == {"edge", "dashboard"}
+    for name in published:
+        [port] = compose["services"][name]["ports"]
+        assert port.startswith("${BIND_ADDRESS:-127.0.0.1}:")
+
+
+def test_our_processes_can_write_to_their_data_alone_and_have_no_privileges(compose: dict[str, Any]) -> None:
+    for service in ours(compose).values():
+        assert service["read_only"]
+        assert service["cap_drop"] == ["ALL"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_the_programs_that_build_the_image_are_pinned() -> None:
+    locked = dict(PINNED.findall((ROOT / "docker" / "build-requirements.txt").read_text()))
+    for folder in (ROOT, ROOT / "svc"):
+        system = tomllib.loads((folder / "pyproject.toml").read_text())["build-system"]
+        for requirement in map(Requirement, system["requires"]):
+            assert requirement.specifier.contains(locked[requirement.name])
+    lines = (ROOT / "docker" / "Dockerfile").read_text().splitlines()
+    [own] = [line for line in lines if "pip wheel" in line and ".txt" not in line]
+    assert "--no-build-isolation" in own
 
 
 def test_the_image_has_what_the_project_requires_in_versions_that_it_allows() -> None:
