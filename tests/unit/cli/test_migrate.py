@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from broker.topics import TopicsReport
 from cli import migrate as command
+from cli.__main__ import svc
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError
@@ -55,3 +57,6 @@ def test_each_replica_gets_the_tables_of_the_first_of_its_server(
         ("whole", D, D.replace("svc?", "svc_all?")),
     ]
     assert "replica of shard 1/2: " in capsys.readouterr().out
+    run = CliRunner().invoke(svc, ["migrate"], env=given | {"SVC_KAFKA_BOOTSTRAP": "kafka:9092"})
+    assert run.exit_code == 0, run.output
+    assert "replicas are experimental" in run.stderr
