@@ -28,7 +28,7 @@ from dashboard.view.text import flat, title
 from query.keys import tag_keys
 from query.parse import parse
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
-from schemas.read_api import ActivityPage, Issue, KeyWarning, Similar
+from schemas.read_api import ActivityPage, Issue, IssuePage, KeyWarning, Similar
 from schemas.settings import MigrateSettings
 from storage.read.counts.completion import FindUnknownKeys
 from storage.read.execute import Limits
@@ -73,6 +73,7 @@ def current_user() -> str:
         return "svc"
 
 
+_MOST_LISTED = 500
 by_option = click.option(
     "--by", default=current_user, help="Who makes the change; by default the current user."
 )
@@ -177,22 +178,27 @@ def issues() -> None:
     default="lastSeen",
     show_default=True,
 )
-@click.option("--limit", type=click.IntRange(1, 500), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, _MOST_LISTED), default=50, show_default=True)
 @json_option
 @click.pass_obj
 def list_issues(workspace: Workspace, /, project: str, as_json: bool, **parameters: Any) -> None:
     """List a project's issues of the last 14 days; PROJECT is its id or name."""
 
-    async def work(tools: IssueTools) -> tuple[list[Issue], list[KeyWarning]]:
+    async def work(tools: IssueTools) -> tuple[IssuePage, list[KeyWarning]]:
         number = await _project(tools.settings, project)
-        rows = (await tools.reader.read(ListIssues(number, **parameters))).issues
-        return rows, await tools.reader.read(FindUnknownKeys(number, tag_keys(parse(parameters["query"]))))
+        page = await tools.reader.read(ListIssues(number, **parameters))
+        return page, await tools.reader.read(FindUnknownKeys(number, tag_keys(parse(parameters["query"]))))
 
-    rows, warnings = _run(workspace, work)
+    page, warnings = _run(workspace, work)
     for warning in warnings:
         hint = f"; did you mean {' or '.join(warning.nearest)}?" if warning.nearest else ""
         click.echo(f"svc: no event of this project has the tag {warning.key}{hint}", err=True)
-    _print(rows, as_json)
+    _print(page.issues, as_json)
+    if page.next_cursor:
+        more = "a narrower --query" if parameters["limit"] == _MOST_LISTED else "--limit"
+        click.echo(
+            f"svc: these are the first {len(page.issues)}, and there are more: {more} shows others", err=True
+        )
 
 
 @issues.command()

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from cli.__main__ import svc
 from cli.issues import current_user, print_lines
+from schemas.read_api import IssuePage
 from tests.unit.dashboard.test_change_notice import ISSUE as ROW
 
 ISSUE = "00000000000000a1"
@@ -62,3 +63,15 @@ def test_a_title_has_room_at_eighty_columns(width: int, lines: int) -> None:
     assert f"CheckoutError: {message}" in text
     assert max(map(len, text.splitlines())) <= width
     assert sum(ROW.id in line or message in line for line in text.splitlines()) == lines
+
+
+@pytest.mark.parametrize(
+    ("cursor", "notice"), [(None, ""), ("next", "svc: these are the first 1, and there are more")]
+)
+def test_a_list_that_is_cut_says_so(cursor: str | None, notice: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cli.issues._run", lambda *_: (IssuePage([ROW], cursor), []))
+    answer = CliRunner().invoke(svc, ["issues", "list", "shop", "--limit", "1", "--json"], env=NOWHERE)
+    assert answer.exit_code == 0
+    assert answer.stderr.strip().startswith(notice)
+    assert bool(answer.stderr) == bool(notice)
+    assert ROW.id in answer.stdout
