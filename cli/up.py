@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 
 from broker.consumer_lag import readers
+from cli.doctor.checks import CORRECT_SETTING
 from cli.doctor.damage import check_damage
 from cli.workspace import Workspace
 from local.board import Board
@@ -107,7 +108,7 @@ def start(
             after = None if then is None else lambda stopping: then(stack, stopping)
             return asyncio.run(run(stack, console, after))
     except BadSetting as error:
-        print_error(console, str(error))
+        print_error(console, f"{error}: {CORRECT_SETTING}")
         return BAD_SETTING
     except (CannotRun, OSError) as error:
         print_error(console, str(error))

@@ -40,14 +40,19 @@ def _lock(port: int) -> bool:
 
 def is_free(port: int, host: str = "127.0.0.1") -> bool:
     """True if a server could listen on `port` now."""
+    return bind_error(port, host) is None
+
+
+def bind_error(port: int, host: str) -> OSError | None:
+    """Why no server can listen on `port` of `host` now; None if one can."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return error
+    return None
 
 
 def free_port() -> int:

@@ -1,5 +1,6 @@
 """The children of `svc up`: their order and environment."""
 
+import errno
 import secrets
 import sys
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ from local.clickhouse.server import LocalClickHouse
 from local.discovery import overlaid
 from local.errors import StartError
 from local.kafka.container import choose_kafka
-from local.ports import is_free, stored_ports
+from local.ports import bind_error, stored_ports
 from local.private_file import write_private
 from local.readiness import is_ready, local_url, unready_parts
 from schemas.environment import load
@@ -79,15 +80,20 @@ class Stack:
         return overlaid(ours | files, {"SVC_INGEST_URL": self.ingest_url})
 
     def check_ports(self) -> None:
-        """Raise StartError for a port that another program uses, naming its setting."""
+        """Raise StartError for a port on which nothing can listen, naming the setting to correct."""
         for name, host, port in (
             ("SVC_INGEST_PORT", self.edge.ingest_host, self.edge.ingest_port),
             ("SVC_DASHBOARD_PORT", self.dashboard.dashboard_host, self.dashboard.dashboard_port),
         ):
-            if not is_free(port, host):
+            error = bind_error(port, host)
+            if error is None:
+                continue
+            if error.errno == errno.EADDRINUSE:
                 raise StartError(
                     f"port {port} of {host} is in use: stop its listener, or set {name} to another port"
                 )
+            variable = name if error.errno == errno.EACCES else name.replace("_PORT", "_HOST")
+            raise StartError(f"can't listen on port {port} of {host} ({error.strerror}): correct {variable}")
 
     def children(self) -> list[Child]:
         """All children in start order."""

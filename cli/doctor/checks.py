@@ -12,6 +12,7 @@ from schemas.service_variables import service_variables
 from schemas.settings import ALL, DashboardSettings
 
 MIN_FREE_GB = 2.0
+CORRECT_SETTING = "correct or unset the variable; docs/reference.md lists all"
 
 
 class Finding(Struct, frozen=True, omit_defaults=True):
@@ -38,9 +39,7 @@ def check_settings(environ: Mapping[str, str]) -> Finding:
         try:
             load(struct, environ)
         except BadSetting as error:
-            return Finding(
-                "settings", False, str(error), "correct or unset the variable; docs/reference.md lists all"
-            )
+            return Finding("settings", False, str(error), CORRECT_SETTING)
     ignored = service_variables(environ)
     also = f"; ignored, set by Kubernetes for a service: {', '.join(ignored)}" if ignored else ""
     return Finding("settings", True, f"every variable is known and has a valid value{also}")

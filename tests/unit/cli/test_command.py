@@ -14,6 +14,7 @@ from rich.console import Console
 
 from cli import __main__
 from cli.__main__ import COMMANDS, SECTIONS, LazyGroup, hoisted, svc
+from cli.doctor.checks import CORRECT_SETTING
 from cli.up import announce, start
 from cli.workspace import Workspace
 from local.child import Child
@@ -79,6 +80,16 @@ def test_commands_find_a_start_that_is_under_way_and_not_the_ports_of_a_killed_o
     assert [one.get("SVC_INGEST_PORT") for one in found] == [None]
     assert found[0]["SVC_INGEST_URL"]
     assert not (tmp_path / FILE).exists()
+
+
+def test_a_start_with_a_bad_setting_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cli.up.os.environ", {"SVC_NONSENSE": "1"})
+    printed = io.StringIO()
+    assert start(tmp_path, Console(file=printed, width=200)) == 2
+    assert "SVC_NONSENSE is not a setting" in printed.getvalue()
+    assert CORRECT_SETTING in printed.getvalue()
 
 
 def test_printed_ingest_address_is_the_one_that_the_library_takes(tmp_path: Path) -> None:

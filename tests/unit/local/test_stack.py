@@ -137,3 +137,12 @@ def test_port_in_use_is_named_with_its_setting(tmp_path: Path, setting: str) -> 
     stack.check_ports()
     with socket.create_server(("127.0.0.1", int(ports[setting]))), pytest.raises(StartError, match=setting):
         stack.check_ports()
+
+
+@pytest.mark.parametrize(
+    ("host", "reason"), [("no-such-host.invalid", "not known|resolution"), ("192.0.2.1", "assign")]
+)
+def test_an_address_that_is_not_here_is_no_port_in_use(tmp_path: Path, host: str, reason: str) -> None:
+    stack = Stack(tmp_path, SERVERS | {"SVC_INGEST_HOST": host, "SVC_INGEST_PORT": str(free_port())})
+    with pytest.raises(StartError, match=rf"can't listen .*({reason}).*: correct SVC_INGEST_HOST"):
+        stack.check_ports()
