@@ -6,8 +6,11 @@ import pytest
 
 from broker.group_progress import GroupProgress
 from broker.types import TopicPartition
-from cli.doctor.processes import ask, group_finding
+from cli.doctor import processes
+from cli.doctor.processes import ask, check_processes, expected, group_finding
 from local.ports import free_port
+from schemas.environment import load
+from schemas.settings import MigrateSettings
 from tests.unit.local.test_readiness import answering
 
 group = partial(GroupProgress, "svc-writer")
@@ -57,3 +60,19 @@ def test_nothing_at_an_address_is_wrong_only_where_a_process_must_be() -> None:
     assert not found.ok
     with answering(b"{}") as other:
         assert ask("edge", other, must=False) is None
+
+
+@pytest.mark.parametrize("all_here", [True, False], ids=["svc up", "elsewhere"])
+def test_where_svc_up_runs_every_process_must_answer(all_here: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = ("INGEST", "DASHBOARD", "PROCESSORS_HEALTH", "WRITER_HEALTH", "NOTIFY_HEALTH")
+    environ = {f"SVC_{name}_PORT": str(free_port()) for name in ports}
+    settings = load(MigrateSettings, environ)
+    found = expected(environ, settings)
+
+    async def progress(*_: object) -> list[GroupProgress]:
+        return [GroupProgress(name, [], {}, [], False) for one in found for name in one.groups]
+
+    monkeypatch.setattr(processes, "_progress", progress)
+    findings = check_processes(settings, found, all_here=all_here)
+    wrong = [one.name for one in findings if not one.ok]
+    assert wrong == (["edge", "processors", "writer", "dashboard"] if all_here else [])
