@@ -27,7 +27,7 @@ app.kubernetes.io/component: {{ .part }}
 {{ include "svc.base" .root }}-{{ .part }}
 {{- end }}
 
-{{- /* The secrets of a process: of its own Secret all, of the one for all those that it reads. Takes (dict "root" $ "part" "edge"). */}}
+{{- /* The secrets of a process: all of a Secret that is for it alone, and of the one for all those that it reads. Takes (dict "root" $ "part" "edge"). */}}
 {{- define "svc.secretKeys" -}}
 {{- $kafka := list "SVC_KAFKA_PASSWORD" "SVC_KAFKA_CA" "SVC_KAFKA_CERTIFICATE" "SVC_KAFKA_KEY" }}
 {{- $stored := concat $kafka (list "SVC_CLICKHOUSE_URL" "SVC_CLICKHOUSE_SHARDS" "SVC_CLICKHOUSE_READER_URL" "SVC_CLICKHOUSE_CA") }}
