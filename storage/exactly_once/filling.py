@@ -14,8 +14,7 @@ from storage.client import INSERT_SETTINGS, ClickHouseError, Client
 from storage.diagnosis import FailureKind, diagnose
 from storage.exactly_once.consistent_read import read_consistently
 from storage.exactly_once.insert_pauses import Pause
-from storage.exactly_once.repair_rollups import SESSION_SECONDS
-from storage.replicas import begin_session
+from storage.exactly_once.sessions import ComparisonSession
 from storage.tables.erased import ERASED_AMONG
 from storage.tables.event_columns import EVENT_COLUMNS, PAYLOAD_COLUMNS
 
@@ -62,6 +61,7 @@ class Filling:
         self._keys = {row: keys[row] for row in rows}
         self._name = name
         self._stored = stored
+        self._session = ComparisonSession(client)
 
     def fill(self, table: str, rows: list[int], pause: Pause) -> tuple[int, dict[int, str]]:
         """Insert those of some rows that are missing.
@@ -70,7 +70,12 @@ class Filling:
         """
         halves, refused, lacked, taken = [rows], dict[int, str](), set[int](), Counter[str]()
         while True:
-            session, missing = self._compare(table, pause)
+            self._session.hold_back(pause)
+            try:
+                session, missing = self._compare(table, pause)
+            except ClickHouseError as error:
+                self._session.stretch(error)
+                continue
             lacked |= missing.keys() & rows
             # What was refused here may be stored by now.
             refused = {row: reason for row, reason in refused.items() if row in missing}
@@ -83,14 +88,18 @@ class Filling:
             # the next token is another one.
             token = f"{self._name}/{table}/{digest}/{taken[digest]}"
             settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
-            refused |= self._insert_some(table, halves, settings)
-            taken[digest] += 1
+            try:
+                self._insert_some(table, halves, refused, settings)
+            except ClickHouseError as error:
+                self._session.stretch(error)
+            else:
+                taken[digest] += 1
 
     def _compare(self, table: str, pause: Pause) -> tuple[Mapping[str, Any], dict[int, Key]]:
         """A session, and all rows that are missing."""
 
         def read(_: int) -> tuple[Mapping[str, Any], dict[Key, int]]:
-            session = begin_session(self._client, SESSION_SECONDS)
+            session = self._session.begin()
             return session, stored(self._client, self._block, self._stored[table], session)
 
         session, known = read_consistently((self._client,), (table,), read, pause=pause)
@@ -98,12 +107,14 @@ class Filling:
         known |= stored(self._client, self._block, ERASED_AMONG, session)
         return session, {row: key for row, key in self._keys.items() if key not in known}
 
-    def _insert_some(self, table: str, halves: list[list[int]], settings: dict[str, Any]) -> dict[int, str]:
-        """Insert the last of `halves`; returns the rows that are refused alone.
+    def _insert_some(
+        self, table: str, halves: list[list[int]], refused: dict[int, str], settings: dict[str, Any]
+    ) -> None:
+        """Insert the last of `halves`, and add the rows that are refused alone to `refused`.
 
         Halves that the server refuses are halved until it takes something.
         """
-        rows, refused = self._block.select(_COLUMNS[table]), dict[int, str]()
+        rows = self._block.select(_COLUMNS[table])
         while halves:
             try:
                 self._client.insert_arrow(table, rows.take(halves[-1]), settings=settings)
@@ -118,7 +129,6 @@ class Filling:
                 halves += [half[middle:], half[:middle]]
             else:
                 refused[half[0]] = failure.sentence
-        return refused
 
 
 def keys_of(block: pa.Table) -> list[Key]:

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 from clickhouse_connect.driver.external import ExternalData
 
-from storage.client import INSERT_SETTINGS, Client, life, scalar
+from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life, scalar
 from storage.exactly_once.consistent_read import read_consistently
 from storage.exactly_once.insert_pauses import Pause, paused
-from storage.replicas import begin_session
+from storage.exactly_once.sessions import ComparisonSession
 from storage.tables.rollups import ROLLUPS, Rollup, difference
 
 Days = Iterable[tuple[int, date]]
@@ -19,8 +19,6 @@ Days = Iterable[tuple[int, date]]
 PAIRS: Final = np.dtype([("project_id", "<u4"), ("day", "<u2")])
 _STRUCTURE: Final = "project_id UInt32, day Date"
 _EPOCH: Final = date(1970, 1, 1)
-SESSION_SECONDS: Final = 5
-"""How long a repair may stand still between its comparison and its insert."""
 _TRIES: Final = 6
 
 
@@ -87,8 +85,10 @@ def _repair(
     # own schema, numbers and dates.
     digest = f"SELECT sum(cityHash64({rollup.names}, n)) FROM ({sql})"  # noqa: S608
 
+    own = ComparisonSession(client)
+
     def read(blocks: int) -> tuple[Mapping[str, Any], bytes, str]:
-        session = begin_session(client, SESSION_SECONDS)
+        session = own.begin()
         rows = client.raw_query(sql, fmt="Native", settings=dict(session), external_data=external)
         if not rows:
             return session, rows, ""
@@ -97,15 +97,20 @@ def _repair(
     columns = [key for key, _ in rollup.keys] + ["n", *rollup.states]
     repaired = 0
     for _ in range(_TRIES):
-        session, rows, difference_seen = read_consistently(
-            (client,), ("events", rollup.table), read, seconds, pause
-        )
-        if not rows:
-            break
-        token = f"repair/{life(client)}/{rollup.table}/{difference_seen}"
-        settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
-        done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
-        repaired = repaired or int(done.written_rows)
+        own.hold_back(pause)
+        try:
+            session, rows, difference_seen = read_consistently(
+                (client,), ("events", rollup.table), read, seconds, pause
+            )
+            if not rows:
+                break
+            token = f"repair/{life(client)}/{rollup.table}/{difference_seen}"
+            settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
+            done = client.raw_insert(rollup.table, columns, rows, settings=settings, fmt="Native")
+        except ClickHouseError as error:
+            own.stretch(error)
+        else:
+            repaired = repaired or int(done.written_rows)
     return repaired
 
 
