@@ -29,6 +29,8 @@ BEHIND_MS: Final = 20_000
 of the looks add up to some ten seconds."""
 LOOK_SECONDS: Final = 3.0
 _ANSWER_SECONDS: Final = 5.0
+_MOST_ANSWER_SECONDS: Final = 40.0
+"""A busy broker gets so long for a look, each time twice as long as before."""
 _LOOKS: Final = 10_000
 """So many are remembered, more than eight hours."""
 AGES_MS: Final = tuple(int(3_000 * 1.02**step) for step in range(680))
@@ -94,14 +96,19 @@ class PipelineLag:
 
     async def run(self) -> None:
         """Look until cancelled. While Kafka doesn't answer nothing is known."""
+        seconds = _ANSWER_SECONDS
         while True:
             try:
                 async with clients(self._settings) as (admin, consumer):
                     while True:
-                        async with asyncio.timeout(_ANSWER_SECONDS):
+                        began = time.monotonic()
+                        async with asyncio.timeout(seconds):
                             self.lag = await self._look(admin, consumer)
+                        seconds = max(_ANSWER_SECONDS, 2 * (time.monotonic() - began))
                         await asyncio.sleep(self._look_seconds)
             except (KafkaError, OSError) as error:
+                if isinstance(error, TimeoutError):
+                    seconds = min(2 * seconds, _MOST_ANSWER_SECONDS)
                 if self.lag.is_known:
                     log.warning("the pipeline's lag is unknown: %r", error)
             except Exception:
