@@ -1,7 +1,7 @@
 """Stored issues and ids, from which the processors' tables are rebuilt after the topics have expired."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from msgspec import Struct
@@ -14,17 +14,26 @@ from storage.tables.erased import ERASED
 
 EVENTS_AT_ONCE: Final = 500_000
 """Approximate events per query, which bounds the users in one result."""
+_STATEMENTS: Final = 50
+"""Of more projects several are counted by a statement, which opens each part of the table, however few rows it
+reads."""
 SIZES: Final = "SELECT project_id, count() FROM events GROUP BY project_id ORDER BY project_id"
-COUNTED: Final = """
-    SELECT fingerprint, count(), toUnixTimestamp64Milli(min(ts)), toUnixTimestamp64Milli(max(ts)),
+_COUNTED: Final = """
+    SELECT %s, count(), toUnixTimestamp64Milli(min(ts)), toUnixTimestamp64Milli(max(ts)),
         toUnixTimestamp64Milli(max(received)), argMin(release, (ts, release)),
         argMax(tuple(id, release, error_type, message, platform, grouping_version, grouping_rule), (ts, id)),
         sumMap(map(toString(release), toUInt64(1))), sumMap(map(toString(environment), toUInt64(1))),
         sumMap(map(toString(platform), toUInt64(1))),
         sumMap(map(toUInt32(intDiv(toUnixTimestamp(ts), 3600)), toUInt64(1))),
         groupUniqArrayIf(user_hash, user_hash != 0)
-    FROM events WHERE project_id = {project:UInt32} AND fingerprint % {parts:UInt32} = {part:UInt32}
-    GROUP BY fingerprint"""
+    FROM events WHERE %s AND fingerprint %% {parts:UInt32} = {part:UInt32}
+    GROUP BY %s"""
+COUNTED: Final = _COUNTED % ("fingerprint", "project_id = {project:UInt32}", "fingerprint")
+COUNTED_TOGETHER: Final = _COUNTED % (
+    "project_id, fingerprint",
+    "project_id >= {first:UInt32} AND project_id <= {last:UInt32}",
+    "project_id, fingerprint",
+)
 # Our own text.
 ERASED_ISSUES: Final = (
     f"SELECT project_id, fingerprint, sum(n) FROM ({ERASED}) GROUP BY project_id, fingerprint"  # noqa: S608
@@ -133,13 +142,38 @@ def counted(client: Client) -> Iterator[StoredCounts]:
     erased = {
         (project, fingerprint): n for project, fingerprint, n in client.query(ERASED_ISSUES).result_rows
     }
-    for project, events in client.query(SIZES, settings=dict(BOUNDED)).result_rows:
+    for projects, events in _together(client.query(SIZES, settings=dict(BOUNDED)).result_rows):
         parts = 1 + events // EVENTS_AT_ONCE
         for part in range(parts):
-            parameters = {"project": project, "parts": parts, "part": part}
-            for row in client.query(COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
-                counts = _counted_row(project, *row)
-                yield replace(counts, events=counts.events + erased.get((project, counts.fingerprint), 0))
+            for counts in _counted_part(client, projects, {"parts": parts, "part": part}):
+                more = erased.get((counts.project, counts.fingerprint), 0)
+                yield replace(counts, events=counts.events + more)
+
+
+def _together(sizes: Sequence[Sequence[int]]) -> Iterator[tuple[list[int], int]]:
+    """Neighbouring projects that one statement counts, and their events."""
+    most = 1 + len(sizes) // _STATEMENTS
+    projects: list[int] = []
+    total = 0
+    for project, events in sizes:
+        if len(projects) == most or (projects and total + events > EVENTS_AT_ONCE):
+            yield projects, total
+            projects, total = [], 0
+        projects.append(project)
+        total += events
+    if projects:
+        yield projects, total
+
+
+def _counted_part(client: Client, projects: Sequence[int], part: Mapping[str, int]) -> Iterator[StoredCounts]:
+    if len(projects) == 1:
+        parameters = {"project": projects[0], **part}
+        for row in client.query(COUNTED, parameters=parameters, settings=dict(BOUNDED)).result_rows:
+            yield _counted_row(projects[0], *row)
+    else:
+        parameters = {"first": projects[0], "last": projects[-1], **part}
+        for row in client.query(COUNTED_TOGETHER, parameters=parameters, settings=dict(BOUNDED)).result_rows:
+            yield _counted_row(*row)
 
 
 def _counted_row(project: int, fingerprint: int, *row: Any) -> StoredCounts:
