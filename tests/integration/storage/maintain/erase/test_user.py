@@ -58,10 +58,10 @@ def test_a_users_rows_are_gone_from_every_table_and_everybody_elses_stay(
         client,
         f"SELECT uniqExact(toMonday(ts)) FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}'",
     )
-    said: list[str] = []
-    report = erase(client, say=said.append)
+    progress: list[str] = []
+    report = erase(client, say=progress.append)
     # Each time costs writers a pause, and the server a look at every part.
-    assert sum(line.startswith("weeks") for line in said) == (1 if small else weeks)
+    assert sum(line.startswith("weeks") for line in progress) == (1 if small else weeks)
     assert weeks > 1
     assert nothing(of_user(client))
     assert others(client) == before
