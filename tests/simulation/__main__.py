@@ -24,7 +24,7 @@ from tests.simulation.aims import WANTED
 from tests.simulation.draws import Draws, Reached
 from tests.simulation.kept import keep, plan_of
 from tests.simulation.plan import Seed, seeded
-from tests.simulation.planted import ALL, FEW, find
+from tests.simulation.planted import ALL, FEW, find, known
 from tests.simulation.probes import met
 from tests.simulation.run import run
 
@@ -108,16 +108,19 @@ def _fails(seed: Seed, without: frozenset[int]) -> bool:
 
 def find_planted(faults: Sequence[str], schedules: int, first: int, jobs: int) -> bool:
     """Find each planted fault in at most so many schedules, and tell the share. Returns whether it is large enough."""
-    left, draws = [], Draws(first)
-    # The known seeds alone may find them.
-    runs = [one for one in drawn(draws, schedules, jobs) if not one.broke]
+    draws = Draws(first)
+    with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
+        seeds = dict(zip(faults, pool.imap(known, faults), strict=True))
+    unknown = [fault for fault in faults if seeds[fault] is None]
+    runs = [one for one in drawn(draws, schedules, jobs) if not one.broke] if unknown else []
     look = partial(find, runs=[(one.seed, one.reached) for one in runs], counts=draws.counts)
     with get_context("fork").Pool(jobs, maxtasksperchild=1) as pool:
-        for fault, (seed, meet) in zip(faults, pool.imap(look, faults), strict=True):
-            click.echo(
-                f"{fault}: {'not found' if seed is None else f'seed {seed}'} ({meet} schedules meet it)"
-            )
-            left += [fault] if seed is None else []
+        for fault, (seed, meet) in zip(unknown, pool.imap(look, unknown), strict=True):
+            seeds[fault] = seed
+            click.echo(f"{fault}: {meet} schedules meet it")
+    for fault, known_seed in seeds.items():
+        click.echo(f"{fault}: {'not found' if known_seed is None else f'seed {known_seed}'}")
+    left = [fault for fault in faults if seeds[fault] is None]
     found = len(faults) - len(left)
     click.echo(f"{found} of {len(faults)} found ({found / len(faults):.0%}) within {schedules:,} schedules")
     return found >= _SHARE * len(faults)
