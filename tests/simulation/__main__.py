@@ -184,7 +184,7 @@ def main(
     click.echo(f"{done:,} schedules in {seconds:.0f} s, {broken} broken")
     reached = draws.counts
     click.echo(
-        f"{len(reached):,} places reached, {sum(reached[place] <= 2 for place in reached)} of them twice at most"
+        f"{len(reached):,} blocks reached, {sum(n <= 2 for n in reached.values())} of them twice at most"
     )
     least = ", ".join(f"{name} {reached[name]}" for name in sorted(WANTED, key=reached.__getitem__)[:_SHOWN])
     click.echo(f"reached least: {least}")

@@ -1,14 +1,15 @@
-"""Which schedules a run takes next: half as the numbers come, the others by what was seldom reached so far.
+"""Which schedules a run takes next: what was seldom reached so far decides about half of them.
 
-What a schedule reaches are the places of the product that it meets (`tests.simulation.probes`) and the names of
-`tests.simulation.aims`. Of the other half, one half gives a new number a story, and one varies a seed that was
-among the first to reach something.
+What a schedule reaches are the blocks of the product's statements that it meets (`tests.simulation.probes`) and
+the names of `tests.simulation.aims`. Of four seeds one is a number as it comes, one varies a seed that was among the
+first to reach something, and two give a number a story: each in turn, and the one whose aim is seldom reached.
 
 The same first number draws the same seeds, and each seed repeats alone.
 """
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import cycle
 from random import Random
 from typing import Final
 
@@ -16,7 +17,7 @@ from tests.simulation.plan import STORIES, Seed, varied, with_story
 
 Reached = frozenset[int | str]
 _KEPT: Final = 4
-"""Seeds that are kept for each place."""
+"""Seeds that are kept for each block."""
 _STEPS: Final = 5
 """Most steps of a seed that is varied."""
 
@@ -28,39 +29,42 @@ class Draws:
         self._next = first
         self._random = Random(first)
         self.counts: Counter[int | str] = Counter()
-        """In how many schedules each place was reached."""
+        """In how many schedules each was reached."""
         self._first: dict[int | str, list[Seed]] = {}
+        self._stories = cycle(range(len(STORIES)))
         self._aims: dict[int, int | str] = {}
         """What was reached least of all that a story's schedules reach."""
 
     def take(self, count: int) -> list[Seed]:
         """So many seeds. What they reach is wanted before the next ones."""
-        places = list(self._first)
-        seldom = [1 / self.counts[place] for place in places]
+        known = list(self._first)
+        seldom = [1 / self.counts[block] for block in known]
         aims = [1 / self.counts[self._aims[n]] if n in self._aims else 1.0 for n in range(len(STORIES))]
-        return [self._one(number % 4, places, seldom, aims) for number in range(count)]
+        return [self._one(number % 4, known, seldom, aims) for number in range(count)]
 
-    def _one(self, turn: int, places: list[int | str], seldom: list[float], aims: list[float]) -> Seed:
+    def _one(self, turn: int, known: list[int | str], seldom: list[float], aims: list[float]) -> Seed:
         random = self._random
-        if turn == 1 and places:
-            [place] = random.choices(places, seldom)
-            return varied(random.choice(self._first[place]), random)
+        if turn == 1 and known:
+            [block] = random.choices(known, seldom)
+            return varied(random.choice(self._first[block]), random)
         seed, self._next = self._next, self._next + 1
-        if turn == 3:
-            [number] = random.choices(range(len(STORIES)), aims)
-            return with_story(seed, number)
+        match turn:
+            case 2:
+                return with_story(seed, next(self._stories))
+            case 3:
+                return with_story(seed, random.choices(range(len(STORIES)), aims)[0])
         return seed
 
     def add(self, seed: Seed, reached: Iterable[int | str]) -> None:
         """What a schedule has reached, one after the other in the order of `take`."""
-        places = sorted(reached, key=str)
-        self.counts.update(places)
+        blocks = sorted(reached, key=str)
+        self.counts.update(blocks)
         steps = [int(step) for step in str(seed).split(".")[1:]]
         if len(steps) < _STEPS:
-            for place in places:
-                if len(kept := self._first.setdefault(place, [])) < _KEPT:
+            for block in blocks:
+                if len(kept := self._first.setdefault(block, [])) < _KEPT:
                     kept.append(seed)
         for number in steps:
-            if number < len(STORIES) and places:
-                known = [self._aims[number]] if number in self._aims else []
-                self._aims[number] = min([*places, *known], key=self.counts.__getitem__)
+            if number < len(STORIES) and blocks:
+                before = [self._aims[number]] if number in self._aims else []
+                self._aims[number] = min([*blocks, *before], key=self.counts.__getitem__)

@@ -183,7 +183,7 @@ _SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
 _SPREAD_SHARE: Final = 1 / 10
 _MIXED_SHARE: Final = 0.4
 _FEW: Final = 3
-_TURNS: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
+_SHAPES: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("tiny", (True, False)),
     ("window", (WINDOW, 8)),
     ("workers", (1, 2)),
@@ -292,7 +292,7 @@ def _vary(random: Random, plan: Plan) -> Plan:
             case "drop" if len(entries) > _FEW:
                 del entries[at]
             case "shape":
-                name, values = random.choice(_TURNS)
+                name, values = random.choice(_SHAPES)
                 shape = replace(shape, **{name: random.choice(values)})
     seconds = max(shape.seconds, *(entry.at for entry in entries))
     return replace(shape, seconds=seconds), sorted(entries, key=lambda entry: entry.at)

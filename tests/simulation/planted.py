@@ -22,9 +22,9 @@ from tests.simulation.clickhouse_work import Work
 from tests.simulation.draws import Reached
 from tests.simulation.kafka_clients import Client
 from tests.simulation.plan import Seed
-from tests.simulation.probes import PLACES
+from tests.simulation.probes import PROBES
 from tests.simulation.run import run
-from tests.simulation.slips import SEEDS, SLIPS, place_of, slipped
+from tests.simulation.slips import SEEDS, SLIPS, probe_of, slipped
 
 _AT_ONCE: Final = 100
 _WINDOW: Final = 2
@@ -153,7 +153,9 @@ FAULTS: Final = {
     "an erasure that forgets payloads": Fault(
         {"storage.maintain.erase.user.EVENT_TABLES": ("events",)}, seed=4
     ),
-    "an erasure that is not resumed": Fault({"storage.maintain.erase.user.resume": lambda *_: []}, seed="3002.61"),
+    "an erasure that is not resumed": Fault(
+        {"storage.maintain.erase.user.resume": lambda *_: []}, seed="3002.61"
+    ),
     "an erasure that does not redact": Fault({"control.erasure.send_redactions": lambda *_: None}, seed=4),
     "a rebuild that takes ClickHouse for complete": Fault(
         {"rebuild.from_clickhouse.source_ends": _all_sources}, seed=94
@@ -216,11 +218,11 @@ def find(
 
     `runs` held without the fault. First come those that meet most of what is seldom met of the fault's module.
     """
-    module, probe = place_of(SLIPS[fault]) if fault in SLIPS else ("", None)
+    module, probe = probe_of(SLIPS[fault]) if fault in SLIPS else ("", None)
     meeting = [run for run in runs if probe is None or probe in run[1]]
 
     def depth(one: tuple[Seed, Reached]) -> float:
-        return -sum(1 / counts[n] for n in one[1] if isinstance(n, int) and PLACES[n].module == module)
+        return -sum(1 / counts[n] for n in one[1] if isinstance(n, int) and PROBES[n].module == module)
 
     for number, (seed, _) in enumerate(sorted(meeting, key=depth)):
         if number % _AT_ONCE == 0:

@@ -45,26 +45,26 @@ _SIZE: Final = 1 << 14
 _met: Final = bytearray(_SIZE)
 
 
-class Place(NamedTuple):
+class Probe(NamedTuple):
     """Where the statements behind a probe begin."""
 
     module: str
     line: int
 
 
-PLACES: Final[list[Place]] = []
+PROBES: Final[list[Probe]] = []
 
 
 def met() -> frozenset[int]:
     """The numbers of the probes that were met since the last call."""
-    found = frozenset(number for number in range(len(PLACES)) if _met[number])
+    found = frozenset(number for number in range(len(PROBES)) if _met[number])
     _met[:] = bytes(_SIZE)
     return found
 
 
 def probe_at(module: str, line: int) -> int:
     """The probe of the statement at a line."""
-    before = [(place.line, number) for number, place in enumerate(PLACES) if place.module == module]
+    before = [(one.line, number) for number, one in enumerate(PROBES) if one.module == module]
     return max(one for one in before if one[0] <= line)[1]
 
 
@@ -121,8 +121,8 @@ def _is_text(statement: ast.stmt) -> bool:
 
 
 def _store(module: str, statement: ast.stmt) -> ast.stmt:
-    number = len(PLACES)
-    PLACES.append(Place(module, statement.lineno))
+    number = len(PROBES)
+    PROBES.append(Probe(module, statement.lineno))
     [store] = ast.parse(f"{_NAME}[{number}] = 1").body
     return ast.copy_location(store, statement)
 

@@ -45,7 +45,7 @@ def slipped(slip: Slip) -> Iterator[None]:
         linecache.checkcache(str(path))
 
 
-def place_of(slip: Slip) -> tuple[str, int]:
+def probe_of(slip: Slip) -> tuple[str, int]:
     """The module of a slip, and the probe that a schedule meets before it."""
     function = _function(slip.function)
     before = inspect.getsource(function).partition(slip.old)[0] + slip.old[: -len(slip.old.lstrip())]
