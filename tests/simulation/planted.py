@@ -24,7 +24,7 @@ from tests.simulation.kafka_clients import Client
 from tests.simulation.plan import Seed
 from tests.simulation.probes import PROBES
 from tests.simulation.run import run
-from tests.simulation.slips import SEEDS, SLIPS, probe_of, slipped
+from tests.simulation.slips import SLIPS, probe_of, slipped
 
 _AT_ONCE: Final = 100
 _WINDOW: Final = 2
@@ -199,7 +199,7 @@ def _breaks(fault: str, seed: Seed) -> bool:
 _RARE: Final = {"a repair that reads to the end of the log"}
 FEW: Final = (
     *(name for name in FAULTS if name not in _RARE),
-    *{name.partition(":")[0]: name for name in SEEDS}.values(),
+    *{name.partition(":")[0]: name for name, slip in SLIPS.items() if slip.seed is not None}.values(),
 )
 """A selection: of the slips one of each area, and nothing that takes many schedules."""
 ALL: Final = (*FAULTS, *SLIPS)
@@ -207,7 +207,7 @@ ALL: Final = (*FAULTS, *SLIPS)
 
 def known(fault: str) -> Seed | None:
     """The seed that is known to find a fault, if it still does."""
-    seed = FAULTS[fault].seed if fault in FAULTS else SEEDS.get(fault)
+    seed = (FAULTS.get(fault) or SLIPS[fault]).seed
     return seed if seed is not None and finds(fault, seed) else None
 
 
