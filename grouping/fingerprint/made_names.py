@@ -159,8 +159,8 @@ _JVM: Final = (
         r"\1",
     ),
     # Clojure's compiler: `fn__1234`, and `name__1234` of local functions, anew in each process.
-    _without("__", r"\$(?:fn|iter)(?:__\d+)+(?=[$.])", "is numbered by Clojure"),
-    _without("__", r"(?<=[^$.])(?:__\d+)+(?=[$.])", "is numbered by Clojure"),
+    _without("__", r"\$(?:fn|iter)(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
+    _without("__", r"(?<=[^$.])(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
     # Kotlin, Groovy.
     Made("$", _kotlin, "is a function object of Kotlin"),
     _without(

@@ -38,6 +38,8 @@ HOSTILE = {
     "hashes": "-a1b2c3",
     "colons": "a::",
     "evaluated": "([",
+    "numbered": "__1",
+    "amounts": ",12",
     "json": "JSON ",
     "reading": "Cannot read properties of undefined (reading '",
 }
