@@ -44,7 +44,7 @@ def who_made(function: str, family: Family) -> list[str]:
     sentences = []
     for hint, unmade, words in _TABLES[family]:
         if hint in function and (name := unmade(function)) != function:
-            sentences.append(f"`{_gone(function, name) if hint else function}` {words}")
+            sentences.append(f"`{_removed(function, name) if hint else function}` {words}")
             function = name
     return sentences
 
@@ -54,7 +54,7 @@ def class_name(kind: str) -> str:
     return _PHP_CLASS.unmade(kind) if _PHP_CLASS.hint in kind else plain_name(kind)
 
 
-def _gone(before: str, after: str) -> str:
+def _removed(before: str, after: str) -> str:
     """What one name has and the other hasn't, without the marks around it."""
     start = 0
     while start < len(after) and before[start] == after[start]:
@@ -136,18 +136,9 @@ _JVM: Final = (
     _without("(", r"\s*\(.*", "are arguments"),
     # .NET. https://learn.microsoft.com/en-us/ef/ef6/fundamentals/proxies
     _without(
-        *(
-            ".<>c",
-            r"[.+]<>c(?:__DisplayClass[\d_]{1,20})?(?:`\d{1,3})?(?=[.+])",
-            "is a class of lambdas, made by C#",
-        )
-    ),
-    _without(
-        *(
-            "+<>c",
-            r"[.+]<>c(?:__DisplayClass[\d_]{1,20})?(?:`\d{1,3})?(?=[.+])",
-            "is a class of lambdas, made by C#",
-        )
+        "<>c",
+        r"[.+]<>c(?:__DisplayClass[\d_]{1,20})?(?:`\d{1,3})?(?=[.+])",
+        "is a class of lambdas, made by C#",
     ),
     Made(">", _csharp, "is numbered by C#"),
     _without("`", r"`\d{1,3}(?:\[[^\]]*\])?", "counts type arguments"),

@@ -41,7 +41,7 @@ _ALWAYS = (
     rf"(?<!{_WORD})[a-z][a-z_-]*(?:\.[a-z][a-z_-]*){{2,}}(?!\w|[.:/@-]\w)",
     rf"(?<!{_WORD})[a-z]\w*(?:\.[\w$]+){{2,}}(?<!Exception)(?<!Error)(?<!Failure)(?!\w|[.:/@$-]\w)",
     rf"\b(?:{_DAY},? +)?(?:{_MONTH} +\d{{1,2}}|\d{{1,2}} {_MONTH})\b(?:,? +\d{{4}}\b)?",
-    rf"(?<!{_WORD})(?:<?\d[\d.,]{{0,30}} ?{_UNIT}(?!\w)|{_WORD}*\d(?:{_WORD}*[\w$#@%*])?)",
+    rf"(?<!{_WORD})(?:<?\d[\d.,]{{0,30}}+ ?{_UNIT}(?!\w)|{_WORD}*\d(?:{_WORD}*[\w$#@%*])?)",
     r"\b[0-9a-f]{8,64}\b",
     r"(?<=[:=]) ?(?:true|false|null|nil|none|yes|no|True|False|None)\b",
     r"(?<=\bfor user )[\w.-]+|(?<=\buser )[\w.-]{1,64}(?= (?:from|by|on|at|in|with|for|port|\[|\())",
