@@ -7,41 +7,15 @@ _DECORATION = re.compile(
     r"\A(?:async\*|async |new |get |set |static |bound |Promise\*|setTimeout handler\*)+"
 )
 _ALIAS = re.compile(r" \[as ([^\]]+)\]\Z")
-ANONYMOUS = frozenset(
-    {
-        "",
-        "?",
-        "<anonymous>",
-        "anonymous",
-        "(anonymous)",
-        "(anonymous function)",
-        "Anonymous function",
-        "value",
-        "{anonymous}",
-        "global code",
-        "Global code",
-        "eval",
-        "eval code",
-        "module code",
-        "<global>",
-        "null",
-        "Object.<anonymous>",
-        "<unknown>",
-        "<lambda>",
-        "(unknown)",
-        "[anonymous]",
-        "@",
-        "<module>",
-    }
-)
+# What engines write for a function or script without a name: words in brackets, `global code`, `anonymous function`.
+# A name has a letter: numbers and dashes are keys of modules and unused parameters.
+_NO_NAME = re.compile(r"(?:[\d_]*|anonymous|value|eval|null)\Z|[<(\[{@?]|.* (?:code|function)\Z")
 # Callbacks into the app's code; engines show them or not, or name them after the variable.
 _CALLBACK_TAKERS_TEXT = """
     map forEach filter reduce reduceRight some every find findIndex findLast sort flatMap then catch finally
     apply call bind
 """
 _CALLBACK_TAKERS = frozenset(_CALLBACK_TAKERS_TEXT.split())
-# A name has a letter: numbers and dashes are keys of modules and unused parameters.
-_NO_NAME = re.compile(r"[\d_]+\Z")
 _GENERATED_SUFFIX = re.compile(r"(?<=\D)\d{1,2}\Z")
 _RUNTIME = re.compile(
     r"\A(?:node:|internal/|<anonymous>|\[native code\]|native\b|native code|eval code|InternalBytecode"
@@ -73,14 +47,19 @@ def is_library(path: str) -> bool:
     return any(hint in path for hint in _LIBRARY_HINTS) and _LIBRARY.search(path) is not None
 
 
+def is_nameless(name: str) -> bool:
+    """Whether a name stands for a function that has none."""
+    return _NO_NAME.match(name) is not None
+
+
 def function_name(function: str) -> str:
     """A function's name in the source; empty if the engine generated it."""
-    if function in ANONYMOUS:
+    if is_nameless(function):
         return ""
     alias = _ALIAS.search(function) if function.endswith("]") else None
     if alias is not None:
         function = function[: alias.start()]
-        if alias.group(1) in ANONYMOUS:
+        if is_nameless(alias.group(1)):
             return ""
     function = _DECORATION.sub("", function).strip()
     # SpiderMonkey: `outer/inner<` and `outer/<` are what it infers for functions without a name.
@@ -90,7 +69,7 @@ def function_name(function: str) -> str:
         return ""
     if "." in function:
         function = _DECORATION.sub("", _method(function))
-    if function in ANONYMOUS or _NO_NAME.match(function):
+    if is_nameless(function):
         return ""
     return _GENERATED_SUFFIX.sub("", function) if function[-1:].isdigit() else function
 

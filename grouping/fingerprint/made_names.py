@@ -112,7 +112,7 @@ def _of_ruby(function: str) -> str:
 def _described(text: str) -> str:
     """A name has no space, so what is left with one describes a function without a name, in the words of an engine."""
     name, alias, other = text.partition(" [as ")
-    name = "" if text in javascript.ANONYMOUS else _BEFORE.sub("", name)
+    name = "" if javascript.is_nameless(text) else _BEFORE.sub("", name)
     return "" if " " in name else name + alias + other
 
 

@@ -7,23 +7,8 @@ _NAMELESS = re.compile(
     r"(?:(?:\.<locals>)?\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>"
     r"|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
 )
-_ANONYMOUS = frozenset(
-    {
-        "",
-        "<module>",
-        "<lambda>",
-        "<genexpr>",
-        "<listcomp>",
-        "<dictcomp>",
-        "<setcomp>",
-        "<main>",
-        "<anonymous>",
-        "<top (required)>",
-        "<string>",
-        "?",
-        "null",
-    }
-)
+# Interpreters write words in angle brackets for code without a name.
+_NO_NAME = re.compile(r"(?:<[^>]*>|\?|null|)\Z")
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
 _BLOCK = re.compile(r"\A(?:block (?:\(\d+ levels\) )?in |rescue in |ensure in |new )")
 _LIBRARY = ("site-packages/", "dist-packages/", "/gems/", "/vendor/", ".pub-cache/", "/flutter/", "/deps/")
@@ -48,4 +33,4 @@ def is_comprehension(function: str) -> bool:
 def function_name(function: str) -> str:
     """The function's qualified name in the source; empty for the body of a file."""
     name = _NAMELESS.sub("", _BLOCK.sub("", function))
-    return "" if name in _ANONYMOUS else name
+    return "" if _NO_NAME.match(name) else name
