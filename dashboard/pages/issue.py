@@ -27,14 +27,14 @@ from dashboard.view.release_marks import newest_like, release_marks, suggested
 from dashboard.view.why_grouped import why_grouped
 from schemas.json_values import decode_any
 from schemas.projects import Project
-from schemas.read_api import EventDetail, Issue, IssuePart, Release, Series, TagValues
+from schemas.read_api import ActivityRow, EventDetail, Issue, IssuePart, Release, Series, TagValues
 from schemas.times import parse_iso
 from storage.errors import DamagedPayload, NotFound
 from storage.read.counts.completion import CompleteField
 from storage.read.counts.count_calls import GetIssueStats
 from storage.read.counts.tag_calls import CountIssueTags
 from storage.read.events.event_detail import GetIssueEvent
-from storage.read.issues.issue_calls import GetIssue, ListActivity, ListParts
+from storage.read.issues.issue_calls import GetIssue, ListActivity, ListIssueReleases, ListParts
 from storage.read.issues.similar import ListSimilarIssues
 from storage.read.reader import Reader
 
@@ -52,7 +52,7 @@ async def show(request: web.Request) -> web.Response:
     query = parameters.query.strip() if problem is None else ""
     reader = state.dependencies.reader.for_page()
     (
-        (issue, series, releases, assignees, merged),
+        (issue, series, releases, assignees, merged, seen_in),
         (detail, is_damaged),
         facets,
         changes,
@@ -88,10 +88,16 @@ async def show(request: web.Request) -> web.Response:
         problem=problem,
         matching=sum(point.events for point in series.series),
         figure=events_chart(
-            series, [*marks_of(changes.activity), *release_marks(releases, issue.last_release)]
+            series,
+            [
+                *marks_of(changes.activity),
+                *release_marks(release for release in releases if release.release in seen_in),
+            ],
         ),
         resolved_after=resolved_after(changes.activity, issue.id),
-        changes=[describe(change, issue.id) for change in changes.activity],
+        opened=next((change.at for change in changes.activity if _is_opening(change, issue)), ""),
+        # The page's head says when the issue was opened.
+        changes=[describe(change, issue.id) for change in changes.activity if not _is_opening(change, issue)],
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
         similar=similar.similar,
@@ -108,6 +114,10 @@ async def show(request: web.Request) -> web.Response:
     )
 
 
+def _is_opening(change: ActivityRow, issue: Issue) -> bool:
+    return change.kind == "created" and change.issue_id == issue.id
+
+
 def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
     """What was done just now; a change that wasn't confirmed in time counts as done once the issue shows it."""
     done = request.query.get("done", "")
@@ -117,21 +127,25 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
 
 async def _issue_and_series(
     state: State, reader: Reader, issue_id: str, query: str
-) -> tuple[Issue, Series, Sequence[Release], TagValues, list[IssuePart]]:
-    """The issue, its matching events over its life, releases, assignees, and merged issues.
+) -> tuple[Issue, Series, Sequence[Release], TagValues, list[IssuePart], list[str]]:
+    """The issue and its series, both of matching events over its life; releases, assignees and merged issues.
 
-    The releases are the newest of its project; the assignees are the project's.
+    The releases are the newest of its project, and last the names of those it was seen in. The assignees are
+    the project's.
     """
-    issue = await reader.read(GetIssue(issue_id))
-    first, last = parse_iso(issue.first_seen), parse_iso(issue.last_seen)
-    span = life_range(first, last, state.dependencies.now_ms())
+    now_ms = state.dependencies.now_ms()
+    # Counted once its life is known.
+    known = await reader.read(GetIssue(issue_id, start=now_ms))
+    span = life_range(parse_iso(known.first_seen), parse_iso(known.last_seen), now_ms)
     series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
-    number = int(issue.project_id)
-    return issue, *await asyncio.gather(
+    number = int(known.project_id)
+    return await asyncio.gather(
+        reader.read(GetIssue(issue_id, query, start=span.start, end=span.end)),
         reader.read(series),
         state.releases.of(reader, number),
         reader.read(CompleteField(number, "assignee")),
-        _parts(reader, number, issue.fingerprints[1:]),
+        _parts(reader, number, known.fingerprints[1:]),
+        reader.read(ListIssueReleases(issue_id)),
     )
 
 

@@ -1,6 +1,6 @@
 """The first events of releases as marks of a chart, and what the next release comes after."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from dashboard.view.charts import Mark
@@ -12,13 +12,9 @@ from schemas.times import parse_iso
 KIND: Final = "release"
 
 
-def release_marks(releases: Sequence[Release], like: str = "") -> list[Mark]:
-    """The moments when releases were first seen; with `like`, a release, only those of the same application."""
-    return [
-        Mark(parse_iso(release.first_seen), release.release, KIND, "first seen")
-        for release in releases
-        if not like or split_release(release.release).app == split_release(like).app
-    ]
+def release_marks(releases: Iterable[Release]) -> list[Mark]:
+    """The moments when releases were first seen."""
+    return [Mark(parse_iso(release.first_seen), release.release, KIND, "first seen") for release in releases]
 
 
 def suggested(releases: Sequence[Release]) -> list[str]:

@@ -13,7 +13,7 @@ from schemas.read_api import ActivityPage, ActivityRow, Issue, IssuePart
 from schemas.times import iso
 from storage.read.counts.counts import count_issues
 from storage.read.execute import Sql
-from storage.read.issue_rows import IssueRow, answer, fits, issue_number, issues_of
+from storage.read.issue_rows import IssueRow, answer, fits, issue_by_id, issue_number, issues_of
 from storage.read.query.cursors import ActivityCursor, read_cursor, write_cursor
 from storage.read.query.question import Question
 from storage.read.reader import IssueCall, ReadCall, Session, check_limit
@@ -114,6 +114,17 @@ class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
         }
 
 
+class ListIssueReleases(ReadCall[list[str]], frozen=True):
+    """The latest 100 releases in which an issue was seen."""
+
+    issue: str
+
+    async def answer(self, session: Session) -> list[str]:
+        issue_ref = await session.issue_ref(self.issue)
+        [[releases]] = await session.rows(issue_by_id(issue_ref.issue_id, issue_ref.project_id, "releases"))
+        return list(releases)
+
+
 class ListActivity(ReadCall[ActivityPage], frozen=True):
     """A page of the changes of an issue and of the issues merged into it, newest first.
 
@@ -154,16 +165,25 @@ def _changes(
     Up to one more than the limit.
     """
     statement = question.statement()
-    after = ""
+    after, order = "", _order("id")
     if cursor is not None:
-        moment = statement.parameters.moment(cursor.time)
-        after = f" AND (at < {moment} OR (at = {moment} AND id < {statement.parameters.add(cursor.id, 'String')}))"
+        moment, last = statement.parameters.moment(cursor.time), statement.parameters.add(cursor.id, "String")
+        after = f" AND (at < {moment} OR (at = {moment} AND {order} < {_order(last)}))"
     return statement.ready(
         "SELECT id, kind, by, toUnixTimestamp64Milli(at), data, issue_id FROM issue_activity FINAL"
         f" WHERE {statement.project} AND issue_id IN {statement.numbers(issues)}{after}"
         f" AND kind NOT IN {statement.parameters.add(list(call.without), 'Array(String)')}"
-        f" ORDER BY at DESC, id DESC LIMIT {call.limit + 1:d}"
+        f" ORDER BY at DESC, {order} DESC LIMIT {call.limit + 1:d}"
     )
+
+
+def _order(change: str) -> str:
+    """The order of changes of one instant: that of the log, from their ids.
+
+    What an event caused has an id of issue, partition, offset, kind and number; of "created" it has no offset.
+    """
+    parts = f"splitByChar('-', {change})"
+    return f"(toUInt64OrZero({parts}[3]), toUInt64OrZero({parts}[-1]), {change})"
 
 
 def _texts(question: Question, issues: Iterable[int]) -> Sql:

@@ -135,6 +135,21 @@ async def test_issue_shows_its_latest_event_and_leads_to_the_one_before(signed: 
     assert 'rel="next"' in before
 
 
+async def test_an_issues_figures_follow_the_query_and_its_chart_marks_only_its_own_releases(
+    signed: StoredSite,
+) -> None:
+    page = await eventually(
+        partial(_page_with, signed, f"{ISSUE}?query=environment:staging", "first seen</bdi></li>")
+    )
+    [matching] = re.findall(r"<p>(\d+) events of this issue match", page)
+    assert f"Matching events</dt><dd>{matching}<small>of 90 in total</small>" in page
+    marked = re.findall(r"<li><bdi>[^<:]+(?::\d\d)?: ([^<]+) first seen</bdi></li>", page)
+    own = {"storefront-web@3.5.1+7012", "storefront-web@3.5.0+6972"}
+    assert {one for names in marked for one in names.split(", ")} <= own
+    assert "opened" in page
+    assert "<strong>Opened</strong>" not in page
+
+
 async def test_every_link_of_an_event_of_any_text_leads_somewhere(signed: StoredSite) -> None:
     """Tags with a null character, control characters, quotation marks."""
     project = f"/projects/{signed.project.id}"

@@ -147,3 +147,28 @@ async def test_changes_of_merged_issues_page_as_one_and_are_apart_again_after_an
     tell(2, [(whole, [1], 0), (part, [2], 0)])
     assert await read(whole) == [("c3", one), ("c0", one)]
     assert await read(part) == [("c4", other), ("c2", other), ("c1", other)]
+
+
+async def test_changes_of_one_instant_are_in_the_order_of_the_log(
+    reader: Reader, database: Client, project: int
+) -> None:
+    issue = issue_id(project, 1)
+    name = hex64(issue)
+    oldest_first = [
+        f"{name}-created",
+        *(f"{name}-0-{offset}-usersReached-{n}" for offset, n in [(8, 1), (9, 2), (10, 1), (10, 10)]),
+    ]
+    database.insert(
+        "issue_activity",
+        [[project, issue, from_ms(NOW_MS), change, "usersReached", "", "{}"] for change in oldest_first],
+        column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
+    )
+    database.insert(
+        "issues",
+        [[project, issue, [1], 1]],
+        column_names=["project_id", "issue_id", "fingerprints", "version"],
+    )
+    found = [
+        change.id async for page in pages(reader, ListActivity(name, limit=2)) for change in page.activity
+    ]
+    assert found == oldest_first[::-1]
