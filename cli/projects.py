@@ -74,6 +74,14 @@ def find_project(store: ProjectStore, wanted: str) -> Project:
     return (by_id or named)[0]
 
 
+async def project_number(settings: KafkaSettings, wanted: str) -> int:
+    """A project's number by its name, or by its id, which is taken as it is."""
+    if wanted.isdecimal():
+        return int(wanted)
+    async with ProjectStore(settings) as store:
+        return find_project(store, wanted).number
+
+
 @click.group(cls=NearestGroup)
 def projects() -> None:
     """Create and change projects and their tokens."""

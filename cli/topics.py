@@ -16,6 +16,7 @@ from broker.types import Consumer, Record, TopicPartition
 from cli.console import servers_of
 from cli.failures import fail, reported
 from cli.groups import NearestGroup
+from cli.projects import project_number
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments
 from schemas.ids import hex64, issue_id
@@ -186,7 +187,7 @@ def topics() -> None:
 @topics.command()
 @click.argument("name", metavar="NAME", type=click.Choice([t.title for t in Topic]))
 @click.option("--from", "since", metavar="TIME", help="Start time: ISO 8601, or an age such as 15m, 2h, 7d.")
-@click.option("--project", metavar="ID", help="Only records of the project with this id.")
+@click.option("--project", help="Only records of the project with this id or name.")
 @click.pass_obj
 def cat(workspace: Workspace, name: str, since: str | None, project: str | None) -> None:
     """Print a topic's records, up to its current end, as JSON lines.
@@ -196,10 +197,6 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
     """
     settings = servers_of(workspace, MigrateSettings)
     topic = next(t for t in Topic if t.title == name)
-    if project is not None and not project.isdecimal():
-        raise click.BadParameter(
-            "must be a project's numeric id (see `svc projects list`)", param_hint="--project"
-        )
     try:
         begin = None if since is None else start_ms(since, datetime.now(UTC))
     except ValueError:
@@ -207,6 +204,7 @@ def cat(workspace: Workspace, name: str, since: str | None, project: str | None)
             "must be an ISO 8601 time with an offset, or an age such as 15m, 2h, 7d", param_hint="--from"
         ) from None
     with reported(settings):
-        bad = asyncio.run(print_topic(settings, topic, begin, project))
+        number = None if project is None else str(asyncio.run(project_number(settings, project)))
+        bad = asyncio.run(print_topic(settings, topic, begin, number))
     if bad:
         sys.exit(1)

@@ -15,6 +15,7 @@ from broker.client import administering, committed_offsets, name_of
 from broker.types import Record, TopicPartition
 from cli.console import console, json_option, output, servers_of
 from cli.failures import fail, reported
+from cli.projects import project_number
 from cli.topics import records_since, start_ms
 from cli.trace.steps import Copy, Step, copies, decision, letter
 from cli.workspace import Workspace
@@ -36,9 +37,7 @@ _SPAN_MS: Final = HOUR_MS
 
 @click.command()
 @click.argument("event", metavar="EVENT")
-@click.option(
-    "--project", metavar="ID", type=int, default=0, help="Its project; needed where it is not stored."
-)
+@click.option("--project", "named", help="Its project's id or name; needed where it is not stored.")
 @click.option(
     "--from",
     "since",
@@ -48,7 +47,7 @@ _SPAN_MS: Final = HOUR_MS
 )
 @json_option
 @click.pass_obj
-def trace(workspace: Workspace, event: str, project: int, since: str | None, as_json: bool) -> None:
+def trace(workspace: Workspace, event: str, named: str | None, since: str | None, as_json: bool) -> None:
     """Say what happened to one event: its records in the topics, what was decided, and its rows.
 
     EVENT is the event's id. Nothing is changed. Exit status 1 where nothing is found.
@@ -66,6 +65,7 @@ def trace(workspace: Workspace, event: str, project: int, since: str | None, as_
             "must be an ISO 8601 time with an offset, or an age such as 15m, 2h", param_hint="--from"
         ) from None
     with reported(settings):
+        project = asyncio.run(project_number(settings, named)) if named else 0
         stored = [row for url in settings.shard_urls for row in _stored(url, event_id, project)]
     if not project and not stored:
         fail("it is not stored: name its project with --project to look for it in the topics")

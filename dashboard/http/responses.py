@@ -8,7 +8,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard.http.http_errors import HttpError
-from schemas.errors import ErrorBody
+from schemas.errors import Detail, ErrorBody
 
 REVALIDATE: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
 """Only the client may store the response, and it revalidates before each use: a change shows at once."""
@@ -31,9 +31,11 @@ def redirect(location: str) -> web.Response:
 def error_response(error: HttpError) -> web.Response:
     """The error shape: `{"error": CODE, "details"?: [...]}`."""
     retry = error.headers.get("Retry-After") if error.error.status == 429 else None
+    # Code and status alone don't say what is unavailable.
+    reason = [Detail("", error.sentence)] if error.error.status == 503 else None
     body = ErrorBody(
         error=error.error.code,
-        details=error.details,
+        details=error.details or reason,
         retryAfterMs=None if retry is None else int(retry) * 1000,
     )
     return json_response(body, error.error.status, error.headers)

@@ -1,9 +1,10 @@
 """Rendering of templates: the environment, and the variables of every page."""
 
 import hashlib
+from collections import Counter
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Final
 
 import jinja2
 from aiohttp import web
@@ -28,6 +29,8 @@ TITLES = {
 }
 
 
+MENU: Final = 20
+"""Projects in the menu of every page; the page of all projects has the others."""
 FACT_FIELDS = {
     "Release": "release",
     "Environment": "environment",
@@ -87,13 +90,15 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     """A page as the authenticated user sees it."""
     state = state_of(request)
     identity = request.get(IDENTITY)
+    projects = state.dependencies.projects.all() if identity is not None else []
     context = {
         "csrf": masked_csrf(identity.session)
         if identity is not None and identity.session is not None
         else "",
         "signed_in": identity is not None,
         "me": identity.given_name if identity is not None else "",
-        "projects": state.dependencies.projects.all() if identity is not None else [],
+        "menu": projects[:MENU],
+        "names": Counter(project.name for project in projects),
         "project": None,
         "active": "",
         "now_ms": state.dependencies.now_ms(),

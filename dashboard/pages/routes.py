@@ -11,6 +11,7 @@ from dashboard.pages import (
     notifications,
     outcomes,
     project,
+    projects,
     releases,
     rules,
     settings,
@@ -28,6 +29,7 @@ def add_pages(app: web.Application) -> None:
     app.router.add_get("/sign-in", signin.show)
     app.router.add_post("/sign-in", signin.sign_in)
     app.router.add_post("/sign-out", signin.sign_out)
+    app.router.add_get("/projects", projects.show)
     app.router.add_get("/projects/new", project.new)
     app.router.add_post("/projects/new", project.create_project)
     app.router.add_get("/projects/{project}", project.show)

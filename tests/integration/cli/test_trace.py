@@ -7,11 +7,15 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from cli.__main__ import svc
+from control.project_edits import create
+from control.project_store import ProjectStore
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.dead_letters import DeadLetter
 from schemas.ids import id_text
+from schemas.settings import KafkaSettings
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
@@ -43,7 +47,10 @@ async def test_every_copy_decision_and_dead_letter_of_an_event_is_told(
 
     chunk = Feed(PARTITIONS, seed=71).chunk(2, 3, repeats=0)
     event = decode_chunk(chunk)[1]
-    words = [id_text(event.id), "--project", str(event.project)]
+    project = replace(create("shop", now_ms=1_760_000_000_000), id=str(event.project))
+    async with ProjectStore(KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=prefix)) as store:
+        await store.write(project)
+    words = [id_text(event.id), "--project", "shop"]
     assert "not found" in (await run(*words)).output
     assert "name its project" in (await run(words[0])).output
     await produce(kafka_bootstrap, prefix + "events", [(2, chunk)])

@@ -36,6 +36,22 @@ async def test_home_leads_to_the_first_project(site: StoredSite) -> None:
     assert answer.headers["Location"] == f"/projects/{site.project.id}/issues"
 
 
+async def test_projects_are_found_by_name_with_their_figures(signed: StoredSite) -> None:
+    listed = f'href="/projects/{signed.project.id}/issues"'
+    page = await get(signed, "/projects")
+    assert listed in page.partition("<main")[2]
+    new = re.search(rf'href="/projects/{signed.project.id}/issues\?query=is:new">(\d+)<', page)
+    assert new is not None
+    shown = await get(signed, f"/projects/{signed.project.id}/issues?query=is:new")
+    assert f"of about {new[1]}" in shown
+    assert (
+        listed
+        in (await get(signed, f"/projects?name={signed.project.name[1:].upper()}")).partition("<main")[2]
+    )
+    assert "No project has this text" in await get(signed, "/projects?name=nothing")
+    await get(signed, "/projects?page=0", 400)
+
+
 async def test_empty_project_shows_a_command_that_carries_its_token(site: StoredSite) -> None:
     await site.sign_in()
     page = await get(site, f"/projects/{site.project.id}/issues")

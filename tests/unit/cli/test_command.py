@@ -155,13 +155,6 @@ def test_an_update_of_nothing_is_refused() -> None:
     assert "nothing to change: give at least one option" in answer.output
 
 
-def test_topics_are_narrowed_by_the_id_of_a_project_and_nothing_else() -> None:
-    environ = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1"}
-    answer = CliRunner().invoke(svc, ["topics", "cat", "issues", "--project", "shop"], env=environ)
-    assert answer.exit_code == 2
-    assert "must be a project's numeric id" in answer.output
-
-
 def test_help_has_every_subcommand_in_its_section_with_its_whole_sentence() -> None:
     text = CliRunner().invoke(svc, ["--help"]).output
     assert [line.rstrip(":") for line in text.splitlines() if line.rstrip(":") in SECTIONS] == [*SECTIONS]

@@ -266,6 +266,8 @@ async def test_error_below_is_said_in_the_same_shape(
     assert body["error"] == code
     assert "secret" not in str(body)
     assert ("Retry-After" in answer.headers) == (status == 503)
+    if status == 503:
+        assert body["details"] == [{"field": "", "message": "events can't be read right now: away"}]
 
 
 async def test_projects_that_cannot_be_written_are_503(

@@ -1,0 +1,58 @@
+"""The projects with their figures, searched by name."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from dashboard.dependencies import State, state_of
+from dashboard.http.http_errors import invalid
+from dashboard.http.inputs import is_text
+from dashboard.pages.render import page
+from schemas.projects import Project
+from storage.errors import QueryTooExpensive
+from storage.read.counts.project_calls import CountProjects, ProjectFigures
+
+PAGE_SIZE: Final = 25
+
+
+async def show(request: web.Request) -> web.Response:
+    """A page of the projects whose name or id has the searched text, by name."""
+    state, name = state_of(request), request.query.get("name", "")
+    number = request.query.get("page", "1")
+    if not is_text(name):
+        raise invalid("name", "must be text")
+    if not (number.isascii() and number.isdecimal() and 1 <= len(number) <= 6 and int(number)):
+        raise invalid("page", "must be a positive whole number")
+    found = _found(state, name)
+    first = (int(number) - 1) * PAGE_SIZE
+    shown = found[first : first + PAGE_SIZE]
+    more = f"{request.path}?{urlencode({'name': name, 'page': int(number) + 1})}"
+    return page(
+        request,
+        "projects.html",
+        active="projects",
+        name=name,
+        found=shown,
+        total=len(found),
+        first_number=first + 1,
+        figures=await _figures(state, shown),
+        first=f"{request.path}?{urlencode({'name': name})}" if first else "",
+        next=more if len(found) > first + PAGE_SIZE else "",
+    )
+
+
+def _found(state: State, name: str) -> list[Project]:
+    wanted = name.strip().casefold()
+    projects = state.dependencies.projects.all()
+    found = [one for one in projects if wanted in one.name.casefold() or wanted == one.id]
+    return sorted(found, key=lambda project: (project.name.casefold(), project.created_at))
+
+
+async def _figures(state: State, shown: list[Project]) -> Mapping[int, ProjectFigures] | None:
+    """The figures by project; None where they would read too much."""
+    try:
+        return await state.dependencies.reader.read(CountProjects([one.number for one in shown]))
+    except QueryTooExpensive:
+        return None
