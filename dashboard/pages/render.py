@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -13,7 +14,9 @@ from dashboard.auth.auth import IDENTITY
 from dashboard.auth.session import masked_csrf
 from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
+from dashboard.http.inputs import read_project
 from dashboard.view import charts, filters, text, times
+from schemas.projects import Project
 from storage.read.execute import is_partial
 
 TITLES = {
@@ -111,6 +114,14 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
     return response
 
 
+def _named_project(request: web.Request) -> Project | None:
+    """The project of the path, if there is one: its menu leads on from an error."""
+    with suppress(HttpError):
+        number = read_project(request.match_info.get("project", ""))
+        return state_of(request).dependencies.projects.get(number)
+    return None
+
+
 def error_page(request: web.Request, error: HttpError) -> web.Response:
     """An error page with links to continue. After a change, reading its result may fail."""
     status = error.error.status
@@ -119,6 +130,7 @@ def error_page(request: web.Request, error: HttpError) -> web.Response:
         request,
         "error.html",
         status,
+        project=_named_project(request),
         title=TITLES.get(status, TITLES[400]),
         sentence=error.sentence,
         details=error.details or [],

@@ -101,6 +101,19 @@ def test_a_ticked_issue_is_where_j_goes_on(browser: Browser, address: str) -> No
         expect(page.locator("a[data-entry]").nth(4)).to_be_focused()
 
 
+def test_a_phone_shows_the_first_issue_within_the_first_third(browser: Browser, address: str) -> None:
+    with watched_page(browser, width=390) as watched:
+        page = watched.page
+        sign_in(page, address)
+        box = page.locator("a[data-entry]").first.bounding_box()
+        assert box is not None
+        assert box["y"] <= 280
+        # The whole label, whatever the system's font.
+        for name in ("Environment", "Time range"):
+            assert page.get_by_label(name, exact=True).evaluate("e => e.scrollWidth <= e.clientWidth")
+        assert watched.complaints == []
+
+
 def test_a_phone_shows_what_a_wide_screen_does(browser: Browser, address: str) -> None:
     with watched_page(browser, width=390) as watched:
         page = watched.page
