@@ -35,7 +35,7 @@ class Describer:
         self._dashboard_url = dashboard_url
 
     async def write(self, outgoing: Outgoing) -> ReadableMessage:
-        """The message; without texts where ClickHouse doesn't answer, or the rule wants none."""
+        """The message; without texts of events where ClickHouse doesn't answer, or the rule wants none."""
         project = self._registry.get(int(outgoing.project_id))
         name = project.name if project is not None else outgoing.project_id
         issues: dict[str, Issue] = {}

@@ -4,10 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
+from msgspec.structs import replace
 
 from notify.rule_queue import RuleDecision
 from schemas.issues import issue_title
+from schemas.messages import MessageCause, MessageIssue, Named, WebhookMessage
 from schemas.notifications import Cause
 from schemas.read_api import Issue
 
@@ -83,25 +85,27 @@ class ReadableMessage(Struct, frozen=True):
 def written(
     decision: RuleDecision, project: str, issues: Mapping[str, Issue], dashboard_url: str
 ) -> ReadableMessage:
-    """The message. `issues` are those whose text may be shown and is known, by the ids of the causes' issues."""
+    """The message. `issues` are those that ClickHouse knows, by their ids."""
     causes = decision.causes
     base = dashboard_url.rstrip("/")
     first = causes[0]
-    heading = _heading(first, issues.get(first.issue)) if len(causes) == 1 else f"{len(causes)} notifications"
+    texts = [(cause, _text(decision, cause, issues.get(cause.issue))) for cause in causes[:MAX_LISTED]]
+    heading = _heading(*texts[0]) if len(causes) == 1 else f"{len(causes)} notifications"
+    data = WebhookMessage(
+        decision.id,
+        Named(first.project_id, project),
+        Named(decision.rule.id, decision.rule.name),
+        len(causes),
+        [_data(cause, text, base) for cause, text in texts],
+    )
     return ReadableMessage(
         id=decision.id,
         to=decision.rule.to,
         title=f"[{harmless(project, 60)}] {heading}",
-        blocks=tuple(_block(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]),
+        blocks=tuple(_block(cause, text, base) for cause, text in texts),
         count=len(causes),
         footer=f"Sent by the rule “{harmless(decision.rule.name, 100)}”.",
-        data={
-            "id": decision.id,
-            "project": {"id": first.project_id, "name": project},
-            "rule": {"id": decision.rule.id, "name": decision.rule.name},
-            "count": len(causes),
-            "causes": [_data(cause, issues.get(cause.issue), base) for cause in causes[:MAX_LISTED]],
-        },
+        data=to_builtins(data),
     )
 
 
@@ -122,26 +126,59 @@ def _units(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _heading(cause: Cause, issue: Issue | None) -> str:
-    kind = KINDS[cause.kind].format(harmless(cause.value, 60))
+class _Text(Struct, frozen=True):
+    """What a message says of an issue."""
+
+    error_type: str
+    message: str
+    culprit: str
+    status: str
+    events: int
+    users: int
+    trend: Sequence[int] = ()
+
+    @property
+    def title(self) -> str:
+        return issue_title(self.error_type, self.message)
+
+
+def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | None:
+    """As ClickHouse knows the issue; else as its cause does, which has no texts of events but the error's type."""
+    if decision.rule.without_content:
+        return None
     if issue is None:
+        known = cause.subject
+        return _Text(known.error_type, "", "", known.status, known.events, known.users)
+    return _Text(
+        issue.error_type,
+        issue.message,
+        issue.culprit,
+        issue.status,
+        issue.total_events,
+        issue.total_users,
+        issue.trend,
+    )
+
+
+def _heading(cause: Cause, text: _Text | None) -> str:
+    kind = KINDS[cause.kind].format(harmless(cause.value, 60))
+    if text is None or not text.title:
         return f"{kind}: issue {cause.issue}"
-    return f"{kind}: {harmless(issue_title(issue.error_type, issue.message), _TITLE_CHARS - len(kind))}"
+    return f"{kind}: {harmless(text.title, _TITLE_CHARS - len(kind))}"
 
 
-def _block(cause: Cause, issue: Issue | None, base: str) -> str:
+def _block(cause: Cause, text: _Text | None, base: str) -> str:
     lines = [KINDS[cause.kind].format(harmless(cause.value, 100))]
-    if issue is not None:
-        lines.append(harmless(issue_title(issue.error_type, issue.message)))
-        if issue.culprit:
-            lines.append(f"in {harmless(issue.culprit)}")
+    if text is not None:
+        if text.title:
+            lines.append(harmless(text.title))
+        if text.culprit:
+            lines.append(f"in {harmless(text.culprit)}")
         subject = cause.subject
-        where = [harmless(text, 100) for text in (subject.release, subject.environment) if text]
-        lines.append(
-            " · ".join([*where, _counted(issue.total_events, "event"), _counted(issue.total_users, "user")])
-        )
-        if any(issue.trend):
-            lines.append(f"last 24 hours {sparkline(issue.trend)}")
+        where = [harmless(name, 100) for name in (subject.release, subject.environment) if name]
+        lines.append(" · ".join([*where, _counted(text.events, "event"), _counted(text.users, "user")]))
+        if any(text.trend):
+            lines.append(f"last 24 hours {sparkline(text.trend)}")
     lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
     if base:
         lines += [_link(cause, base), f"Snooze: {_link(cause, base)}/snooze"]
@@ -163,25 +200,19 @@ def sparkline(counts: Sequence[int]) -> str:
     return "".join(_BARS[-(-count * (len(_BARS) - 1) // most)] for count in counts)
 
 
-def _data(cause: Cause, issue: Issue | None, base: str) -> dict[str, Any]:
+def _data(cause: Cause, text: _Text | None, base: str) -> MessageCause:
     url = _link(cause, base) if base else ""
-    data: dict[str, Any] = {
-        "id": cause.id,
-        "kind": cause.kind,
-        "at": cause.at,
-        "value": cause.value,
-        "url": url,
-        "issue": {"id": cause.issue, "url": url, "snoozeUrl": f"{url}/snooze" if base else ""},
-    }
-    if issue is not None:
-        data["issue"] |= {
-            "errorType": issue.error_type,
-            "message": issue.message,
-            "culprit": issue.culprit,
-            "status": issue.status,
-            "release": cause.subject.release,
-            "environment": cause.subject.environment,
-            "totalEvents": issue.total_events,
-            "totalUsers": issue.total_users,
-        }
-    return data
+    issue = MessageIssue(cause.issue, url, f"{url}/snooze" if base else "")
+    if text is not None:
+        issue = replace(
+            issue,
+            error_type=text.error_type,
+            message=text.message,
+            culprit=text.culprit,
+            status=text.status,
+            release=cause.subject.release,
+            environment=cause.subject.environment,
+            total_events=text.events,
+            total_users=text.users,
+        )
+    return MessageCause(cause.id, cause.kind, cause.at, cause.value, url, issue)

@@ -1,6 +1,6 @@
-"""JSON Schemas of the records that other teams read, generated from the structs.
+"""JSON Schemas of what other teams read, generated from the structs.
 
-Each topic has a file in `schemas/json/`.
+Each topic has a file in `schemas/json/`, and so has the body of a webhook.
 """
 
 import inspect
@@ -12,6 +12,7 @@ import msgspec
 from schemas.event import Event
 from schemas.increments import SourceIncrements
 from schemas.issues import Activity, DeltaRecord, IssueRecord, Outcome
+from schemas.messages import WebhookMessage
 from schemas.projects import Project
 
 
@@ -35,6 +36,7 @@ SUBJECTS: Final[dict[str, Any]] = {
     "issue-activity": Activity,
     "projects": Project,
     "outcomes": Outcome | list[Outcome],
+    "webhook": WebhookMessage,
 }
 
 

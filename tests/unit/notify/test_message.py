@@ -1,10 +1,12 @@
 """Messages as people read them, and what an event can't put into them."""
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from notify.message import MAX_LISTED, harmless, sparkline, written
 from notify.rule_queue import RuleDecision
+from schemas.messages import WebhookMessage
 from schemas.notifications import CAUSES, Cause, NotificationRule
 from tests.unit.cli.test_issue_text import ISSUE
 from tests.unit.notify.histories import START, cause
@@ -37,18 +39,21 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
 
 @pytest.mark.parametrize("kind", CAUSES)
 def test_each_cause_has_its_words_also_without_texts_and_link(kind: str) -> None:
-    one = cause(1, kind)  # type: ignore[arg-type]
+    one = cause(1, kind, error_type="KeyError", release="shop@1.0.0+1", events=3, users=2)  # type: ignore[arg-type]
     message = written(decision(one), "shop", {}, "")
-    assert one.issue in message.title
+    assert message.title.endswith(": KeyError")
+    assert "\nshop@1.0.0+1 · 3 events · 2 users\n" in message.body
     assert "Why: " in message.body
     assert "{}" not in message.title + message.body
     assert "http" not in message.body
-    assert set(message.data["causes"][0]["issue"]) == {"id", "url", "snoozeUrl"}
+    issue = msgspec.convert(message.data, WebhookMessage, strict=True).causes[0].issue
+    assert (issue.error_type, issue.message, issue.total_events) == ("KeyError", "", 3)
 
 
 def test_a_message_without_content_has_its_links() -> None:
     one = cause(1)
-    message = written(decision(one), "shop", {}, "https://svc.example.com")
+    silent = RuleDecision(replace(RULE, without_content=True), (one,), START)
+    message = written(silent, "shop", {one.issue: ISSUE}, "https://svc.example.com")
     url = f"https://svc.example.com/issues/{one.issue}"
     assert f"\n{url}\nSnooze: {url}/snooze\n" in message.body
     issue = {"id": one.issue, "url": url, "snoozeUrl": f"{url}/snooze"}

@@ -1,0 +1,53 @@
+"""A notification as a webhook gets it."""
+
+from msgspec import UNSET, Struct, UnsetType
+
+from schemas.notifications import CauseKind
+
+
+class Named(Struct, frozen=True):
+    """A project or a rule."""
+
+    id: str
+    name: str
+
+
+class MessageIssue(Struct, frozen=True, rename="camel"):
+    """An issue of a message. Of a rule without content it has no more than its id and links.
+
+    The figures are those of its life. `message` and `culprit` are empty while ClickHouse doesn't answer, and
+    then the rest is what it was at its cause.
+    """
+
+    id: str
+    url: str
+    snooze_url: str
+    error_type: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+    culprit: str | UnsetType = UNSET
+    status: str | UnsetType = UNSET
+    release: str | UnsetType = UNSET
+    environment: str | UnsetType = UNSET
+    total_events: int | UnsetType = UNSET
+    total_users: int | UnsetType = UNSET
+
+
+class MessageCause(Struct, frozen=True):
+    """What happened: `value` is the release, the environment or the number that it is about."""
+
+    id: str
+    kind: CauseKind
+    at: str
+    value: str
+    url: str
+    issue: MessageIssue
+
+
+class WebhookMessage(Struct, frozen=True):
+    """The body of a webhook. `id` is the same at each attempt; `count` causes, of which at most 20 are listed."""
+
+    id: str
+    project: Named
+    rule: Named
+    count: int
+    causes: list[MessageCause]
