@@ -21,6 +21,7 @@ from schemas.environment import is_secret, variables
 from schemas.settings import (
     DashboardSettings,
     EdgeSettings,
+    KafkaSettings,
     MigrateSettings,
     NotifySettings,
     ProcessorsSettings,
@@ -197,7 +198,7 @@ def test_a_policy_lets_in_who_is_named_and_out_to_where_tokens_are(tmp_path: Pat
         assert [rule["to"] for rule in one["egress"] if "ports" not in rule] == [[ours]]
 
 
-STRUCTS = {
+STRUCTS: dict[str, type[KafkaSettings]] = {
     "migrate": MigrateSettings,
     "edge": EdgeSettings,
     "processors": ProcessorsSettings,

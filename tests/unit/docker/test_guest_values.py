@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from schemas.environment import load
+from schemas.settings import KafkaSettings
 from tests.certificates import certificate, client_certificate
 from tests.unit.cli.guest.test_plan import printed
 from tests.unit.docker.pod_environment import environments
@@ -37,7 +38,7 @@ def test_every_process_takes_the_settings_of_the_plan(tmp_path: Path, spread: di
     found = environments(render(tmp_path, plan), SECRETS, tmp_path)
     assert set(found) == set(STRUCTS)
     for process, environ in found.items():
-        settings = load(STRUCTS[process], environ)
+        settings: KafkaSettings = load(STRUCTS[process], environ)
         user = "svc-operator" if process == "migrate" else f"svc-{process}"
         assert (settings.kafka_username, settings.kafka_password) == (user, "a")
         assert (settings.topic_prefix, settings.topic_partitions) == ("team-errors.", 12)

@@ -68,7 +68,7 @@ def test_no_format_shows_a_secret(format_: str, tmp_path: Path) -> None:
 
 
 def test_lines_for_kafkas_tools_are_the_rights_and_topics(tmp_path: Path) -> None:
-    topics, rights, users = {}, set(), set()
+    topics, rights, users = {}, set(), set[str]()
     first, *lines = printed(tmp_path, "kafka").splitlines()
     assert first == "set -eu"
     for line in lines:
