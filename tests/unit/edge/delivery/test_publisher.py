@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -51,6 +52,14 @@ async def test_chunk_goes_to_the_spool_while_kafka_is_unreachable(spool: Spool) 
     assert sink.records == []
     assert spool.size > 0
     assert delivery.spooled_events == 3
+
+
+async def test_chunk_that_kafka_does_not_take_goes_to_the_spool_though_kafka_seems_up(spool: Spool) -> None:
+    sink = MemorySink(4)
+    with mock.patch.object(sink, "send", side_effect=SinkUnavailable("no answer")):
+        await ChunkDelivery(sink, spool).deliver(2, 4, events(3))
+    assert sink.up
+    assert spool.size > 0
 
 
 async def test_events_gathered_before_the_partitions_were_known_go_each_to_its_own(spool: Spool) -> None:
