@@ -1,14 +1,21 @@
 """`svc notify`: tells people what happens to issues, by the rules of their projects."""
 
+import asyncio
 import logging
+import secrets
 
+import aiohttp
 import click
 from prometheus_client import CollectorRegistry
 
 from broker import event_loop
 from cli import process
+from cli.failures import fail
+from cli.groups import NearestGroup
 from cli.health_server import serving_health
-from notify.channels import channel_settings
+from notify.channels import ChannelSettings, NotDelivered, channel_settings, open_channels
+from notify.describer import clock_ms
+from notify.message import ReadableMessage, sample_message
 from notify.metrics import NotifyMetrics
 from notify.process import run
 from schemas.health import Health
@@ -17,14 +24,45 @@ from storage.client import parse_url
 from storage.shards import reader_urls
 
 
-@click.command("notify")
+@click.group("notify", cls=NearestGroup, invoke_without_command=True)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Send notifications by the rules of projects: mail, chat, webhooks."""
+    if context.invoked_subcommand is not None:
+        return
     settings = process.settings_of(context, NotifySettings, _check)
     # Each failed attempt is logged once, with its reason.
     logging.getLogger("apprise").setLevel(logging.CRITICAL)
     process.run(lambda: event_loop.run(_main(settings)), settings)
+
+
+@command.command()
+@click.argument("channel")
+@click.option("--to", multiple=True, metavar="ADDRESS", help="Recipients, for a channel that wants some.")
+@click.pass_context
+def test(context: click.Context, /, channel: str, to: tuple[str, ...]) -> None:
+    """Send a test message through CHANNEL of SVC_NOTIFY_CHANNELS."""
+    settings = process.settings_of(context, NotifySettings, _check)
+    known = channel_settings(settings.notify_channels)
+    if channel not in known:
+        fail(f"SVC_NOTIFY_CHANNELS has no channel {channel}; it has: {', '.join(sorted(known)) or 'none'}")
+    logging.getLogger("apprise").setLevel(logging.CRITICAL)
+    try:
+        asyncio.run(
+            _send(
+                known[channel],
+                sample_message(channel, to, secrets.token_hex(8), clock_ms()),
+                settings.notify_seconds,
+            )
+        )
+    except (NotDelivered, TimeoutError) as error:
+        fail(f"not delivered: {error or 'no answer in time'}")
+    click.echo(f"{channel} took the message.")
+
+
+async def _send(channel: ChannelSettings, message: ReadableMessage, seconds: float) -> None:
+    async with aiohttp.ClientSession() as http, asyncio.timeout(seconds):
+        await open_channels({"test": channel}, http)["test"].send(message)
 
 
 def _check(settings: NotifySettings) -> None:

@@ -3,14 +3,17 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from aiohttp import web
+from click.testing import CliRunner, Result
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
+from cli.__main__ import svc
 from notify.channels import Channel, NotDelivered, channel_settings, open_channels
 from notify.fold import Outgoing
 from notify.message import ReadableMessage, written
@@ -181,3 +184,22 @@ async def test_what_is_not_due_waits() -> None:
     one.send_due({later.id: later})
     await asyncio.sleep(0)
     assert reports == []
+
+
+async def test_the_command_sends_a_test_message_and_says_why_it_is_not_taken(tmp_path: Path) -> None:
+    async with Receiver().listening() as receiver:
+        channels = {
+            "hook": {"webhook": receiver.url, "secret": SECRET},
+            "gone": {"webhook": "http://127.0.0.1:1/"},
+        }
+        env = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_NOTIFY_CHANNELS": json.dumps(channels)}
+
+        async def run(channel: str) -> Result:
+            words = ["--data-dir", str(tmp_path), "notify", "test", channel]
+            return await asyncio.to_thread(CliRunner(env=env).invoke, svc, words)
+
+        assert (await run("hook")).output == "hook took the message.\n"
+        [sent] = receiver.messages.values()
+        assert sent["causes"][0]["issue"]["errorType"] == "TestMessage of the channel hook"
+        assert "not delivered: 127.0.0.1:1: " in (await run("gone")).output
+        assert "it has: gone, hook" in (await run("other")).output
