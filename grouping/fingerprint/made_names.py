@@ -73,7 +73,7 @@ _CSHARP: Final = re.compile(
 # Kotlin's function objects are classes, and methods since 2.0; their methods' names are the language's.
 _KOTLIN_OBJECT: Final = frozenset({"invoke", "invokeSuspend", "emit"})
 _WORD: Final = re.compile(r"\w+")
-_GO_ARGUMENTS: Final = re.compile(r"\[[\w./,*\[\] ]*\](?=\.|\Z)")
+_GO_ARGUMENTS: Final = re.compile(r"\[[\w./,*\[\] ]{0,80}\](?=\.|\Z)")
 _LAMBDA_METHOD: Final = re.compile(r"(?:\$r8\$)?lambda\$(?:(\w+?)\$\w+|[\w$-]+)\Z")
 # What engines write before a name: words such as `async`, or what called it with an asterisk.
 _BEFORE: Final = re.compile(r"\A[\w ]+\*|(?<![(<])\b[a-z]+ (?=[\w$<])")
@@ -194,7 +194,7 @@ _NATIVE: Final = (
     Made("", plain_name, "is the name's length"),
     # Type arguments of Go; Objective-C's methods begin with a bracket.
     _without("[abi:", r"\[abi:\w+\]", "is a tag of the ABI"),
-    Made("[", _go, "are type arguments of Go"),
+    Made("]", _go, "are type arguments of Go"),
     _without(
         "<",
         r"\A<(?P<type>[\w:&]+)(?:<.*?>)?(?: as [^>]+(?:>[^>:]*)?)?>(?=::)",

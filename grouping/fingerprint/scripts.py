@@ -5,7 +5,7 @@ import re
 # Suffixes of interpreters for anonymous code: its owner is the site.
 _NAMELESS = re.compile(
     r"(?:(?:\.<locals>)?\.<(?:lambda|listcomp|dictcomp|setcomp|genexpr|anonymous closure)>"
-    r"|(?:\.|::)?\{closure\}|(?<=\w) \(\d+ levels\))+\Z"
+    r"|(?<=\w) \(\d+ levels\))+\Z"
 )
 # Interpreters write words in angle brackets for code without a name.
 _NO_NAME = re.compile(r"(?:<[^>]*>|\?|null|)\Z")

@@ -39,6 +39,7 @@ HOSTILE = {
     "colons": "a::",
     "evaluated": "([",
     "numbered": "__1",
+    "brackets": "[",
     "amounts": ",12",
     "json": "JSON ",
     "reading": "Cannot read properties of undefined (reading '",

@@ -240,7 +240,6 @@ def test_names_of_an_app_are_places(name: str) -> None:
         ("<lambda>", ""),
         ("block in run", "run"),
         ("block (2 levels) in run", "run"),
-        ("RouteRegistrar::{closure}", "RouteRegistrar"),
         ("_CartState.build.<anonymous closure>", "_CartState.build"),
     ],
 )
