@@ -21,13 +21,9 @@ _YEAR_SECONDS: Final = 31_536_000
 class Wheel(Struct, frozen=True):
     """A built wheel. Its SHA-256 is the same in every replica: files have no times and aren't compressed."""
 
-    name: str
+    path: str
+    """Of its URL."""
     content: bytes
-
-    @property
-    def path(self) -> str:
-        """The path of its URL."""
-        return LIBRARIES + self.name
 
     @property
     def sha256(self) -> str:
@@ -54,7 +50,7 @@ def library_wheel() -> Wheel:
     with zipfile.ZipFile(packed, "w") as archive:
         for name, content in files.items():
             archive.writestr(zipfile.ZipInfo(name), content)
-    return Wheel(f"{stem}-py3-none-any.whl", packed.getvalue())
+    return Wheel(f"{LIBRARIES}{stem}-py3-none-any.whl", packed.getvalue())
 
 
 def _record(files: dict[str, bytes], record: str) -> bytes:
