@@ -24,7 +24,7 @@ from tests.webhook_receiver import SECRET, Receiver
 
 NOW_MS = 1_790_000_000_000
 SUBJECT = Subject()
-RULE = NotificationRule("a" * 16, "everything", CAUSES, ("hook",))
+RULE = NotificationRule("a" * 16, "everything", CAUSES, ("hook",), most_per_hour=0)
 StartNotify = Callable[..., WorkerProcess]
 
 
