@@ -20,7 +20,7 @@ from schemas.notifications import CAUSES, Cause, CauseRecord, NotificationRule
 from schemas.settings import KafkaSettings
 from tests.webhook_receiver import SECRET, Receiver
 
-RULE: Final = NotificationRule("c" * 16, "everything", CAUSES, ("hook",))
+RULE: Final = NotificationRule("c" * 16, "everything", CAUSES, ("hook",), most_per_hour=0)
 _BAD: Final = 0.05
 """Share of the requests that the receiver refuses, answers late or not at all."""
 _STALLED_SECONDS: Final = 90.0
