@@ -92,6 +92,9 @@ async def test_unknown_project_is_not_found(site: Site) -> None:
 async def test_projects_that_are_not_loaded_are_an_error_of_ours(site: Site) -> None:
     site.projects.is_loaded = False
     status, body = await site.api("GET", "/projects")
-    assert (status, body) == (503, {"error": "internal"})
+    assert (status, body) == (
+        503,
+        {"error": "internal", "details": [{"field": "", "message": "projects are not loaded yet"}]},
+    )
     status, _ = await site.api("GET", "/projects/1")
     assert status == 503
