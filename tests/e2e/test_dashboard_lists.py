@@ -168,6 +168,7 @@ def test_the_way_back_from_an_issue_leads_to_the_list_as_it_was(browser: Browser
 
 def click_in(page: Page, part: Locator, share: float) -> None:
     """Click at a share of the part's width, whatever is on top there."""
+    part.scroll_into_view_if_needed()
     box = part.bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + share * box["width"], box["y"] + box["height"] / 2)
