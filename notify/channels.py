@@ -168,6 +168,18 @@ def open_channels(
     return {name: _channel(one, session) for name, one in settings.items()}
 
 
+async def refusal_of(settings: ChannelSettings, message: ReadableMessage, seconds: float) -> str:
+    """Why a channel doesn't take a message within so many seconds; empty if it does."""
+    try:
+        async with aiohttp.ClientSession() as session, asyncio.timeout(seconds):
+            await _channel(settings, session).send(message)
+    except TimeoutError:
+        return f"no answer within {seconds:g} s"
+    except NotDelivered as error:
+        return str(error)
+    return ""
+
+
 def _channel(settings: ChannelSettings, session: aiohttp.ClientSession) -> Channel:
     if settings.webhook:
         return WebhookChannel(settings.webhook, settings.secret, session)

@@ -12,7 +12,7 @@ from dashboard.http.inputs import is_text
 from dashboard.pages.render import page
 from schemas.projects import Project
 from storage.errors import QueryTooExpensive
-from storage.read.counts.project_calls import CountProjects, ProjectFigures
+from storage.read.counts.project_calls import CountProjects, ProjectCounts
 
 PAGE_SIZE: Final = 25
 
@@ -50,7 +50,7 @@ def _found(state: State, name: str) -> list[Project]:
     return sorted(found, key=lambda project: (project.name.casefold(), project.created_at))
 
 
-async def _figures(state: State, shown: list[Project]) -> Mapping[int, ProjectFigures] | None:
+async def _figures(state: State, shown: list[Project]) -> Mapping[int, ProjectCounts] | None:
     """The figures by project; None where they would read too much."""
     try:
         return await state.dependencies.reader.read(CountProjects([one.number for one in shown]))

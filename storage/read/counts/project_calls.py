@@ -13,7 +13,7 @@ from storage.read.query.ranges import floor, resolve_range
 from storage.read.reader import ReadCall, Session
 
 
-class ProjectFigures(Struct, frozen=True):
+class ProjectCounts(Struct, frozen=True):
     """Events of the last 14 days, and the open issues among them that are new, and that escalate."""
 
     events: int = 0
@@ -21,19 +21,19 @@ class ProjectFigures(Struct, frozen=True):
     escalating: int = 0
 
 
-class CountProjects(ReadCall[dict[int, ProjectFigures]], frozen=True):
+class CountProjects(ReadCall[dict[int, ProjectCounts]], frozen=True):
     """The figures of projects, in full hours."""
 
     projects: Sequence[int]
 
-    async def answer(self, session: Session) -> dict[int, ProjectFigures]:
+    async def answer(self, session: Session) -> dict[int, ProjectCounts]:
         """A project without events is left out."""
         now_ms = session.now_ms()
         events, issues = await asyncio.gather(
             session.rows(_events(self.projects, now_ms)), session.rows(_issues(self.projects, now_ms))
         )
         states = {project: (new, escalating) for project, new, escalating in issues}
-        return {project: ProjectFigures(count, *states.get(project, (0, 0))) for project, count in events}
+        return {project: ProjectCounts(count, *states.get(project, (0, 0))) for project, count in events}
 
 
 def _start(now_ms: int) -> int:
