@@ -101,7 +101,7 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         "signed_in": identity is not None,
         "me": identity.given_name if identity is not None else "",
         "menu": projects[:MENU],
-        "names": Counter(project.name for project in projects),
+        "namesakes": Counter(project.name for project in projects),
         "project": None,
         "active": "",
         "now_ms": state.dependencies.now_ms(),
