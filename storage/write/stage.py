@@ -37,10 +37,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import msgspec
+
 from broker.consumer_lag import nobody_reads
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from broker.waiting import until
+from schemas.chunks import decode_grouped
 from schemas.health import Health
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.insert_guard import Renewer
@@ -53,6 +56,8 @@ from storage.write.source import Committed, GroupedSource, Listener
 
 log = logging.getLogger(__name__)
 
+_LAST_RECORDS: Final = 100
+"""So many are read to learn a position: some may have been put back, with one that is long past."""
 _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _IDLE_READ_SECONDS: Final = 0.5
@@ -196,9 +201,10 @@ class EventsStage:
                 at, state = Committed(begin, NoBlock()), NoBlock()
             if state == NoBlock() and await inserter.has_rows():
                 # The group's offsets were reset or have expired, or the topic was deleted with them: all that
-                # `events` has may be stored already, and a processor may forward all of it again.
+                # `events` has may be stored already, and a processor may forward all of it again. Of a log of
+                # events that was created anew, the topic's last records know more than its end.
                 source_ends = source_ends or await self._source.source_ends()
-                until = source_ends[partition]
+                until = max(source_ends[partition], await self._forwarded(partition, begin, end))
                 state = NoBlock(state.source_offset, by_id_until=until)
                 log.info(
                     "%s/%d is completed by ids up to the source position %d",
@@ -210,6 +216,16 @@ class EventsStage:
             self._by_id_until[partition] = state.by_id_until
             self._next_offsets[partition] = max(at.offset, begin)
             self._source.seek(partition, self._next_offsets[partition])
+
+    async def _forwarded(self, partition: int, begin: int, end: int) -> int:
+        """The source position after those of the last records between two offsets of a partition; 0 for none."""
+        positions = [0]
+        if begin < end:
+            span = {partition: (max(begin, end - _LAST_RECORDS), end - 1)}
+            async for record in self._source.ranges(span):
+                with suppress(msgspec.DecodeError):
+                    positions.append(decode_grouped(record.value or b"").offset + 1)
+        return max(positions)
 
     async def _read_plan(self, plan: BlockPlan) -> Block:
         block = Block()
