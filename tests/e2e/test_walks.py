@@ -37,7 +37,7 @@ def resolved_by_clicking(link: str, password: str, route: str) -> None:
             page.fill("#password", password)
             page.click("button.primary")
             page.wait_for_url(link)
-            expect(page.get_by_role("heading", level=1)).to_have_text("no such order")
+            expect(page.get_by_role("heading", level=1)).to_have_text("LookupError: no such order")
             expect(page.locator(".frame.own tr.place").first).to_contain_text(
                 'raise LookupError("no such order")'
             )
@@ -103,7 +103,7 @@ async def test_a_crash_is_a_message_its_link_leads_to_the_line_and_the_failed_fi
         answer = await session.put(f"{path}/notification-rules", json={"rules": [rule]})
         assert answer.status == 200
         async with crashed(RELEASE):
-            text = await mailed("New issue: no such order")
+            text = await mailed("New issue: LookupError: no such order")
             created = await posted("created")
         assert "LookupError: no such order" in text
         assert f"{RELEASE} · " in text
@@ -111,7 +111,7 @@ async def test_a_crash_is_a_message_its_link_leads_to_the_line_and_the_failed_fi
         assert created["issue"]["url"] == link
         await asyncio.to_thread(resolved_by_clicking, link, stack.dashboard.admin_password, WEB[name][0])
         async with crashed(NEXT):
-            text = await mailed("Regressed: no such order")
+            text = await mailed("Regressed: LookupError: no such order")
             regressed = await posted("regressed")
         assert f"came back in release {NEXT}" in text
         assert (regressed["issue"]["url"], regressed["value"]) == (link, NEXT)
