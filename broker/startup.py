@@ -49,7 +49,7 @@ async def until_allowed(
             continue
         for ask in more:
             missing += await _refused(ask)
-        sentence = f"missing: {', '.join(missing)}; docs/operate/permissions.md lists all rights"
+        sentence = f"missing: {', '.join(missing)}; docs/operate/access.md lists all rights"
         if missing:
             log.error("%s", sentence)
         begins = optional.issuperset(missing)

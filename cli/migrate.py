@@ -40,7 +40,7 @@ def migrate(workspace: Workspace, only_print: bool, moved: bool, on_cluster: str
         return
     settings = servers_of(workspace, MigrateSettings, clickhouse=True)
     if any(len(urls) > 1 for urls in settings.replica_urls):
-        click.echo("svc: replicas are experimental: docs/operate/replicas.md", err=True)
+        click.echo("svc: replicas are experimental: docs/operate/shards.md", err=True)
     with reported(settings):
         apply(settings, moved=moved)
 

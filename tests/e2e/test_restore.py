@@ -1,4 +1,4 @@
-"""Kafka and ClickHouse restored from backups of different moments, as docs/operate/backup.md says."""
+"""Kafka and ClickHouse restored from backups of different moments, as docs/operate/maintain.md says."""
 
 import asyncio
 import shutil

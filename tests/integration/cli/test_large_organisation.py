@@ -1,6 +1,6 @@
 """The size of a large organisation, built once: everything that has a list of it in a statement, a record or an answer.
 
-The seconds of each step are printed, and are the figures of docs/operate/sizing.md.
+The seconds of each step are printed, and are the figures of docs/operate/scale.md.
 """
 
 import asyncio

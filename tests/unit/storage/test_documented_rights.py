@@ -1,4 +1,4 @@
-"""The rights that docs/operate/permissions.md tells an administrator to give are those that our statements need."""
+"""The rights that docs/operate/access.md tells an administrator to give are those that our statements need."""
 
 import re
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ def test_every_system_table_that_is_asked_may_be_read() -> None:
         for table in re.findall(r"\b(?:FROM|JOIN) system\.([a-z_]+)", path.read_text(encoding="utf-8"))
     }
     assert queried
-    page = documented() + (ROOT / "docs/operate/replicas.md").read_text(encoding="utf-8")
+    page = documented() + (ROOT / "docs/operate/shards.md").read_text(encoding="utf-8")
     assert queried == set(re.findall(r"GRANT SELECT ON system\.([a-z_]+) TO svc_operator", page))
     assert queried >= {*ON_REPLICAS}
 
@@ -62,9 +62,11 @@ def test_doctor_checks_what_is_documented() -> None:
     assert engines == {f"TABLE ENGINE ON {engine}" for engine in re.findall(r"ENGINE ON (\w+)", documented())}
 
 
-@pytest.mark.parametrize(("name", "several"), [("shards", (True, False)), ("replicas", (False, True))])
-def test_doctor_checks_what_is_documented_of_several_servers(name: str, several: tuple[bool, bool]) -> None:
-    page = (ROOT / f"docs/operate/{name}.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("part", "several"), [(0, (True, False)), (1, (False, True))], ids=["shards", "replicas"]
+)
+def test_doctor_checks_what_is_documented_of_several_servers(part: int, several: tuple[bool, bool]) -> None:
+    page = (ROOT / "docs/operate/shards.md").read_text(encoding="utf-8").split("\n## Replicas")[part]
     for user, rights in USERS.items():
         documented_rights = {
             f"{privilege.strip()} ON {on}"
@@ -75,7 +77,7 @@ def test_doctor_checks_what_is_documented_of_several_servers(name: str, several:
 
 
 def test_doctor_checks_what_is_documented_of_kafka() -> None:
-    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/operate/access.md").read_text(encoding="utf-8")
     section = page[page.index("## Kafka") : page.index("## ClickHouse")]
     rows = {
         name: tuple(tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells.split("|"))
@@ -93,7 +95,7 @@ def test_doctor_checks_what_is_documented_of_kafka() -> None:
 
 
 def test_each_right_of_an_operator_is_documented_with_its_command() -> None:
-    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/operate/access.md").read_text(encoding="utf-8")
     section = page[page.index("### Commands") : page.index("## ClickHouse")]
     rows = [line.split("|")[2:5] for line in section.splitlines() if line.startswith("| `")]
     reads, writes, others = (" ".join(cells) for cells in zip(*rows, strict=True))
