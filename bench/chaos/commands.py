@@ -12,10 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from json import JSONDecoder
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 from rich.console import Console
 
@@ -177,7 +177,8 @@ class Operator:
         """The issues of a project that were not merged here, once there are enough."""
         while True:
             status, output = await self._output(["issues", "list", project, "--json"])
-            issues: list[dict[str, Any]] = msgspec.json.decode(output) if status == 0 else []
+            # Behind the list, the command may say that there are more.
+            issues: list[dict[str, Any]] = JSONDecoder().raw_decode(output)[0] if status == 0 else []
             unmerged = [issue for issue in issues if issue["id"] not in self._members]
             if len(unmerged) > 2:
                 return unmerged

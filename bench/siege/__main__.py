@@ -33,7 +33,7 @@ from schemas.environment import load
 from schemas.settings import MigrateSettings
 
 REST_SECONDS = 120
-BEGIN_SECONDS = 120.0
+BEGIN_SECONDS = 300.0
 """The generator has the lowest priority on the machine."""
 DECLARING = 8
 OWN_DESCRIPTORS = 256

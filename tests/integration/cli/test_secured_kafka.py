@@ -137,9 +137,7 @@ def environ(kafka: SecuredKafka, user: str, **more: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    "command", [["migrate"], ["topics", "cat", "events"], ["reconcile"], ["dead-letters", "list"]]
-)
+@pytest.mark.parametrize("command", [["migrate"], ["topics", "cat", "events"], ["dead-letters", "list"]])
 def test_commands_say_that_the_password_is_wrong(
     kafka: SecuredKafka, command: list[str], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
