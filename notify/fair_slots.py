@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 
 class FairSlots:
-    """So many may be held at once. A slot that is freed goes to the project whose turn is longest ago."""
+    """A limited number of slots. A freed slot goes to the project that has waited longest for a turn."""
 
     def __init__(self, count: int) -> None:
         self._free = count

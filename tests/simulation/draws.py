@@ -36,7 +36,7 @@ class Draws:
         """What was reached least of all that a story's schedules reach."""
 
     def take(self, count: int) -> list[Seed]:
-        """So many seeds. What they reach is wanted before the next ones."""
+        """That many seeds. Add what they reach before you take more."""
         known = list(self._first)
         seldom = [1 / self.counts[block] for block in known]
         aims = [1 / self.counts[self._aims[n]] if n in self._aims else 1.0 for n in range(len(STORIES))]

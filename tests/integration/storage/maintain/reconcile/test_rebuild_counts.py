@@ -1,4 +1,4 @@
-"""What issues are rebuilt from is the same, however many projects a statement counts."""
+"""Issues are rebuilt from the same counts, however many projects a statement covers."""
 
 import pytest
 from msgspec.structs import replace
