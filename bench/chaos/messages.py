@@ -16,7 +16,7 @@ from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from notify.history import NotificationHistory
 from notify.matching import chooses
-from schemas.notifications import CAUSES, Cause, CauseRecord, NotificationRule
+from schemas.notifications import CAUSES, Cause, CauseRecord, DeliveryRecord, NotificationRule
 from schemas.settings import KafkaSettings
 from tests.webhook_receiver import SECRET, Receiver
 
@@ -24,7 +24,7 @@ RULE: Final = NotificationRule("c" * 16, "everything", CAUSES, ("hook",), most_p
 _BAD: Final = 0.05
 """Share of the requests that the receiver refuses, answers late or not at all."""
 _STALLED_SECONDS: Final = 90.0
-"""Longer than the first four attempts take."""
+"""Longer than the first four attempts take; one that is planned for later is waited for."""
 
 
 class Inbox:
@@ -48,7 +48,7 @@ class Inbox:
             for name, kind in store.rows("SELECT id, kind FROM issue_activity FINAL WHERE by = 'system'")
             if kind in CAUSES
         }
-        causes, wanted = await self._settled(NotificationHistory(settings), happened)
+        causes, wanted = await self._settled(NotificationHistory(settings), happened, console)
         received = self._receiver.causes
         kinds = Counter(cause.kind for cause in causes.values())
         requests = sum(self._receiver.requests.values())
@@ -63,22 +63,25 @@ class Inbox:
         ]
 
     async def _settled(
-        self, history: NotificationHistory, happened: Set[str]
+        self, history: NotificationHistory, happened: Set[str], console: Console
     ) -> tuple[dict[str, Cause], set[str]]:
         """The causes in the log, and those that the rule chooses."""
-        progress, moved = (-1, -1), time.monotonic()
+        progress, moved_at = (-1, -1), time.time()
         while True:
-            causes = {
-                record.cause.id: record.cause
-                for record in await history.since(0)
-                if isinstance(record, CauseRecord)
-            }
+            records = await history.since(0)
+            causes = {record.cause.id: record.cause for record in records if isinstance(record, CauseRecord)}
+            attempts = {record.message: record for record in records if isinstance(record, DeliveryRecord)}
             wanted = {name for name, cause in causes.items() if chooses(RULE, cause)}
             arrived = self._receiver.causes.keys()
             if (now := (len(causes), len(arrived))) != progress:
-                progress, moved = now, time.monotonic()
-            is_complete = happened <= causes.keys() and wanted <= arrived
-            if is_complete or time.monotonic() - moved > _STALLED_SECONDS:
+                progress, moved_at = now, time.time()
+            if happened <= causes.keys() and wanted <= arrived:
+                return causes, wanted
+            next_at = max((attempt.next_ms / 1000 for attempt in attempts.values()), default=0.0)
+            if time.time() > max(moved_at, next_at) + _STALLED_SECONDS:
+                for name in wanted - arrived:
+                    tried = [attempt for attempt in attempts.values() if attempt.message.endswith(name)]
+                    console.print(f"  missing: {causes[name]}, tried: {tried}")
                 return causes, wanted
             await asyncio.sleep(1)
 
