@@ -17,13 +17,14 @@ Seconds = Annotated[float, Meta(gt=0)]
 
 GroupedEvents = Annotated[
     bool,
-    Meta(description="also write one record an event to grouped-events; costs a third of the throughput"),
+    Meta(
+        description="also write one record an event to grouped-events; false: it costs a third of the throughput"
+    ),
 ]
 DashboardUrl = Annotated[
     str,
     Meta(
-        description="address of the dashboard in links of messages and in what is copied from its pages; "
-        "unset: messages have no links"
+        description="address of the dashboard, for links in messages and on its pages; unset: messages have no links"
     ),
 ]
 
@@ -32,10 +33,14 @@ class LogSettings(Struct, frozen=True, kw_only=True):
     """Every process."""
 
     data_dir: Annotated[
-        str, Meta(description="folder of this machine's data: spool, local servers, caches")
+        str,
+        Meta(
+            description="folder of this machine's data: spool, local servers, caches; .svc: needs no special rights"
+        ),
     ] = ".svc"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"], Meta(description="minimum log level")
+        Literal["debug", "info", "warning", "error"],
+        Meta(description="minimum log level; info: nothing for each event"),
     ] = "info"
     instance: Annotated[
         str, Meta(description="text that readyz returns, by which `svc up` recognizes its own processes")
@@ -50,10 +55,11 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     ] = ""
     kafka_security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
-        Meta(description="security protocol"),
+        Meta(description="security protocol; PLAINTEXT: that of a local broker"),
     ] = "PLAINTEXT"
     kafka_sasl_mechanism: Annotated[
-        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"], Meta(description="with SASL_*")
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"],
+        Meta(description="with SASL_*; SCRAM-SHA-512: the strongest with a password"),
     ] = "SCRAM-SHA-512"
     kafka_username: Annotated[str, Meta(description="with SASL_*; with OAUTHBEARER the client's id")] = ""
     kafka_password: Annotated[
@@ -84,29 +90,32 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
             ge=1,
             le=30,
             description=(
-                "group session timeout: a worker or writer that is silent for longer loses its partitions; "
-                "brokers require at least 6 by default"
+                "a worker or writer that is silent for longer loses its partitions; "
+                "10: a dead one is noticed soon, and brokers allow no less than 6 by default"
             ),
         ),
     ] = 10.0
-    topic_prefix: Annotated[str, Meta(description="prefix of all topic names")] = "svc."
+    topic_prefix: Annotated[
+        str, Meta(description="prefix of all topic names; svc.: they stay together on a shared Kafka")
+    ] = "svc."
     topic_partitions: Annotated[
         int,
         Meta(
             ge=1,
             le=256,
             description=(
-                "partitions of each topic that `svc migrate` creates; "
-                "a later change moves ids between partitions"
+                "partitions of each topic that `svc migrate` creates; they must not change later, "
+                "since ids would move between them; 4: enough for one machine"
             ),
         ),
     ] = 4
     topic_replication: Annotated[
-        int, Meta(ge=1, le=9, description="replicas of each topic that `svc migrate` creates")
+        int,
+        Meta(ge=1, le=9, description="replicas of each topic that `svc migrate` creates; 1: a local broker"),
     ] = 1
     topic_names: Annotated[
         str,
-        Meta(description="whole names of topics, without the prefix: events=NAME,grouped=NAME; unset: none"),
+        Meta(description="whole names of topics, without the prefix: events=NAME,grouped=NAME"),
     ] = ""
 
     @property
@@ -134,10 +143,8 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
         str,
         Meta(
             description=(
-                "instead of SVC_CLICKHOUSE_URL: the addresses of several servers, separated by commas; "
-                "partition p of the topics is stored on server p mod their number, "
-                "so neither number nor order can change; "
-                "a server may have replicas, separated by |, of which the first is written to"
+                "instead of SVC_CLICKHOUSE_URL: comma-separated addresses of n servers, replicas separated by a vertical bar; "
+                "don't reorder or change: partition p is stored on server p mod n"
             ),
             extra={"secret": True},
         ),
@@ -146,17 +153,14 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
         str,
         Meta(
             pattern=r"^\w*$",
-            description=(
-                "name under which these servers know each other, in the same order, "
-                "as shards of `remote_servers`"
-            ),
+            description=("name of these servers, in the same order, in their `remote_servers`"),
         ),
     ] = ""
     clickhouse_reader_url: Annotated[
         str,
         Meta(
             description=(
-                "ClickHouse user for reading, with its own limits; of several servers any; "
+                "address with a user who only reads, within limits; any of several servers; "
                 "unset: SVC_CLICKHOUSE_URL"
             ),
             extra={"secret": True},
@@ -191,21 +195,32 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
 class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     """`svc edge`."""
 
-    ingest_host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
-    ingest_port: Annotated[Port, Meta(description="port to listen on")] = 8080
+    ingest_host: Annotated[
+        str, Meta(description="address to listen on; 127.0.0.1: nothing is exposed unasked")
+    ] = "127.0.0.1"
+    ingest_port: Annotated[
+        Port, Meta(description="port to listen on; 8080 to 8084: all processes fit on one machine")
+    ] = 8080
     edge_workers: Annotated[
-        Positive, Meta(description="processes that share the port; `--workers` overrides it")
+        Positive,
+        Meta(
+            description="processes that share the port; `--workers` overrides it; "
+            "1: a core takes tens of thousands of events a second"
+        ),
     ] = 1
     edge_send_deadline_seconds: Annotated[
         Seconds,
-        Meta(description="maximum wait for Kafka's acknowledgement before an event goes to the spool"),
+        Meta(
+            description="maximum wait for Kafka's acknowledgement before an event is spooled; "
+            "2: clients still wait for their response"
+        ),
     ] = 2.0
     edge_connections: Annotated[
         Positive,
         Meta(
             description=(
-                "connections that a worker holds at once, "
-                "fewer where its limit of file descriptors is lower; further ones are closed"
+                "open connections of a worker; further ones are closed; "
+                "20000: fewer if its limit of file descriptors is lower"
             )
         ),
     ] = 20_000
@@ -214,40 +229,66 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         Meta(
             description=(
                 "those of one IPv4 address or IPv6 /64, at most half of all; "
-                "0: any number, for an edge that only proxies reach"
+                "5000: one address can't take them all; 0: any number, behind proxies"
             )
         ),
     ] = 5000
     edge_head_seconds: Annotated[
-        Seconds, Meta(description="maximum time to receive a request's head, also the first of a connection")
+        Seconds,
+        Meta(
+            description="maximum time to receive a request's head; "
+            "10: a phone needs less, and slow heads hold connections"
+        ),
     ] = 10.0
-    edge_body_timeout_seconds: Annotated[Seconds, Meta(description="maximum time to receive a body")] = 30.0
+    edge_body_timeout_seconds: Annotated[
+        Seconds,
+        Meta(description="maximum time to receive a body; 30: a full one over a slow mobile line"),
+    ] = 30.0
     edge_body_least_rate: Annotated[
         Positive,
         Meta(
-            description="minimum average rate of a body after 5 s, in bytes a second; "
-            "a slower connection is closed"
+            description="minimum average rate of a body after 5 s, in bytes a second; a slower connection is closed; "
+            "1024: below any usable line"
         ),
     ] = 1024
     edge_body_bytes: Annotated[
         Positive,
-        Meta(description="bytes of request bodies that a worker holds at once; beyond it requests get 503"),
+        Meta(
+            description="bytes of unanswered bodies in a worker; beyond it requests get 503; "
+            "256 MiB: fits a small container"
+        ),
     ] = 268_435_456
     edge_token_body_bytes: Annotated[
-        Positive, Meta(description="bytes of them that one token may hold; beyond it its requests get 429")
+        Positive,
+        Meta(
+            description="bytes of them that one token may hold; beyond it its requests get 429; "
+            "32 MiB: an eighth, so one token never fills the memory"
+        ),
     ] = 33_554_432
     edge_drain_seconds: Annotated[
-        Seconds, Meta(description="time between failing readyz and closing the port at SIGTERM")
+        Seconds,
+        Meta(
+            description="time between failing readyz and closing the port at SIGTERM; "
+            "0.2: enough without a load balancer; with one, the interval of its checks"
+        ),
     ] = 0.2
     edge_stop_seconds: Annotated[
-        Seconds, Meta(description="maximum wait for requests in flight at SIGTERM")
+        Seconds,
+        Meta(description="maximum wait for requests in flight at SIGTERM; 20: below Kubernetes' 30"),
     ] = 20.0
     spool_max_bytes: Annotated[
-        Positive, Meta(description="maximum disk space of the spool; beyond it requests get 503")
+        Positive,
+        Meta(
+            description="maximum disk space of the spool; beyond it requests get 503; "
+            "1 GiB: some two million events"
+        ),
     ] = 1_073_741_824
     spool_max_age_hours: Annotated[
         Seconds,
-        Meta(description="age of the oldest event at which a spool that can't drain refuses new ones"),
+        Meta(
+            description="age of the oldest event at which a spool that can't drain refuses new ones; "
+            "72: a long weekend, within SVC_DEDUPE_DAYS"
+        ),
     ] = 72.0
     rate_limit_store: Annotated[
         str,
@@ -257,7 +298,11 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         ),
     ] = ""
     rate_limit_store_seconds: Annotated[
-        Seconds, Meta(description="maximum wait for the store; then this machine decides alone for 5 s")
+        Seconds,
+        Meta(
+            description="maximum wait for the store; then this machine decides alone for 5 s; "
+            "0.25: a client is waiting"
+        ),
     ] = 0.25
 
 
@@ -274,15 +319,20 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
         str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
     ] = "127.0.0.1"
     processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
-    processors_batch_chunks: Annotated[Positive, Meta(description="maximum chunks in a batch")] = 48
+    processors_batch_chunks: Annotated[
+        Positive,
+        Meta(
+            description="maximum chunks in a batch; 48: a batch's fixed costs spread over thousands of events"
+        ),
+    ] = 48
     processors_bad_limit: Annotated[
         int,
         Meta(
             ge=0,
             le=200,
             description=(
-                "stop when this many of the last 200 records can't be decoded, "
-                "instead of dead-lettering them; 0: never"
+                "stop when this many of the last 200 records can't be decoded, instead of dead-lettering them; "
+                "100: then this version is to blame, not the records; 0: never"
             ),
         ),
     ] = 100
@@ -293,7 +343,7 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
             le=90,
             description=(
                 "days for which an id is remembered; older ones are looked up in SVC_CLICKHOUSE_URL; "
-                "more days cost memory and recovery time"
+                "7: the retention of `events`; more days cost memory and recovery time"
             ),
         ),
     ] = 7
@@ -309,15 +359,26 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
         str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
     ] = "127.0.0.1"
     writer_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8083
-    writer_block_rows: Annotated[Positive, Meta(description="rows after which a block is inserted")] = 20_000
+    writer_block_rows: Annotated[
+        Positive,
+        Meta(
+            description="rows after which a block is inserted; "
+            "20000: an insert costs about the same whatever its size"
+        ),
+    ] = 20_000
     writer_wait_seconds: Annotated[
-        Seconds, Meta(description="maximum wait for a block to fill under load")
+        Seconds, Meta(description="maximum wait for a block to fill under load; 1: fewer, larger inserts")
     ] = 1.0
     writer_quiet_seconds: Annotated[
-        Seconds, Meta(description="wait after the first row when few events arrive")
+        Seconds,
+        Meta(description="wait after the first row when few events arrive; 0.1: people don't notice it"),
     ] = 0.1
     writer_audit_seconds: Annotated[
-        Seconds, Meta(description="interval of the comparison of accepted, stored and counted events")
+        Seconds,
+        Meta(
+            description="interval of the comparison of accepted, stored and counted events; "
+            "60: a fault shows within minutes, for 0.3 % of two cores"
+        ),
     ] = 60.0
     processors_app: Annotated[
         str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
@@ -338,16 +399,22 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             description="key of the session cookies; unset: derived from the password", extra={"secret": True}
         ),
     ] = ""
-    session_hours: Annotated[Positive, Meta(description="hours that a sign-in lasts")] = 168
+    session_hours: Annotated[
+        Positive, Meta(description="hours that a sign-in lasts; 168: people sign in once a week")
+    ] = 168
     secure_cookies: Annotated[
-        bool, Meta(description="send cookies only over https, whatever a proxy reports")
+        bool,
+        Meta(
+            description="send cookies only over https, whatever a proxy reports; "
+            "false: http://127.0.0.1 must work"
+        ),
     ] = False
     dashboard_trusted_proxies: Annotated[
         str,
         Meta(
             description=(
                 "addresses and networks of proxies, separated by commas, "
-                "whose X-Forwarded-For and X-Forwarded-Proto are trusted"
+                "whose X-Forwarded-For and X-Forwarded-Proto are trusted; unset: any client could send these headers"
             )
         ),
     ] = ""
@@ -355,8 +422,8 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
         bool,
         Meta(
             description=(
-                "answer without the rows of ClickHouse servers that are unavailable, and say so; "
-                "else such a question is 503"
+                "answer without the rows of unavailable ClickHouse servers, and say so; "
+                "false: 503, since people believe figures that are too low"
             )
         ),
     ] = False
@@ -378,18 +445,20 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
         str,
         Meta(
             description="JSON object of channels by name, each with `apprise` (a URL of that library), "
-            "`webhook` and `secret`, or `alertmanager`; unset: none",
+            "`webhook` and `secret`, or `alertmanager`",
             extra={"secret": True},
         ),
     ] = ""
     notify_group: Annotated[
-        str, Meta(description="consumer group of the processes, of which one works and the others wait")
+        str, Meta(description="consumer group; one member is active, the others stand by")
     ] = "svc-notify"
     health_host: Annotated[
         str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
     ] = "127.0.0.1"
     notify_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8084
-    notify_seconds: Annotated[Seconds, Meta(description="maximum wait for a channel's answer")] = 10.0
+    notify_seconds: Annotated[
+        Seconds, Meta(description="maximum wait for a channel's answer; 10: mail servers are slow")
+    ] = 10.0
     dashboard_url: DashboardUrl = ""
 
 
@@ -405,7 +474,7 @@ class AnalystSettings(LogSettings, frozen=True, kw_only=True):
     analyst_password: Annotated[
         str,
         Meta(
-            description="password of ClickHouse's user `analyst`; unset: generated and stored in the data directory",
+            description="password of ClickHouse's user `analyst`; unset: generated, in the data directory",
             extra={"secret": True},
         ),
     ] = ""

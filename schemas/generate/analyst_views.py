@@ -1,7 +1,7 @@
 """The analysts' views for the reference, from the migration that creates them."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -12,30 +12,52 @@ _VIEW: Final = re.compile(
 )
 _COLUMN: Final = re.compile(r"    (\w+) (\S.*) COMMENT '(.*?)',?")
 _STATES: Final = "_states"
+_SUMS: Final = re.compile(r"_(day|hour)(_states)?$")
+_OF_ONE_VIEW: Final = re.compile(r"; they do not add up: .*| that carry the tag with this value")
 
 
 def analyst_views() -> Iterator[str]:
-    """A table of columns for each view; one with states differs from its plain twin by the users."""
+    """A table of columns for each view, and one for all views of sums."""
     views = {
-        name: (columns, comment) for name, columns, comment in _VIEW.findall(_MIGRATION.read_text("utf-8"))
+        name: (_columns(columns), comment)
+        for name, columns, comment in _VIEW.findall(_MIGRATION.read_text("utf-8"))
     }
     for name, (columns, comment) in views.items():
-        if name.endswith(_STATES):
-            continue
-        twin = views.get(name + _STATES)
-        yield f"### {name}" + (f", {name}{_STATES}" if twin else "")
-        yield ""
-        yield f"{_text(comment)}."
-        yield ""
-        yield "| column | type | meaning |"
-        yield "| --- | --- | --- |"
-        for column, kind, meaning in _columns(columns):
-            yield f"| `{column}` | `{kind}` | {meaning} |"
-        if twin:
-            plain = _columns(columns)
-            for column, kind, meaning in [row for row in _columns(twin[0]) if row not in plain]:
-                yield f"| `{column}` of `{name}{_STATES}` | `{kind}` | {meaning} |"
-        yield ""
+        if not _SUMS.search(name):
+            yield from (f"### {name}", "", f"{_text(comment)}.", "", *_table(columns), "")
+    yield from _sums({name: columns for name, (columns, _) in views.items() if _SUMS.search(name)})
+
+
+def _sums(views: dict[str, list[tuple[str, str, str]]]) -> Iterator[str]:
+    yield "### Sums of analyst_events"
+    yield ""
+    yield "Kept up while events arrive. A key can have several rows: add them up. Users of several rows"
+    yield "can't be added: merge the states in the views with `_states`."
+    yield ""
+    yield "| view | a row for | figures |"
+    yield "| --- | --- | --- |"
+    for name, columns in views.items():
+        if not name.endswith(_STATES):
+            both = ", ".join(f"`{one}`" for one in (name, name + _STATES) if one in views)
+            names = [f"`{column}`" for column, _, _ in columns]
+            key = names.index("`events`")
+            yield f"| {both} | {', '.join(names[:key])} | {', '.join(names[key:])} |"
+    yield ""
+    yield from _table(
+        dict.fromkeys(
+            (column, kind, _OF_ONE_VIEW.sub("", meaning))
+            for columns in views.values()
+            for column, kind, meaning in columns
+        )
+    )
+    yield ""
+
+
+def _table(columns: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    yield "| column | type | meaning |"
+    yield "| --- | --- | --- |"
+    for column, kind, meaning in columns:
+        yield f"| `{column}` | `{kind}` | {meaning} |"
 
 
 def _columns(lines: str) -> list[tuple[str, str, str]]:
