@@ -143,7 +143,8 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
         str,
         Meta(
             description=(
-                "instead of SVC_CLICKHOUSE_URL: comma-separated addresses of n servers, replicas separated by a vertical bar; "
+                "instead of SVC_CLICKHOUSE_URL: comma-separated addresses of n servers; "
+                "vertical bars separate replicas; "
                 "don't reorder or change: partition p is stored on server p mod n"
             ),
             extra={"secret": True},
