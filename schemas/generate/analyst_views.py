@@ -10,7 +10,7 @@ _VIEW: Final = re.compile(
     r"^CREATE VIEW IF NOT EXISTS (analyst_\w+)\n\(\n(.*?)\n\)\n.*?^COMMENT '(.*?)';$",
     re.DOTALL | re.MULTILINE,
 )
-_COLUMN: Final = re.compile(r"    (\w+) (\S.*) COMMENT '(.*?)',?")
+_COLUMN: Final = re.compile(r"    (\w+) \S.* COMMENT '(.*?)',?")
 _STATES: Final = "_states"
 _SUMS: Final = re.compile(r"_(day|hour)(_states)?$")
 _OF_ONE_VIEW: Final = re.compile(r"; they do not add up: .*| that carry the tag with this value")
@@ -28,7 +28,7 @@ def analyst_views() -> Iterator[str]:
     yield from _sums({name: columns for name, (columns, _) in views.items() if _SUMS.search(name)})
 
 
-def _sums(views: dict[str, list[tuple[str, str, str]]]) -> Iterator[str]:
+def _sums(views: dict[str, list[tuple[str, str]]]) -> Iterator[str]:
     yield "### Sums of analyst_events"
     yield ""
     yield "Kept up while events arrive. A key can have several rows: add them up. Users of several rows"
@@ -39,34 +39,37 @@ def _sums(views: dict[str, list[tuple[str, str, str]]]) -> Iterator[str]:
     for name, columns in views.items():
         if not name.endswith(_STATES):
             both = ", ".join(f"`{one}`" for one in (name, name + _STATES) if one in views)
-            names = [f"`{column}`" for column, _, _ in columns]
+            names = [column for column, _ in columns]
             key = names.index("`events`")
             yield f"| {both} | {', '.join(names[:key])} | {', '.join(names[key:])} |"
     yield ""
     yield from _table(
         dict.fromkeys(
-            (column, kind, _OF_ONE_VIEW.sub("", meaning))
+            (
+                f"{column} in `{_STATES}`" if meaning.startswith("State of") else column,
+                _OF_ONE_VIEW.sub("", meaning),
+            )
             for columns in views.values()
-            for column, kind, meaning in columns
+            for column, meaning in columns
         )
     )
     yield ""
 
 
-def _table(columns: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    yield "| column | type | meaning |"
-    yield "| --- | --- | --- |"
-    for column, kind, meaning in columns:
-        yield f"| `{column}` | `{kind}` | {meaning} |"
+def _table(columns: Iterable[tuple[str, str]]) -> Iterator[str]:
+    yield "| column | meaning |"
+    yield "| --- | --- |"
+    for column, meaning in columns:
+        yield f"| {column} | {meaning} |"
 
 
-def _columns(lines: str) -> list[tuple[str, str, str]]:
+def _columns(lines: str) -> list[tuple[str, str]]:
     rows = []
     for line in lines.splitlines():
         column = _COLUMN.fullmatch(line)
         assert column, line
         if column[1] != "project_id":
-            rows.append((column[1], column[2], _text(column[3])))
+            rows.append((f"`{column[1]}`", _text(column[2])))
     return rows
 
 
