@@ -317,9 +317,9 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
         str, Meta(description="name of this worker, stable and unique: its static member id and data folder")
     ] = "0"
     health_host: Annotated[
-        str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
+        str, Meta(description="address of health and metrics of processors, writer and notify")
     ] = "127.0.0.1"
-    processors_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8082
+    processors_health_port: Annotated[Port, Meta(description="port of health and metrics")] = 8082
     processors_batch_chunks: Annotated[
         Positive,
         Meta(
@@ -357,9 +357,9 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
     writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
     writer_worker: Annotated[str, Meta(description="name of this writer, stable and unique")] = "0"
     health_host: Annotated[
-        str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
+        str, Meta(description="address of health and metrics of processors, writer and notify")
     ] = "127.0.0.1"
-    writer_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8083
+    writer_health_port: Annotated[Port, Meta(description="port of health and metrics")] = 8083
     writer_block_rows: Annotated[
         Positive,
         Meta(
@@ -454,9 +454,9 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
         str, Meta(description="consumer group; one member is active, the others stand by")
     ] = "svc-notify"
     health_host: Annotated[
-        str, Meta(description="address of healthz, readyz and metrics of processors, writer and notify")
+        str, Meta(description="address of health and metrics of processors, writer and notify")
     ] = "127.0.0.1"
-    notify_health_port: Annotated[Port, Meta(description="port of healthz, readyz and metrics")] = 8084
+    notify_health_port: Annotated[Port, Meta(description="port of health and metrics")] = 8084
     notify_seconds: Annotated[
         Seconds, Meta(description="maximum wait for a channel's answer; 10: mail servers are slow")
     ] = 10.0
