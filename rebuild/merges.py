@@ -2,7 +2,8 @@
 
 A part belongs to an issue where the stored rows of both say so. Where they differ, or a request is unread, a
 merge or an unmerge has not ended. The part then stands alone, with its counts, and the activity of both issues
-tells it.
+tells it. So does a part whose merge the activity tells and no row has: an earlier rebuild may have emptied the
+topic `issues` before the writer read it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -51,6 +52,12 @@ class Merges:
             if "into" in change.data
         }
         releases = [(one.issue, reported.get(f"{one.issue}-{one.id}-unmerged")) for one in commands]
+        self._told = dict[str, str]()
+        for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
+            if "into" in change.data:
+                self._told[change.id[:16]] = change.data["into"]
+            elif "from" in change.data:
+                self._told.pop(change.id[:16], None)
         self._released = {
             Pair(issue, part)
             for issue, release in releases
@@ -83,9 +90,11 @@ class Merges:
         return None if Pair(home, part) in self._released else home
 
     def undone(self) -> list[Pair]:
-        """Parts that are issues of their own, though a row or an unread request says otherwise."""
-        named = {Pair(self._root(part), part) for part in self._into}
-        return sorted(pair for pair in named | self._shown | self._requested if self.home(pair.part) is None)
+        """Parts that are separate issues, though a row, an unread request or an activity says otherwise."""
+        named = {Pair(self._root(part), part) for part in self._into} | self._shown | self._requested
+        parts = {pair.part for pair in named}
+        named |= {Pair(whole, part) for part, whole in self._told.items() if part not in parts}
+        return sorted(pair for pair in named if self.home(pair.part) is None)
 
     def activities(self, records: Mapping[str, IssueRecord], at: str) -> Iterator[Activity]:
         """What both issues tell of `undone`. `records` are by id; `at` also stands for a command that is not known."""

@@ -222,6 +222,17 @@ async def test_a_merge_of_which_no_signal_was_sent_is_done_after_the_rebuild() -
     assert reported(world, since=0) == sorted(MERGED_BY_USER)
 
 
+async def test_a_merge_that_the_activity_has_and_no_row_is_undone_and_told() -> None:
+    """An earlier rebuild emptied the topic before the writer had read it."""
+    world, _ = await under_way(("merge", 1, 2), batches=0)
+    await world.settle()
+    world.memory.topics = {tp: log for tp, log in world.memory.topics.items() if tp[0] != "issues"}
+    assert rebuild(world) == [Pair(id_of(1), id_of(2))]
+    await world.settle()
+    check(world)
+    assert (world.issue(2).merged_into, world.issue(1).events) == (None, 1)
+
+
 @pytest.mark.parametrize("batches", range(1, 6))
 async def test_an_unmerge_that_has_begun_is_made_and_told(batches: int) -> None:
     world, _ = await under_way(("merge", 1, 2), ("unmerge", 1, 2), batches=batches)
