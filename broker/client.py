@@ -249,7 +249,7 @@ class TopicFollower:
                     await self._follow(consumer)
             except (KafkaError, OSError) as error:
                 self._refused = kind_of(error) is SendErrorKind.DENIED
-                # Only diagnosed from time to time: it takes seconds if nobody responds.
+                # Diagnosed from time to time only: without a response it takes seconds.
                 diagnose = attempt % _EXPLAIN_EVERY == 0 and not self._refused
                 reason = await asyncio.to_thread(why_unreachable, self._settings) if diagnose else None
                 log.warning(

@@ -83,7 +83,7 @@ async def stop_consumer(consumer: Consumer) -> None:
     try:
         await consumer.stop()
     except BaseException as error:
-        # Whoever is cancelled once more doesn't interrupt it.
+        # A second cancellation doesn't interrupt it.
         await asyncio.shield(asyncio.create_task(_end(consumer)))
         task = asyncio.current_task()
         if not isinstance(error, asyncio.CancelledError) or task is None or task.cancelling():
@@ -119,7 +119,7 @@ async def _close(client: Any) -> None:
 
 
 def _tasks(consumer: Consumer) -> Iterator["asyncio.Task[Any]"]:
-    """What a consumer does in the background."""
+    """The background tasks of a consumer."""
     fetcher, coordinator = consumer._fetcher, consumer._coordinator
     if fetcher is not None:
         yield from (fetcher._fetch_task, *fetcher._pending_tasks)

@@ -26,7 +26,7 @@ STOP_SECONDS: Final = 10.0
 async def commit(
     consumer: Consumer, offsets: Mapping[TopicPartition, Any], seconds: float = COMMIT_SECONDS
 ) -> None:
-    """Commit. Raises CommitStalled after `seconds`, and what the consumer raises."""
+    """Commit. Raises CommitStalled after `seconds`, and the errors of the consumer."""
     try:
         async with asyncio.timeout(seconds):
             await consumer.commit(dict(offsets))

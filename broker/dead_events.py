@@ -1,4 +1,4 @@
-"""What a stage can't process, and the dead letters that are made of it."""
+"""Records that a stage can't process, and their dead letters."""
 
 import time
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from schemas.times import iso
 
 
 class DeadEvent(NamedTuple):
-    """A record that a stage can't process, or one event of it as a chunk of its own."""
+    """A record that a stage can't process, or one event of it in a separate chunk."""
 
     offset: int
     key: bytes | None

@@ -138,7 +138,7 @@ def _connection(host: str, port: int) -> Unreachable | None:
 
 
 def speaks_tls(host: str, port: int) -> bool:
-    """Whether the listener completes a TLS handshake, whoever signed its certificate."""
+    """Whether the listener completes a TLS handshake; its certificate isn't verified."""
     lenient = ssl.create_default_context()
     lenient.check_hostname = False
     lenient.verify_mode = ssl.CERT_NONE
@@ -247,7 +247,7 @@ def _token_refusal(error: Exception, settings: KafkaSettings, address: str) -> U
     if isinstance(error, IllegalSaslStateError | KafkaConnectionError):
         return Unreachable(
             f"{address} refuses the token of {settings.kafka_username!r}",
-            "check what the broker expects of tokens: issuer, audience, scope",
+            "check the issuer, audience and scope that the broker expects of tokens",
             denied=True,
         )
     return None

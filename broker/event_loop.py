@@ -59,7 +59,7 @@ def _close(self: Any, *args: Any, **kwargs: Any) -> Any:
     writer = self._writer
     closed = _CLOSE(self, *args, **kwargs)
     if writer is not None and self._security_protocol.endswith("SSL"):
-        # Nothing is lost: whoever closes has waited for the answers to its requests, or doesn't want them any more.
+        # Nothing is lost: the caller has awaited the responses to its requests, or discards them.
         writer.transport.abort()
     return closed
 

@@ -37,7 +37,7 @@ class RepeatFilter(logging.Filter):
         """Whether the record is logged."""
         now, is_refusal = self._now(), _is_refusal(record)
         if is_refusal or isinstance(_error_of(record), PartitionsLost):
-            # No fault of the code: the message, or the last line of the process, says what happened.
+            # Not a bug, so no traceback: the message, or the last line of the process, names the cause.
             record.exc_info = None
         if record.levelno >= logging.CRITICAL or not (is_refusal or record.name.startswith(_LOGGERS)):
             return True

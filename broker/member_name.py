@@ -113,4 +113,4 @@ class MemberName:
 
     def _detail(self) -> str:
         who = f" ({self._other})" if self._other else ""
-        return f"{self._sentence}{who}: give each a name of its own"
+        return f"{self._sentence}{who}: give each a different name"

@@ -34,7 +34,7 @@ _MOST_ANSWER_SECONDS: Final = 40.0
 _LOOKS: Final = 10_000
 """So many are remembered, more than eight hours."""
 AGES_MS: Final = tuple(int(3_000 * 1.02**step) for step in range(680))
-"""How old what waits may be, from three seconds to three weeks, each a fiftieth more than the one before."""
+"""Buckets for the age of waiting records: from three seconds to three weeks, in steps of 2 %."""
 
 
 class Behind(Struct, frozen=True):
@@ -55,7 +55,7 @@ class Lag(Struct, frozen=True):
 
 
 class Grouped(Struct, frozen=True):
-    """At `at_ms` the processors had grouped what arrived before `until_ms` (Unix ms)."""
+    """At `at_ms` the processors had grouped all records that arrived before `until_ms` (Unix ms)."""
 
     at_ms: int
     until_ms: int

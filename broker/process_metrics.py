@@ -1,4 +1,4 @@
-"""Metrics that every process has: what runs, and what it costs."""
+"""Metrics of every process: build information, CPU and memory."""
 
 import platform
 
@@ -15,4 +15,6 @@ def set_build_info(gauge: Gauge) -> None:
 def add_process_metrics(registry: CollectorRegistry) -> None:
     """CPU time, memory and files of this process, and its `svc_build_info`."""
     ProcessCollector(registry=registry)
-    set_build_info(Gauge("svc_build_info", "Constant 1.", ["version", "python"], registry=registry))
+    set_build_info(
+        Gauge("svc_build_info", "Build information; always 1.", ["version", "python"], registry=registry)
+    )

@@ -22,9 +22,9 @@ DEAD_LETTERS_GROUP: Final = "dead-letters-replay"
 class RequiredRights(Struct, frozen=True):
     """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe.
 
-    Without the rights on what it `describes`, its work continues: the audit fails, or a page or command
-    doesn't know whether the pipeline is behind. Only a writer whose positions are lost waits. `compares` are
-    topics whose settings it compares.
+    Without the rights on the topics and groups that it `describes`, its work continues: the audit fails, or a
+    page or command can't tell whether the pipeline is behind. Only a writer whose positions are lost waits.
+    `compares` are topics whose settings it compares.
     """
 
     reads: tuple[Topic, ...]
@@ -118,7 +118,7 @@ class KafkaRight(Struct, frozen=True):
 
 
 def rights_of(need: RequiredRights, settings: KafkaSettings) -> list[KafkaRight]:
-    """What an operator grants, one by one."""
+    """The single rights that an operator grants."""
     topics = (
         ("Read", need.reads),
         ("Write", need.writes),
@@ -137,7 +137,7 @@ def rights_of(need: RequiredRights, settings: KafkaSettings) -> list[KafkaRight]
 
 
 def rebuild_rights(settings: KafkaSettings) -> list[KafkaRight]:
-    """What `svc rebuild` needs beyond the operator's rights: it deletes the records of these topics."""
+    """The rights of `svc rebuild` beyond the operator's: it deletes the records of these topics."""
     return [
         KafkaRight(operation, "topic", name)
         for name in names_of((Topic.ISSUES, Topic.SEEN), settings)

@@ -20,7 +20,7 @@ Ask = Callable[[], Awaitable[Sequence[str]]]
 _ANSWER_SECONDS: Final = 15.0
 _RETRY_SECONDS: Final = 1.0
 _EXPLAIN_EVERY: Final = 20
-"""Attempts between two diagnoses, which take seconds if nobody responds."""
+"""Attempts between two diagnoses; without a response each takes seconds."""
 
 
 async def until_allowed(

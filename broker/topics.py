@@ -273,7 +273,7 @@ async def _delete_before(admin: Admin, ends: Mapping[TopicPartition, int]) -> No
 
 
 async def _own_settings(admin: Admin, topic: str) -> dict[str, str]:
-    """The settings that a topic has of its own, not from the brokers. Raises KafkaError."""
+    """The settings that override the brokers' defaults for a topic. Raises KafkaError."""
     [response] = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
     [(code, _message, _kind, _name, entries)] = response.resources
     if code:

@@ -62,7 +62,7 @@ async def test_the_other_process_is_named_once_a_minute(caplog: pytest.LogCaptur
     with caplog.at_level(logging.INFO, "broker.member_name"):
         world.joined("abcde", 1.0)
         await eventually(lambda: caplog.messages)
-        assert caplog.messages == [f"{SENTENCE} (svc at 10.0.0.8): give each a name of its own"]
+        assert caplog.messages == [f"{SENTENCE} (svc at 10.0.0.8): give each a different name"]
         assert "10.0.0.8" in world.name.part().detail
         world.now += 60.0
         world.joined("fgh", 1.0)

@@ -28,7 +28,7 @@ def name(holders: Mapping[str, str]) -> MemberName:
 async def test_worker_that_another_one_of_its_name_ousts_says_so(failure: Exception) -> None:
     reason = await exit_reason(failure, name({"a-1": "svc at 10.0.0.7"}), "a-0")
     assert reason == (
-        "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a name of its own"
+        "another process is in the group svc-processors with NAME=a too (svc at 10.0.0.7): give each a different name"
     )
 
 
