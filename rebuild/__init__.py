@@ -1,1 +1,1 @@
-"""The tables of the processors, made anew from the logs or from ClickHouse, while the processors are stopped."""
+"""Rebuilds the tables of the stopped processors from the logs or from ClickHouse."""

@@ -2,7 +2,7 @@
 
 The record of `events` that carried an id is no longer known and not needed: the entries use the last
 processed offsets, one block of ids each, and the horizon marks everything before them as processed. An id
-whose own day lies after its receipt counts as received on its own day, as in the log.
+whose own day is after its receipt counts as received on its own day, as in the log.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ _BATCH = 10_000
 
 
 class KeyBlock(NamedTuple):
-    """Joined keys of one day of the log, or of ids that lie that many days `ahead` of it."""
+    """Joined keys of one day of the log, or of ids that are that many days `ahead` of it."""
 
     day: int
     keys: bytes

@@ -58,7 +58,7 @@ class Need(Struct, frozen=True):
 class Issues(NamedTuple):
     """Records of the topic `issues`, and the matching positions in `issue-deltas` for the topic `seen`.
 
-    `undone` are merges and unmerges that had not ended, and `activities` what is told of them.
+    `undone` are merges and unmerges that had not ended, with their `activities`.
     """
 
     records: list[Message]
@@ -231,7 +231,7 @@ async def _last_source(need: Need, consumer: Consumer, tp: TopicPartition, end: 
 
 
 async def _last_stored(need: Need, consumer: Consumer, partition: int) -> int:
-    """The same from what is stored, where the records of `grouped` have expired and the writer's position is lost.
+    """The same from the stored rows, if the records of `grouped` have expired and the writer's position is lost.
 
     Up to the processors' commit all is stored. Behind it they may have written some of `events` before they
     ended: a record is stored if the stored event of one of its ids was received when this copy was, for of
@@ -247,7 +247,7 @@ async def _last_stored(need: Need, consumer: Consumer, partition: int) -> int:
     while await consumer.position(events) < end:
         for records in (await consumer.getmany(timeout_ms=500)).values():
             for record in records:
-                # What can't be decoded is a dead letter.
+                # An undecodable record is a dead letter.
                 with suppress(BadPayload, msgspec.DecodeError):
                     chunk = decode_chunk(record.value or b"")
                     copies[record.offset] = {(one.project, one.id, one.received_ms) for one in chunk}

@@ -1,9 +1,9 @@
 """Which issue each part belongs to, where some merges and unmerges have not ended. No I/O.
 
 A part belongs to an issue where the stored rows of both say so. Where they differ, or a request is unread, a
-merge or an unmerge has not ended. The part then stands alone, with its counts, and the activity of both issues
-tells it. So does a part whose merge the activity tells and no row has: an earlier rebuild may have emptied the
-topic `issues` before the writer read it.
+merge or an unmerge has not ended. The part then is a separate issue with its counts, and the activity of both issues
+records it. So is a part whose merge is in the activity and in no row: an earlier rebuild may have emptied the topic
+`issues` before the writer read it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +28,7 @@ class Pair(NamedTuple):
 
 
 class Merges:
-    """What stored rows, activities by their ids, and the unread signals and commands say together."""
+    """Merges according to stored rows, activities by their ids, and the unread signals and commands."""
 
     def __init__(
         self,
@@ -52,12 +52,12 @@ class Merges:
             if "into" in change.data
         }
         releases = [(one.issue, reported.get(f"{one.issue}-{one.id}-unmerged")) for one in commands]
-        self._told = dict[str, str]()
+        self._reported_home = dict[str, str]()
         for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
             if "into" in change.data:
-                self._told[change.id[:16]] = change.data["into"]
+                self._reported_home[change.id[:16]] = change.data["into"]
             elif "from" in change.data:
-                self._told.pop(change.id[:16], None)
+                self._reported_home.pop(change.id[:16], None)
         self._released = {
             Pair(issue, part)
             for issue, release in releases
@@ -77,7 +77,7 @@ class Merges:
                     self._commands[pair] = signal.join
 
     def home(self, part: str) -> str | None:
-        """The issue that a part belongs to; None for an issue of its own."""
+        """The issue that a part belongs to; None for a separate issue."""
         root = self._root(part)
         if root in {part, *self._into}:  # rows may name each other
             return None
@@ -90,14 +90,14 @@ class Merges:
         return None if Pair(home, part) in self._released else home
 
     def undone(self) -> list[Pair]:
-        """Parts that are separate issues, though a row, an unread request or an activity says otherwise."""
+        """Parts that become separate issues, though a row, an unread request or an activity says otherwise."""
         named = {Pair(self._root(part), part) for part in self._into} | self._shown | self._requested
         parts = {pair.part for pair in named}
-        named |= {Pair(whole, part) for part, whole in self._told.items() if part not in parts}
+        named |= {Pair(whole, part) for part, whole in self._reported_home.items() if part not in parts}
         return sorted(pair for pair in named if self.home(pair.part) is None)
 
     def activities(self, records: Mapping[str, IssueRecord], at: str) -> Iterator[Activity]:
-        """What both issues tell of `undone`. `records` are by id; `at` also stands for a command that is not known."""
+        """Activities of both issues for `undone`. `records` are by id; `at` is the time of unknown commands too."""
         for whole, part in self.undone():
             if not {whole, part} <= records.keys():
                 continue

@@ -125,7 +125,7 @@ async def _issues(need: Need, say: Callable[[str], None], *, stored: bool) -> tu
     for whole, part in new.undone:
         say(f"issues: {part} is no part of {whole}: a merge or unmerge of them had not ended")
     deleted = await empty(need.processors, Topic.ISSUES)
-    # Rebuilt rows say nothing of what had not ended.
+    # First, because rebuilt rows don't show merges and unmerges that had not ended.
     await write(need.processors, Topic.ISSUE_ACTIVITY, new.activities)
     written = await write(need.processors, Topic.ISSUES, new.records)
     await write(need.processors, Topic.SEEN, new.positions)

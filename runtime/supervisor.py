@@ -19,7 +19,7 @@ RESTART_SECONDS = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 CHECK_SECONDS = 2.0
 UNREADY_CHECKS = 3  # in a row: a single check may fail on a busy machine
 STEADY_SECONDS = 60.0
-"""The pauses begin anew after a child ran this long."""
+"""A child that ran this long restarts with the shortest pause again."""
 
 
 class Supervised(Protocol):
@@ -201,7 +201,7 @@ class Supervisor:
         while not self.stopping.is_set():
             code = process.poll()
             if code is not None:
-                # Survivors of the group must not run beside the successor.
+                # Remaining processes of the group must not run together with the successor.
                 kill(process)
                 return code
             if time.monotonic() > next_check:
