@@ -115,7 +115,11 @@ class EdgeMetrics:
             registry=registry,
         )
         build = Gauge(
-            "svc_build_info", "Constant 1.", ["version", "python"], multiprocess_mode="max", registry=registry
+            "svc_build_info",
+            "Build information; always 1.",
+            ["version", "python"],
+            multiprocess_mode="max",
+            registry=registry,
         )
         set_build_info(build)
         self._sdk = BoundedLabel()

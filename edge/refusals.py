@@ -1,8 +1,8 @@
 """The reason under which a refusal is counted, and the text of its example. Pure.
 
 An example is for people of the project: it repeats the answer to the sender, with the event's release and id.
-It has no other value of the event, no key that a client chose, and no text of a library that may repeat what
-it read.
+It has no other value of the event, no key that a client chose, and no text of a library that may quote
+its input.
 """
 
 import re
@@ -23,12 +23,12 @@ _MAX_RELEASE: Final = 100
 _LIMIT_REASONS: Final = {limit.sentence: limit.title for limit in Limit}
 _SCHEMA: Final = "schema"
 _BODY_FIELDS: Final = ("body", "events")
-"""What violations of the body as a whole name as their field."""
+"""The field named by violations of the body as a whole."""
 _POSITION: Final = re.compile(r"\[\d+\]")
 _CAUSES: Final = re.compile(r"(?:\.cause)+")
 _OWN_KEYS: Final = re.compile(r"^(tags|user\.linkHashes|breadcrumbs(?:\[\d+\])?\.data)\..*", re.DOTALL)
 _LIBRARY_TEXT: Final = re.compile(r"^(broken transfer): .*|^(Expected|Invalid|Object) .*", re.DOTALL)
-"""Messages with the text of a library that may repeat what it read."""
+"""Messages with a library's text that may quote its input."""
 _UUID7: Final = re.compile(UUID7_PATTERN)
 _NOTHING: Final = Raw(b"null")
 
@@ -87,7 +87,7 @@ def _counted(details: Sequence[Detail]) -> Detail:
 
 
 def _origin(event: bytes | Raw) -> list[str]:
-    """Release and id of an event, as far as they are valid: anything may stand in a field that isn't."""
+    """Release and id of an event, if valid: an invalid field may contain anything."""
     try:
         origin = _decode_origin(event)
     except _UNREADABLE:

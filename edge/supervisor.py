@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # mkdtemp creates a folder in it for this user only
 _RESTART_SECONDS: Final = (0.0, 0.5)
-"""A worker is missed at once, but one that can't start must not use up the CPU."""
+"""Short, because a missing worker costs capacity; not zero, because one that can't start would use up the CPU."""
 
 
 def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
@@ -121,7 +121,7 @@ class _Worker:
     progress: Callable[[], str] = str
 
     def prepare(self) -> "Callable[[], _WorkerProcess]":
-        """What starts the worker."""
+        """Starts the worker's process."""
         return self._start
 
     def _start(self) -> "_WorkerProcess":
@@ -133,9 +133,9 @@ class _Worker:
         process.start()
         return _WorkerProcess(process)
 
-    def failed(self, what: str) -> CannotRun:
+    def failed(self, problem: str) -> CannotRun:
         """The error of a start that failed."""
-        return CannotRun(f"{self.name} {what}")
+        return CannotRun(f"{self.name} {problem}")
 
 
 class _WorkerProcess:

@@ -130,7 +130,7 @@ class Chunker:
             await self._deliver(partition, partitions, events)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001  # passed to every waiting request
             done.set_exception(error)
-            # If every client has disconnected nobody retrieves the error: without this the loop would log it.
+            # Marks the error as retrieved: the loop would log it if every client has disconnected.
             done.exception()
         else:
             done.set_result(None)

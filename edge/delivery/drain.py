@@ -127,7 +127,7 @@ def open_segment(segment: Path, acknowledged: int = 0) -> OpenedSegment:
 
 
 def record_events(record: bytes) -> list[EventTuple]:
-    """The events of one record of a segment. Raises DecodeError for what is no chunk."""
+    """The events of one record of a segment. Raises DecodeError if it isn't a chunk."""
     events = decode_chunk(record)
     if any(len(event.id) != 16 for event in events):
         raise msgspec.DecodeError("an id is 16 bytes long")

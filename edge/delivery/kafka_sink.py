@@ -239,7 +239,7 @@ class KafkaSink:
                 explaining.cancel()
 
     async def _explain(self) -> None:
-        """Diagnose the connection while the probe continues: the client reports port, TLS and credentials alike."""
+        """Diagnose the connection while the probe continues: its errors don't tell TLS from credentials."""
         reason = await asyncio.to_thread(self._why_unreachable, self._settings)
         failure = self.failures.get(Topic.EVENTS)
         if reason is None or failure is None:

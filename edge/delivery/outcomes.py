@@ -1,4 +1,4 @@
-"""Reports what the edge refused, as records on the topic `outcomes`.
+"""Reports refused events and requests on the topic `outcomes`.
 
 The contract defines them in section 2, point 14. Accepted events are not counted here: the grouper counts
 them exactly in the topic `events` (docs/decisions/edge-delivery.md).
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 _FLUSH_SECONDS: Final = 5.0
 _MAX_UNSENT: Final = 20_000
 _CODEC_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
-"""What msgspec raises if a value can't be encoded or bytes can't be decoded."""
+"""Errors of msgspec for values that can't be encoded or bytes that can't be decoded."""
 _Key = tuple[str, int, str, OutcomeKind, str]
 """Project, minute, SDK, outcome and reason."""
 _decode_saved: Final = msgspec.json.Decoder(list[Outcome]).decode

@@ -1,4 +1,4 @@
-"""The interface of what records are sent to."""
+"""The interface of a destination of records."""
 
 from typing import Protocol
 

@@ -30,7 +30,7 @@ class RequestHeaders(Struct, frozen=True):
 def read_headers(headers: Mapping[str, str]) -> RequestHeaders:
     """Check the headers. Raises RequestError; its details name each invalid header as the field."""
     if headers.get("Transfer-Encoding", "chunked").strip().lower() != "chunked":
-        # aiohttp undoes `chunked` alone, and would take what is left for the body.
+        # aiohttp only undoes `chunked`, and would take the still encoded rest for the body.
         details = [Detail("Transfer-Encoding", "expected chunked")]
         raise RequestError(WireError.VALIDATION_FAILED, "headers", details)
     content_type = headers.get("Content-Type")

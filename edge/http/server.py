@@ -50,7 +50,7 @@ class EdgeConnection(RequestHandler):
         self._server.begin_head(self)
 
     def data_received(self, data: bytes) -> None:
-        """Remember the body that is being received, and see to the head. What follows malformed HTTP is thrown away.
+        """Remember the body that is being received, and limit the head. Discard all data after malformed HTTP.
 
         Reading stops after a head's size of it: the rest of a flood would only cost CPU.
         """
@@ -81,7 +81,7 @@ class EdgeConnection(RequestHandler):
             self.transport.pause_reading()
 
     def end(self, reason: str) -> None:
-        """End the connection: at once if it is idle, else after the request that is being served."""
+        """End the connection: immediately if it is idle, else after the current request."""
         self._refused = True
         self._server.metrics.connections_ended.labels(reason).inc()
         if self._request_in_progress:
@@ -117,7 +117,7 @@ class EdgeConnection(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """Respond to what the parser refused; `EdgeApp` has handled every other error."""
+        """Respond to an error of the parser; `EdgeApp` has handled every other error."""
         if isinstance(exc, HttpProcessingError):
             log.debug("not HTTP: %s", exc.message)
             details = [Detail("request", "malformed HTTP request")]
@@ -162,7 +162,7 @@ class EdgeServer(web.Server):
         "keepalive_timeout": _IDLE_SECONDS,
         "lingering_time": _LINGER_SECONDS,
         "read_bufsize": _READ_BUFFER,
-        # Our timeouts end what a peer that is gone leaves behind.
+        # Our timeouts end connections whose peer has gone.
         "tcp_keepalive": False,
     }
 
@@ -177,11 +177,11 @@ class EdgeServer(web.Server):
         self.metrics = metrics
         self.limits = limits
         self._head_seconds = head_seconds
-        # Every head has the same time, so they stand in the order of their ends.
+        # Every head has the same timeout, so insertion order is deadline order.
         self._heads: dict[EdgeConnection, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def __call__(self) -> asyncio.Protocol:  # type: ignore[override]  # aiohttp's is a connection at once
+    def __call__(self) -> asyncio.Protocol:  # type: ignore[override]  # aiohttp returns the handler itself
         return _Arrival(self)
 
     def connection(self, sender: str) -> EdgeConnection:

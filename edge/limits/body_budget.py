@@ -1,7 +1,7 @@
-"""Memory for bodies until their response, in total and by token: no token can use up what all others need.
+"""Memory for bodies until their response, in total and by token: no token can starve the others.
 
 Bytes count once they have come: a declared length costs its sender nothing. If the memory is full, the token
-that holds most gives way to one that holds less.
+that holds most is stopped for one that holds less.
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class BodyBudget:
     def reserve(self, token: str, size: int) -> None:
         """Count bytes that have come.
 
-        Raises RequestError as `check` does, and 503 if the memory is full and no other token gives way.
+        Raises RequestError as `check` does, and 503 if the memory is full and no other token can be stopped.
         """
         self.check(token, size)
         while self.total + size > self._max_bytes:
@@ -90,11 +90,11 @@ class BodyReservation:
         self._size += size
 
     def begin(self, stop: Callable[[], None]) -> None:
-        """The body is being received; `stop` is called if it has to give way."""
+        """The body is being received; `stop` is called if another token needs the memory."""
         self._budget.begin(self, self._token, stop)
 
     def end(self) -> None:
-        """It has been received, or given up. Raises RequestError if it had to give way."""
+        """It has been received, or given up. Raises RequestError if it was stopped."""
         self._budget.end(self, self._token)
         if self._gave_way:
             raise unavailable("memory")

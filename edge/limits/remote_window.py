@@ -25,7 +25,7 @@ def store_error(url: str) -> str:
 class RemoteWindow:
     """Checks the store, and `local` while the store doesn't respond within `wait` seconds.
 
-    So our failures refuse no request. `local` counts what the store admits, so a store that dies doesn't
+    So our failures refuse no request. `local` counts the admitted requests too, so a store that dies doesn't
     begin an empty window here.
 
     Valkey's client works with both servers.

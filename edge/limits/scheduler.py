@@ -168,7 +168,7 @@ class TimeSlice:
         await self._admit()
 
     async def run_in_thread(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run `work` beside the loop, then start another slice."""
+        """Run `work` in the worker thread, then start another slice."""
         self._record()
         try:
             return await self._scheduler.run_in_thread(self._usage, work, *args, **named)

@@ -29,7 +29,7 @@ ValidEvent = tuple[str, bytes | Raw]
 """An event's id in lower case and the bytes to forward."""
 
 MALFORMED: Final = (msgspec.DecodeError, UnicodeDecodeError)
-"""What msgspec raises for malformed bytes; without a check of their depth it may raise RecursionError too."""
+"""Errors of msgspec for malformed bytes; RecursionError if their depth wasn't checked before."""
 _OPENING: Final = b'{"events":[{'
 _CLOSING: Final = b"}]}"
 _PREFIX_LENGTH: Final = len('{"id":"019')
@@ -135,7 +135,7 @@ class FastPath:
     def valid_events(self, slices: Sequence[bytes | Raw]) -> list[ValidEvent] | None:
         """The events, if all are accepted without a repair but that of an id's case; else None.
 
-        Each text must be UTF-8; it is proven to be an event of its own.
+        Each text must be UTF-8; the decode proves that it is one whole event.
         """
         ids: list[str] = []
         releases: set[str] = set()
@@ -159,7 +159,7 @@ class FastPath:
         return list(map(in_lower_case, ids, slices))
 
     def _decode(self, text: bytes | Raw) -> schema.Event | None:
-        """The event; None if it is nested too deeply. Raises what msgspec raises."""
+        """The event; None if it is nested too deeply. Raises MALFORMED."""
         try:
             return self._decode_bounded(text)
         except msgspec.ValidationError:
@@ -207,4 +207,4 @@ def _is_utf8(text: bytes) -> bool:
 
 STRICT: Final = FastPath(UncheckedEvent, schema.UUID7_PATTERN, _is_release)
 LENIENT: Final = FastPath(UncheckedLenientEvent, schema.UUID_PATTERN, bool)
-"""What a lenient release is, its type says."""
+"""Any text that `LenientRelease` admits is a release."""

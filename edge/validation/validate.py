@@ -3,7 +3,7 @@
 Pure but for its time slices.
 
 An event takes one of two paths. The fast path is one typed decode, which says that the event is good as it
-is. The full path takes all others: it repairs what may be repaired, lists all violations, and its verdict is
+is. The full path takes all others: it makes the allowed repairs, lists all violations, and its verdict is
 final. So the fast path may be narrower but never wider. Any bytes end in an event or in InvalidEvents.
 
 Long work leaves the event loop to other requests: between events when a time slice is over, and in a thread
@@ -204,7 +204,7 @@ def _open_wrapper(body: bytes) -> tuple[Raw | UnsetType, dict[bytes, bytes]]:
 
 
 def _validate_fully(event: bytes, rules: ValidationRules) -> ValidEvent:
-    """Repair what may be repaired, and refuse an event with all of its violations."""
+    """Make the allowed repairs, and refuse an event with all of its violations."""
     if is_deep(event):
         raise InvalidEvents([Detail("body", _TOO_DEEP)])
     if repair.has_surrogates(event):
