@@ -2,7 +2,7 @@
 
 `table[key] = value` costs 45 to 250 µs a change and returns before the change is safe. Here the changelog is
 written first, as one batch, and the local store follows once all in-sync replicas have it. So the store
-equals what a recovery reads.
+equals the result of a recovery.
 """
 
 import logging
@@ -160,7 +160,7 @@ class BatchTable(Table[bytes, bytes]):
         self._parts.written(partition, changes, await self._changelog.write(partition, changes))
 
     async def check_owner(self, partition: int) -> None:
-        """Raise PartitionsLost if somebody else has written to the partition."""
+        """Raise PartitionsLost if another process has written to the partition."""
         self._parts.reached[partition] = await self._changelog.check_owner(partition)
 
     async def on_rebalance(

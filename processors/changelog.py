@@ -3,8 +3,8 @@
 An owner opens its partition with a record, whose offset is the owner's *epoch*. Each later record of the
 owner names it.
 
-- *Readers* drop what an older epoch wrote after a newer one opened. A record without an epoch, of `svc rebuild`, is
-  read as it stands.
+- *Readers* drop records of an older epoch after the opening of a newer one. A record without an epoch comes from
+  `svc rebuild` and is read unchanged.
 - *The owner* expects each batch directly after the last known record. Otherwise another process has written:
   PartitionsLost, before anything is published.
 
@@ -108,7 +108,7 @@ class PartitionLog:
 class Changelog:
     """The changelog of a table.
 
-    With `supersedes`, an older value never replaces a newer one, whoever wrote it, and no tombstone replaces
+    With `supersedes`, an older value never replaces a newer one, even of another writer, and no tombstone replaces
     a value: the owner of such a table removes nothing.
     """
 
@@ -151,9 +151,9 @@ class Changelog:
         return batches[-1].last
 
     async def check_owner(self, partition: int) -> int:
-        """Return an offset if nobody else wrote since the last write. Raises KafkaError or PartitionsLost."""
+        """Return an offset if no other process wrote since the last write. Raises KafkaError or PartitionsLost."""
         return await self.write(partition, [(CHECK_KEY, b"")])
 
     def corrections(self, partition: int, part: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes | None]]:
-        """What the owner writes again after a recovery: the values of keys whose last record in the log was dropped."""
+        """Values that the owner rewrites after a recovery: those of keys whose last record in the log was dropped."""
         return [(key, part.get(key)) for key in sorted(self.log(partition).dropped)]

@@ -25,7 +25,7 @@ class ProcessorsMetrics:
         self.repeats = counter("records_repeated", "Repeated records dropped.", "stage")
         self.forwarded_again = counter("records_forwarded_again", "Records replayed after a start.")
         self.stale = counter("records_stale", "Records dropped because their partition had moved.", "stage")
-        self.gaps = counter("gaps", "Records missing in what was delivered; the worker stops.", "stage")
+        self.gaps = counter("gaps", "Gaps in the delivered records; the worker stops.", "stage")
         self.increments = counter("increments", "Increments folded into issues.")
         self.increments_repeated = counter("increments_repeated", "Repeated increments dropped.")
         self.issues_written = counter("issues_written", "Issue states written.")

@@ -1,6 +1,6 @@
 """Positions of source records.
 
-A stage knows from its own records what it has done, never from offsets that Kafka or Faust committed.
+A stage derives its progress from its own records, never from offsets that Kafka or Faust committed.
 """
 
 from collections.abc import Sequence

@@ -99,7 +99,7 @@ class Fold:
         return cast(IssueRecord, self._record)
 
     def counted_state(self) -> IssueRecord:
-        """As `state`, with the counts and users of its own fingerprint up to date."""
+        """`state` with current counts and users of its original fingerprint."""
         self._sketch()
         return self.state
 
@@ -114,7 +114,7 @@ class Fold:
         return self._record.status == "open" and self._record.merged_into is None
 
     def shown(self) -> Shown:
-        """What the increment folded in last shows, together with the merged issues."""
+        """The findings of the last folded increment, compared with the merged issues too."""
         record = self._record
         self._sketch()
         members = [member.figures for member in record.life.members.values()]
@@ -165,7 +165,7 @@ class Fold:
         return growth
 
     def figures(self) -> Figures:
-        """A copy of the figures of its own fingerprint."""
+        """A copy of the figures of its original fingerprint."""
         return figures(own(self.record()))
 
     def add(self, partition: int, offset: int, increment: Increment) -> bool:

@@ -64,7 +64,7 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
 def judge(
     record: IssueRecord, news: News, found: Sequence[Activity] = (), origin: str = ""
 ) -> LifecycleChange:
-    """Judge the state of an issue after an increment and what it `found`.
+    """Judge the state of an issue after an increment and its findings, `found`.
 
     `origin` names the merged issue that received it.
     """

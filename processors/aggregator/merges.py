@@ -13,7 +13,7 @@ An issue with pending requests refuses to join another, so that two issues can't
 | refused | issue → target           | ends its request                         |                   |
 | move    | target → member's member | belongs to the target from now on        | news              |
 | news    | member → target          | counts newer figures, judges its state   |                   |
-| leave   | target → member          | stands alone again                       | left              |
+| leave   | target → member          | is a separate issue again                | left              |
 | left    | member → target          | ends its request                         |                   |
 
 `_RECEIVERS` has the functions. Each names the merge (`join`) that it belongs to; one of an earlier merge

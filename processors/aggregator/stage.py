@@ -18,7 +18,7 @@ batch is read again:
   nothing;
 - within 4: each issue that was recorded drops its increments, commands and signals of the batch again;
 - after 4: only the acknowledgement is missing, and nothing is repeated;
-- with `issues` lost, trimmed, or overwritten by a late write of an old owner: the sums beside the position
+- with `issues` lost, trimmed, or overwritten by a late write of an old owner: the sums stored with the position
   reveal it, and the log is replayed from its start, which changes nothing in complete issues. If the log has
   expired since, `IssuesLost` stops the worker.
 """
@@ -122,7 +122,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
         versions = sum(one.version for one in found)
         recorded = self._seen.part(partition).get(deltas_key(partition))
         position = decode_position(recorded) if recorded else None
-        # Issues that were opened behind the position stand for none that was there.
+        # Issues opened after the position don't make up for lost ones before it.
         held = len(part) if position is None else sum(one.life.since <= position.until for one in found)
         whole = position is None or (held >= position.issues and versions >= position.versions)
         # Both tables lost their part of a partition that was processed before.

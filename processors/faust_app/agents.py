@@ -51,7 +51,7 @@ class Agent:
             source = cast(Stream[Any], stream)
             arrived = arrivals(source)
             async for events in source.noack_take(self._max_records, within=self._seconds):
-                # What came since waits until the batch is handled, and sets it again.
+                # Later arrivals wait until the batch is handled, and set it again.
                 arrived.clear()
                 await self._handle(events, generation())
 

@@ -67,7 +67,7 @@ class ProcessorsApp(faust.App):
 
 
 class Parts(NamedTuple):
-    """What a worker does with records, by the topics that it reads: no part of Faust's is needed for it."""
+    """A worker's handling of records, by topic, independent of Faust."""
 
     grouper: GrouperStage
     aggregator: AggregatorStage

@@ -84,7 +84,7 @@ class Lease:
     """The worker's right to its partitions, renewed by each heartbeat that the group's coordinator answered.
 
     A process that was frozen or disconnected for longer than the session may have lost its partitions without
-    knowing. It finds out here before it writes; where its clock stood still, the log shows it
+    knowing. It finds out here before it writes; if its clock was stopped too, the log shows it
     (`processors.changelog`).
     """
 

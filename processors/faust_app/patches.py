@@ -197,7 +197,7 @@ class PlacedConsumer(Consumer):
         await super().on_partitions_assigned(assigned, generation_id)
 
     def stop_flow(self) -> None:
-        """Deliver nothing more of what was fetched: a seek follows each stop."""
+        """Discard fetched records: a seek follows each stop."""
         self._stops += 1
         super().stop_flow()
 
@@ -245,7 +245,7 @@ class PlacedConsumer(Consumer):
             self._delivered.set()
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
-        """Seek, once no fetch is under way that could take what comes after."""
+        """Seek, once no fetch is under way that could take later records."""
         await self._delivered.wait()
         await super().seek_wait(partitions)
 
@@ -256,8 +256,8 @@ class PlacedConsumer(Consumer):
         offsets = await self.next_offsets(self.assignment())
         if offsets:
             await self.seek_wait(offsets)
-            # What precedes a stage's next offset is done, and no acknowledgement of it will come. Without new
-            # events the group would stay behind, and who waits for it would wait for ever.
+            # Records before a stage's next offset are done, but never acknowledged. Without new
+            # events the group would stay behind, and processes that wait for it would wait forever.
             done = {
                 tp: offset for tp, offset in offsets.items() if offset > (self._committed_offset[tp] or 0)
             }

@@ -65,7 +65,7 @@ class Recovery:
         """The group has assigned partitions: tables are about to be read.
 
         The stages drop revoked partitions, because these may return changed. Faust leaves the end of an
-        earlier recovery running: it would restore what it had read, beside the next one.
+        earlier recovery running: it would restore its records during the next one.
         """
         if self._restoring is not None:
             self._restoring.cancel()

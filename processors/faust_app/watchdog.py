@@ -21,7 +21,7 @@ LOOP_SECONDS: Final = 60.0
 """Longest time in which the event loop neither looks at itself nor decides about an event."""
 TICK_SECONDS: Final = 1.0
 GAP_SECONDS: Final = 5.0
-"""Time that passes at most between two looks: whoever looks less often was held up itself, as is what it looks at."""
+"""Longest time counted between two checks: after a longer gap the whole process was held up."""
 
 
 class Stalled(Exception):
@@ -38,19 +38,21 @@ class Watchdog:
         """Forget all other activities: no progress is expected of them for now."""
         self._progress = {key: seen for key, seen in self._progress.items() if key == name}
 
-    def check(self, name: str, progress: object, *, waiting: bool, seconds: float, what: str = "") -> None:
+    def check(
+        self, name: str, progress: object, *, waiting: bool, seconds: float, waiting_for: str = ""
+    ) -> None:
         """Raise Stalled if `progress` is unchanged for `seconds` while work is `waiting`.
 
-        `progress` is any value that changes while work continues. `what` says what waits, if not `name`.
+        `progress` is any value that changes while work continues. `waiting_for` names the waiting work, if not `name`.
         """
         now = time.monotonic()
         known = self._progress.get(name)
-        stood = 0.0
+        stalled = 0.0
         if known is not None and waiting and known[0] == progress:
-            stood = known[2] + min(now - known[1], GAP_SECONDS)
-            if stood > seconds:
-                raise Stalled(f"{what or name}: no progress for {stood:.0f} s")
-        self._progress[name] = (progress, now, stood)
+            stalled = known[2] + min(now - known[1], GAP_SECONDS)
+            if stalled > seconds:
+                raise Stalled(f"{waiting_for or name}: no progress for {stalled:.0f} s")
+        self._progress[name] = (progress, now, stalled)
 
 
 @contextmanager

@@ -119,7 +119,7 @@ async def _refusal(failure: BaseException, settings: ProcessorsSettings, require
 
 
 async def exit_reason(failure: BaseException, name: MemberName, own: str) -> str:
-    """What the worker says before it ends: another worker of its name, or the failure itself."""
+    """The worker's last message: another worker has its name, or the failure."""
     # Of two with one name, the other one takes it again now.
     is_ousted = isinstance(failure, PartitionsLost) or _FENCED in str(failure)
     return (await name.other(own) if is_ousted else "") or reason_of(failure)
@@ -175,11 +175,11 @@ def check_progress(processors: Processors, watchdog: Watchdog, ends: LogEndOffse
     watchdog.check("answers", (ends.answers, progress), waiting=True, seconds=SILENCE_SECONDS)
     # While a batch waits for ClickHouse, Faust's buffers may keep the aggregator waiting too.
     waiting = bool(behind) and not processors.grouper.looking_up
-    watchdog.check("records", progress, waiting=waiting, seconds=STALL_SECONDS, what=", ".join(behind))
+    watchdog.check("records", progress, waiting=waiting, seconds=STALL_SECONDS, waiting_for=", ".join(behind))
 
 
 async def _started(app: ProcessorsApp) -> Exception | None:
-    """Start, which waits for an assignment; returns what the group refuses meanwhile."""
+    """Start, which waits for an assignment; returns a refusal of the group meanwhile."""
     starting = asyncio.create_task(app.start())
     try:
         while not (await asyncio.wait({starting}, timeout=CHECK_SECONDS))[0]:

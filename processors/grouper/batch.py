@@ -71,7 +71,7 @@ class PartitionState:
 
 
 class DecodedBatch(NamedTuple):
-    """Consecutive records from a partition's next offset on, their chunks, and what is not yet decided of them."""
+    """Consecutive records from a partition's next offset on, their chunks, and the events not yet decided."""
 
     sources: Sequence[SourceRecord]
     chunks: Sequence[list[ChunkEvent] | BadRecord]

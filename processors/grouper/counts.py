@@ -1,4 +1,4 @@
-"""What a batch counts: the increments of issues (`issue-deltas`) and the outcomes of events (`outcomes`). Pure.
+"""Counts of a batch: the increments of issues (`issue-deltas`) and the outcomes of events (`outcomes`). Pure.
 
 Each names the source record that it comes from, so it is counted once however often it is published.
 """
@@ -37,7 +37,7 @@ issue_of = lru_cache(maxsize=CACHED_ISSUES)(issue_id)
 
 
 class Increments:
-    """The increments of one source record: what it adds to each fingerprint."""
+    """The increments of one source record, one for each fingerprint."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[int, int], Increment] = {}

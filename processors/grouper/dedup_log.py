@@ -38,7 +38,7 @@ class DedupRecord(Struct, array_like=True, frozen=True, gc=False):
     - `fingerprints`: 8 bytes little-endian for each (a number of `DROP_REASONS` for a dropped event); empty
       once the record has been published and merged.
     - `dead`: the positions that could not be processed.
-    - `ahead`: the joined keys of ids whose own day lay in the future, by the number of days. An expired
+    - `ahead`: the joined keys of ids whose own day was in the future, by the number of days. An expired
       record keeps these keys alone.
 
     The last two are nearly always empty, and empty tuples take no time to decode.

@@ -61,13 +61,13 @@ Clients and rules may give more; 300 groupings of a chunk must fit into a record
 CACHE_BYTES: Final = 8 << 20
 """Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
-"""Rough size of a cache entry beside its key."""
+"""Rough size of a cache entry without its key."""
 
 
 class EventGrouping(Struct, frozen=True, gc=False):
     """An event's grouping.
 
-    `fingerprint` is what to record: the event's, or the reason to drop it (`dedup_log.DROP_REASONS`).
+    `fingerprint` is recorded: the event's, or the reason to drop it (`dedup_log.DROP_REASONS`).
     `description` is the encoded description of the issue by this event.
     """
 
@@ -87,7 +87,7 @@ class LazyView:
         self._view: EventView | None = None
 
     def __call__(self) -> EventView:
-        """The view. Raises query.event_fields.Unreadable for what is no JSON object."""
+        """The view. Raises query.event_fields.Unreadable if it isn't a JSON object."""
         if self._view is None:
             self._view = from_json(self._body, self._chunk_event.sdk, self._chunk_event.received_ms)
         return self._view
@@ -142,7 +142,7 @@ class Fingerprinter:
         return sum(len(rules.errors) for _, rules in self._compiled.values())
 
     def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
-        """The grouping by platform, error and the event's own fingerprint, and by what the rules did."""
+        """The grouping by platform, error and the event's own fingerprint, and by the effect of the rules."""
         key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)
         result = self._groupings.get(key)
         if result is None:

@@ -80,7 +80,7 @@ class GroupedTail:
 async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: int) -> list[PublishedRecord]:
     consumer.seek(tp, start)
     records = [record async for record in records_before(consumer, {tp: end})]
-    # What was put back or sent again is a part of a record, at an old position.
+    # Events put back or sent again come as part of a record, at an old position.
     return [
         PublishedRecord.from_chunk(decode_grouped(record.value))
         for record in records

@@ -44,7 +44,7 @@ def id_keys(projects: Sequence[int], ids: Sequence[bytes]) -> bytes:
 
 
 def days_old(ids: Sequence[bytes], days: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many days each id's own time lies before these days; negative if after, 0 for ids that carry no time."""
+    """Days from each id's own time to these days; negative if it is later, 0 for ids without a time."""
     first = np.frombuffer(b"".join(ids), dtype=">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
     own = ((first >> np.uint64(16)) // np.uint64(DAY_MS)).astype(np.int64)
     return np.where(first >> np.uint64(12) & np.uint64(15) == _VERSION_7, days - own, 0)
@@ -148,7 +148,7 @@ class IdIndex:
         self._add_run(day, keys)
 
     def put(self, day: int, runs: Mapping[int, Run]) -> None:
-        """Add runs by bucket beside the others: it takes no time, but look-ups search one run more."""
+        """Add runs by bucket without merging them: it takes no time, but look-ups search one run more."""
         self._sorted[day] = self._sorted.get(day, 0) + sum(len(run.high) for run in runs.values())
         buckets = self._runs.setdefault(day, defaultdict(list))
         for bucket, run in runs.items():

@@ -1,4 +1,4 @@
-"""What the table `seen` says of a partition: where to read on, the ids, and the keys of the entries. Pure.
+"""A partition's state from the table `seen`: the next offset, the ids, and the keys of the entries. Pure.
 
 The entries are decoded piece by piece: decoded, all of them would take several times their memory.
 """
@@ -42,7 +42,7 @@ class Recovered(NamedTuple):
 def recovered(
     partition: int, part: Mapping[bytes, bytes], log_start: int, days: int, latest: int
 ) -> Recovered:
-    """What a partition's table says, with so many latest records."""
+    """A partition's state from its table, with so many latest records."""
     pieces = [Piece.of(values) for values in _pieces((k, v) for k, v in part.items() if is_entry(k))]
     heads = {key: head for piece in pieces for key, head in piece.heads.items()}
     horizon = part.get(horizon_key(partition))

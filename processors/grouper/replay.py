@@ -7,11 +7,11 @@ batch from its entry. Where entries are missing, processing goes back to the hol
 counted in two issues. So the last records published in `grouped` are replayed with the fingerprints that they
 have there.
 
-| what a restart finds | where | what follows |
+| finding of a restart | where | consequence |
 | --- | --- | --- |
 | horizon | `seen` | no entry is missing before it: they have expired |
 | hole | no entry covers an offset after the horizon | the next offset, or the batch start if that is earlier |
-| batch start | the last entry | `since`: what lies before it was published |
+| batch start | the last entry | `since`: everything before it was published |
 | lost | a hole, or the last entry is merged | the end of `grouped` is read (`grouped_tail`): it gives the boundary |
 | boundary (`since`, `last`) | the end of `grouped`; the last entry, until passed | a range perhaps published in part |
 
@@ -35,7 +35,7 @@ from schemas.chunks import GroupedChunk
 
 
 class ReplayStart(NamedTuple):
-    """What the entries of one partition say.
+    """The start of a replay, from the entries of one partition.
 
     `next_offset` is the first record to read (None: the log's start), `decided` holds the recorded decisions
     from there on. `batch_start` and `boundary` are those of the last entry; `lost` says whether entries are

@@ -1,4 +1,4 @@
-"""What grouping rules may cost within one record of `events`, by project. Pure.
+"""Limits the cost of grouping rules within one record of `events`, by project. Pure.
 
 A record may be decided again, by another worker and within another batch. So the budget starts again with
 each record, is counted in steps instead of time, and knows nothing of caches that a worker may have.
@@ -27,7 +27,7 @@ class RuleBudget:
         self._paid: set[Hashable] = set()
 
     def next_event(self, project: int) -> int:
-        """The steps for the next event of a project: what is left, and EVENT_STEPS."""
+        """The steps for the next event of a project: the rest of the budget, and EVENT_STEPS."""
         left = self._left[project] = min(
             self._left.get(project, MAX_STEPS - EVENT_STEPS) + EVENT_STEPS, MAX_STEPS
         )

@@ -181,7 +181,7 @@ class GrouperStage(PartitionStage[PartitionState]):
             raise
         await asyncio.gather(*(self._record(output) for output in outputs))
         await self._publish(chain.from_iterable(self._outputs(output) for output in outputs))
-        # Increments come last: what was counted is then stored, so that counts can be rebuilt from ClickHouse.
+        # Increments come last: all counted events are then stored, so that counts can be rebuilt from ClickHouse.
         await self._publish(self._increments(outputs))
         for output in outputs:
             self._count(output)
@@ -237,7 +237,7 @@ class GrouperStage(PartitionStage[PartitionState]):
         return output
 
     async def _record(self, output: BatchOutput) -> None:
-        """Write the decisions to `seen`: a successor must publish what was decided."""
+        """Write the decisions to `seen`: a successor must publish the same ones."""
         changes = [
             (entry_key(output.partition, entry.first, entry.last), encode(entry)) for entry in output.entries
         ]
