@@ -56,7 +56,7 @@ class WireError(Enum):
 
 
 class Detail(Struct, frozen=True):
-    """One violation: the dotted path of a field, with list positions in brackets, and what was expected."""
+    """One violation: the dotted path of a field, with list positions in brackets, and the expected value."""
 
     field: str
     message: str
@@ -89,7 +89,7 @@ class BatchResponse(Struct, frozen=True):
 class QueryError(Exception):
     """A syntax error in a query.
 
-    `position` counts code points from 0, `expected` says what is allowed there, `message` joins both for
+    `position` counts code points from 0, `expected` lists the allowed continuations, `message` joins both for
     people.
     """
 
@@ -148,7 +148,7 @@ class AnotherProgram(Exception):
 
 
 class CannotRun(RuntimeError):
-    """A process, or a server that it needs, can't start or continue; the text says why and what to do."""
+    """A process, or a server that it needs, can't start or continue; the text names the cause and the remedy."""
 
 
 class EraseRefused(Exception):
@@ -156,8 +156,8 @@ class EraseRefused(Exception):
 
 
 class NotSettled(Exception):
-    """Earlier events are still in the pipeline; what waits for them can be resumed."""
+    """Earlier events are still in the pipeline; work that waits for them can be resumed."""
 
 
 class RebuildRefused(Exception):
-    """The tables can't be rebuilt now; the text says why and what to do."""
+    """The tables can't be rebuilt now; the text names the cause and the remedy."""

@@ -15,13 +15,13 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
         EventOutline     timestamp platform release environment user fingerprint error
         UserOutline      id
         ErrorOutline     type message stack cause
-    grouping.fingerprint.event_view: what decides a group, of a stack that isn't known, and in trials of rules.
+    grouping.fingerprint.event_view: the fields that decide a group, for uncached stacks and in trials of rules.
       Lenient: people try events that no edge has checked
         _Identified      error platform fingerprint id
         GroupingError    type message stack cause
         GroupingFrame    function file line column inApp absolutePath
-    query.event_fields: the writer and the rules, which agree on what a column holds. Stacks and devices stay bytes,
-      by which what they yield is cached
+    query.event_fields: the writer and the rules, which agree on the columns. Stacks and devices stay bytes,
+      the keys of caches
         EventFields      timestamp kind platform release environment device error user tags
         DeviceFields     os osVersion model locale
         _ErrorFields     type message stack cause
@@ -29,7 +29,7 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
         _FrameFields     file function
 
 The edge derives its shapes from the structs below, in `edge.validation`.
-Three lists of names don't: `INTEGER_FIELDS` in `edge.validation.repair`, and what `dashboard.view.event` and
+Three lists of names don't: `INTEGER_FIELDS` in `edge.validation.repair`, and the fields that `dashboard.view.event` and
 `dashboard.view.stack` show of an event's JSON. The reporting library, `svc`, writes events and reads none.
 """
 
@@ -248,7 +248,7 @@ class LenientError(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class LenientEvent(Event, frozen=True, kw_only=True, gc=False):
-    """What a lenient project takes from the SDKs that it names (contract, section 2, point 7)."""
+    """An event that a lenient project accepts from its named SDKs (contract, section 2, point 7)."""
 
     id: AnyUuid
     kind: LenientKind  # type: ignore[assignment]

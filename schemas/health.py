@@ -40,7 +40,7 @@ class Health:
         self._probes[name] = ask
 
     def tolerate(self, names: Collection[str]) -> None:
-        """Stay ready while one of these parts works: each is of another server, and what one serves goes on."""
+        """Stay ready while one of these parts works: each is of another server, and one of them can still serve."""
         self._others |= dict.fromkeys(names, names)
 
     def parts(self) -> dict[str, Part]:

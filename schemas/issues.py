@@ -15,7 +15,7 @@ ActivityKind = Literal[
     "seenInRelease", "seenInEnvironment", "usersReached", "escalated"
 ]  # fmt: skip
 FINDINGS: Final = frozenset({"seenInRelease", "seenInEnvironment", "usersReached", "escalated"})
-"""Kinds of activity that change no state: what events show about the issue."""
+"""Kinds of activity that change no state: first occurrences found in events."""
 
 NEW_MS: Final = 24 * HOUR_MS
 """How long an issue counts as new after its first event."""
@@ -106,7 +106,7 @@ class IssueRecord(IssueFields, frozen=True, kw_only=True, rename="camel"):  # ty
 
 
 class Subject(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """An issue right after what an event caused, and where the event came from; none of its texts but the error's type.
+    """An issue right after an activity caused by an event, and the event's origin; of its texts only the error's type.
 
     Times are Unix ms; `release` and `environment` are the event's, the rest as in `IssueRecord`.
     """
@@ -129,7 +129,7 @@ class Subject(Struct, frozen=True, rename="camel", omit_defaults=True):
 class Activity(Struct, frozen=True, rename="camel"):
     """One value of `issue-activity`: a change of an issue. The id is derived from the cause, so repeats are equal.
 
-    What an event caused has a `subject`.
+    Activities that an event caused have a `subject`.
     """
 
     id: str
@@ -171,7 +171,7 @@ class Outcome(Struct, frozen=True, rename="camel", omit_defaults=True):
     Those of `NOT_OF_EVENTS` are excluded from sums.
 
     `source` and `sequence` are the process and its count of flushes; a record with a known pair is a repeat.
-    `example` is what the sender of one of them was answered, without a value of its event but release and id.
+    `example` is the response to the sender of one of them; of its event it has only release and id.
     """
 
     project_id: str

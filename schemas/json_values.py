@@ -13,7 +13,7 @@ _MAX_DIGITS: Final = 4300
 def decode_any(text: bytes) -> Any:
     """The value; a number that Python can't hold, such as 1E+400, is its own text.
 
-    Raises ValueError or RecursionError for what isn't JSON.
+    Raises ValueError or RecursionError if it isn't JSON.
     """
     try:
         return msgspec.json.decode(text)

@@ -43,7 +43,7 @@ class Life(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     `fix` is None for an issue resolved without a release; `home` has its own fingerprint's figures if there
     are `members`. `reached` is the highest milestone of users that was published. `since` is the offset on
-    `issue-deltas` of what opened the issue, -1 where the record was rebuilt.
+    `issue-deltas` of the record that opened the issue, -1 if the record was rebuilt.
     """
 
     applied: int = -1

@@ -16,7 +16,7 @@ class MessageIssue(Struct, frozen=True, rename="camel"):
     """An issue of a message. Of a rule without content it has no more than its id and links.
 
     The figures are those of its life. `message` and `culprit` are empty while ClickHouse doesn't answer, and
-    then the rest is what it was at its cause.
+    then the rest is from the time of its cause.
     """
 
     id: str
@@ -33,7 +33,7 @@ class MessageIssue(Struct, frozen=True, rename="camel"):
 
 
 class MessageCause(Struct, frozen=True):
-    """What happened: `value` is the release, the environment or the number that it is about."""
+    """The cause of a message: `value` is its release, environment or number."""
 
     id: str
     kind: CauseKind

@@ -20,7 +20,7 @@ DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class QuietHours(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Hours in which nothing is sent; what happens meanwhile is sent together when they end.
+    """Hours in which nothing is sent; the causes meanwhile are sent together when they end.
 
     They last from `start` to `end` (HH:MM) by the clock of `zone`, a name of the IANA database, over midnight
     where `end` is earlier. `days` are whole days that are quiet as well.
@@ -41,7 +41,7 @@ class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):
 
     A cause is sent if its kind is among `causes`, `query` holds for the issue as it was then, and the issue
     was open. `users` is the least number for `usersReached`. With `digest_minutes` causes wait for each
-    other, with `most_per_hour` for their turn; what has waited is sent in one message. `to` are recipients,
+    other, with `most_per_hour` for their turn; those that waited are sent in one message. `to` are recipients,
     for channels that want some. `without_content`: the message says no more of the issue than its id and link.
     """
 
@@ -73,7 +73,7 @@ class Cause(Struct, frozen=True, rename="camel"):
 
 
 def cause_of(activity: Activity) -> Cause | None:
-    """The cause that an activity is; None for what people change, and what no rule can choose."""
+    """The cause that an activity is; None for changes by people and for kinds that no rule can choose."""
     if activity.subject is None or activity.kind not in CAUSES:
         return None
     named = [
@@ -124,7 +124,7 @@ class ChannelsRecord(Struct, frozen=True, rename="camel", tag="channels"):
 
 
 class TimeRecord(Struct, frozen=True, rename="camel", tag="time"):
-    """So late it is: what had to wait until then is sent."""
+    """The time that has come: causes that had to wait until then are sent."""
 
     at_ms: int
 

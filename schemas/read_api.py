@@ -212,7 +212,7 @@ Verdict = Literal["new", "gone", "worse", "better", "same"]
 
 
 class ComparedIssue(Struct, frozen=True, rename="camel", kw_only=True):
-    """An issue in two releases: its events in each, and what became of it by their share of all."""
+    """An issue in two releases: its events in each, and the verdict by their share of all."""
 
     id: str
     error_type: str
@@ -277,7 +277,7 @@ class RevokedTokenCount(Struct, frozen=True):
 
 
 class OutcomeExample(Struct, frozen=True):
-    """What the sender of a refused event was answered, with its release and id; `at` is the minute."""
+    """The response to the sender of a refused event, with its release and id; `at` is the minute."""
 
     at: str
     text: str

@@ -26,7 +26,7 @@ Numbers = tuple[int, ...]
 """Without zeros at the end: 1.2 is 1.2.0."""
 Rank = tuple[Numbers, tuple[tuple[int, int, str], ...]]
 _DEV, _END, _NUMBER, _WORD, _FINAL, _POST = range(6)
-"""Kinds of what follows the numbers, in their order. `_END` is last: alpha.1 is after alpha, and alpha.dev1 before."""
+"""Kinds of suffixes after the numbers, in order. `_END` is last: alpha.1 is after alpha, and alpha.dev1 before."""
 
 
 class ParsedRelease(NamedTuple):

@@ -76,7 +76,8 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     ] = ""
     kafka_ca_file: Annotated[str, Meta(description="PEM file of the CA; unset: the system's CAs")] = ""
     kafka_certificate_file: Annotated[
-        str, Meta(description="PEM file of our own certificate, for brokers that know clients by it")
+        str,
+        Meta(description="PEM file of the client certificate, for brokers that authenticate clients by it"),
     ] = ""
     kafka_key_file: Annotated[
         str, Meta(description="PEM file of its private key; unset: it is in the certificate's file")

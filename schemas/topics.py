@@ -30,7 +30,7 @@ class Topic(Enum):
     NOTIFICATIONS = (
         "notifications",
         "none",
-        "what is decided and sent of notifications",
+        "decided and sent notifications",
         "delete",
         30,
         False,
@@ -82,7 +82,7 @@ class TopicSpec(Struct, frozen=True):
 
 
 def whole_names(text: str) -> dict[str, str]:
-    """Whole names by title, from `events=NAME,grouped=NAME`. Raises BadSetting for what Kafka would refuse."""
+    """Whole names by title, from `events=NAME,grouped=NAME`. Raises BadSetting for names that Kafka would refuse."""
     titles = [topic.title for topic in Topic]
     names: dict[str, str] = {}
     for entry in text.split(",") if text.strip() else ():

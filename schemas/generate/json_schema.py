@@ -1,4 +1,4 @@
-"""JSON Schemas of what other teams read, generated from the structs.
+"""JSON Schemas of records and webhooks for other teams, generated from the structs.
 
 Each topic has a file in `schemas/json/`, and so has the body of a webhook.
 """
