@@ -1,1 +1,1 @@
-"""ClickHouse: its tables, the writer that fills them, the read calls, and maintenance of what is stored."""
+"""ClickHouse: its tables, the writer that fills them, the read calls, and maintenance of the stored rows."""

@@ -15,7 +15,7 @@ from storage.errors import AnotherServer
 from storage.server_identity import RECORD_SETTINGS, identity, record, recorded, server_id
 
 _MOVING: Final = "moving from "
-"""Recorded in place of a server's id while its tables are made complete on another: nobody writes."""
+"""Recorded in place of a server's id while another server completes its tables: writers wait."""
 QUORUMS: Final = """
     SELECT concat(zookeeper_path, '/quorum/parallel') FROM system.replicas
     WHERE database = currentDatabase() AND table IN {tables:Array(String)}"""

@@ -13,7 +13,7 @@ from storage.client import Client, is_replicated, open_client, scalar
 from storage.errors import AnotherServer
 from storage.shards import ONLY, Shard
 
-# Some engines have no id of their own. That of the database is made with it, and kept across restarts.
+# Some engines have no server id. The database's id is created with it, and kept across restarts.
 IDENTITY: Final = """
     SELECT concat(toString(serverUUID()), '/', toString(uuid)) FROM system.databases WHERE name = currentDatabase()"""
 REPLICA_IDENTITY: Final = f"""
@@ -21,7 +21,7 @@ REPLICA_IDENTITY: Final = f"""
     WHERE database = currentDatabase() AND table = 'migrations'"""  # noqa: S608 - of two constants
 """The same of a replica, with its name in Keeper at the end."""
 RECORD_SETTINGS: Final = {"insert_quorum_parallel": 0, "select_sequential_consistency": 1}
-"""Of replicas, each reads what was recorded last on any, or fails."""
+"""A replica reads the latest value recorded on any replica, or fails."""
 RECORD: Final = """
     INSERT INTO migrations (number, name, server, shard, applied)
     SELECT {number:UInt32}, {name:String}, {server:String}, {shard:String},
@@ -97,7 +97,7 @@ def check_server(url: str, shard: str = ONLY) -> None:
 
 
 class ServerCheck:
-    """`check_server` before the first statement of whoever shares it; thread-safe."""
+    """`check_server` once, before the first statement of all its users; thread-safe."""
 
     def __init__(self, shard: Shard) -> None:
         self._shard = shard

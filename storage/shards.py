@@ -18,12 +18,12 @@ from storage.client import Client, answers, open_client, parse_url
 from storage.errors import ServerUnavailable
 
 ONLY: Final = "1/1"
-"""The place of a server that has no others beside it."""
+"""The place of a single server."""
 WHOLE: Final = "_all"
-"""What the database over all servers is called besides."""
+"""Suffix of the name of the database over all servers."""
 _ANSWER_SECONDS: Final = 5.0
 WHOLE_SETTINGS: Final[Mapping[str, int | str]] = {
-    # Each server has a part of what a subquery reads.
+    # Each server has only a part of a subquery's rows.
     "distributed_product_mode": "global",
     # Of its replicas, one that is behind counts less.
     "max_replica_delay_for_distributed_queries": 2,
@@ -42,16 +42,16 @@ class Shard(Struct, frozen=True):
         """The partitions that are stored on it."""
         return {partition for partition in partitions if partition % self.count == self.number}
 
-    def named(self, what: str) -> str:
-        """What it is called in health and log: of one server alone just that."""
-        return what if self.count == 1 else f"{what}-{self.number + 1}"
+    def named(self, part: str) -> str:
+        """Name of a part of this server in health and log, with a number if there are several servers."""
+        return part if self.count == 1 else f"{part}-{self.number + 1}"
 
     def __str__(self) -> str:
         return f"{self.number + 1}/{self.count}"
 
 
 class OpenServer(Struct, frozen=True):
-    """Open clients of one of the servers: of its own database, and of its database over all.
+    """Open clients of one server: of its local database, and of its database over all servers.
 
     Both are the same if it is the only server.
     """
@@ -66,7 +66,7 @@ Servers = Sequence[OpenServer]
 
 
 def only(url: str) -> tuple[Shard, ...]:
-    """A server that has no others beside it."""
+    """A single server."""
     return (Shard(0, 1, url),)
 
 
@@ -96,7 +96,7 @@ def reader_urls(settings: ClickHouseSettings) -> tuple[str, ...]:
 
 
 def alone(client: Client) -> Servers:
-    """The client of a server that has no others beside it."""
+    """The client of a single server."""
     return (OpenServer(Shard(0, 1, ""), client, client),)
 
 

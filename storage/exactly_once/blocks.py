@@ -62,7 +62,7 @@ class Block:
     def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new position.
 
-        The new position is also in `source_offsets`. What comes from source positions before `by_id_until` may
+        The new position is also in `source_offsets`. Rows of source positions before `by_id_until` may
         be stored already.
         """
         source_offset = self._feed(record, source_offset, by_id_until)

@@ -21,8 +21,8 @@ MIN_PAUSE_SECONDS: Final = 20.0
 _PAUSE_FACTOR: Final = 4.0
 """Length of the next pause, as a multiple of the last read's duration."""
 _MIN_READS: Final = 4
-# A statement whose target can't be read counts as one into any table. The announcements are read first: what they
-# announced is among the processes then, or has ended.
+# A statement whose target can't be read counts as one into any table. The announcements are read first: the announced
+# statements are among the processes then, or have ended.
 RUNNING: Final = """
     SELECT count() + (SELECT count() FROM announced_inserts WHERE until > now64(3, 'UTC')) FROM system.processes
     WHERE query_kind = 'Insert' AND current_database = currentDatabase() AND is_initial_query

@@ -77,7 +77,7 @@ class Filling:
                 self._session.stretch(error)
                 continue
             lacked |= missing.keys() & rows
-            # What was refused here may be stored by now.
+            # Rows refused here may be stored by now.
             refused = {row: reason for row, reason in refused.items() if row in missing}
             left = [[row for row in half if row in missing and row not in refused] for half in halves]
             halves = [half for half in left if half]

@@ -1,7 +1,7 @@
 """Checks before each try of a block's insert: the plan is ours, no pause is in force, and the token holds.
 
 The server takes the insert only in a session that began before the checks and soon ends. A slow server gets
-longer sessions. These are announced there, and whoever compares tables waits for their end.
+longer sessions. These are announced there, and comparisons of tables wait for their end.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Statements(Protocol):
     """Runs statements on the server that takes the inserts."""
 
     async def run(self, work: Callable[[Client], T]) -> T:
-        """Return what `work` returns, once the server answers."""
+        """Return the result of `work`, once the server answers."""
 
 
 class TokenUnreliable(Exception):
@@ -118,7 +118,7 @@ class InsertGuard:
     async def _check(self) -> tuple[Mapping[str, Any], float]:
         """A session that began before the checks, and the seconds since then."""
         began = time.monotonic()
-        # Before what is checked below, so that nothing of it is older than the session.
+        # Before the checks below, so that none of them is older than the session.
         session = await self._begin_session()
         waited = await self._wait_for_pauses()
         if waited:

@@ -73,7 +73,7 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
     until those that have looked for pauses before have ended.
 
     An event that `payloads` has in a pack and once more keeps one row. Idempotent, also concurrently if both
-    use the same `name`. Raises ClickHouseError, also if this process stood still or the server was started in
+    use the same `name`. Raises ClickHouseError, also if this process was frozen or the server was restarted in
     between, NoConsistentRead, and RefusesMost if the server refuses most of a large block.
     """
     # An event that was sent again may be in one block with itself.
@@ -89,7 +89,7 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
         if len(block) > _MANY and len(refused) * 2 > len(block):
             raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {next(iter(refused.values()))}")
         _forget_payloads(client, block, refused)
-        # A completion that was killed in `unpack` leaves rows of a pack beside those that replace them.
+        # A completion that was killed in `unpack` leaves rows of a pack together with those that replace them.
         unpack(client, TWICE, partial(_forget, client), wanted(block))
         more, others = filling.fill("payloads", [row for row in chosen if row not in refused], pause)
     return Completion(

@@ -28,7 +28,7 @@ class NoBlock(Struct, frozen=True):
 class RecordRange(Struct, frozen=True, order=True):
     """Records `first` to `last` of a partition.
 
-    `source_offset` is the last source position before them, -1 for none. What comes from source positions
+    `source_offset` is the last source position before them, -1 for none. Rows of source positions
     before `by_id_until` may be stored already (-1: nothing).
     """
 
@@ -50,7 +50,7 @@ class BlockPlan(Struct, frozen=True):
     since: int
 
     def token(self, topic: str) -> str:
-        """The insert's deduplication token: equal for equal records, whoever inserts them, at any time.
+        """The insert's deduplication token: equal for equal records, from any writer at any time.
 
         Ranges alone don't say which records: a topic that was deleted and created again counts from 0 again.
         """

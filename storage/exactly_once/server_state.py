@@ -1,4 +1,4 @@
-"""Reads from the server what the tokens of planned blocks are judged by (`storage.exactly_once.tokens`)."""
+"""Reads the server's state, which shows whether tokens of planned blocks still hold (`storage.exactly_once.tokens`)."""
 
 import re
 from typing import Final

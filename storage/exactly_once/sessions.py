@@ -1,6 +1,6 @@
 """The session of a comparison and the insert that follows from it.
 
-The server refuses the insert of a process that stood still in between. A server whose answers take long refuses
+The server refuses the insert of a process that was frozen in between. A server whose answers take long refuses
 it too: then the comparison is made again in a longer session.
 """
 
@@ -13,7 +13,7 @@ from storage.exactly_once.insert_pauses import Pause
 from storage.replicas import begin_session
 
 SESSION_SECONDS: Final = 5
-"""How long a process may stand still between its comparison and its insert."""
+"""How long a process may be frozen between its comparison and its insert."""
 _MOST_SECONDS: Final = 40
 _PAUSE_FACTOR: Final = 4
 """Writers pause for so many sessions: half of it is left at the comparison, and the server ends a session late."""

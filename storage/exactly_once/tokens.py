@@ -16,7 +16,7 @@ _WINDOW_PARTS: Final = 2
 
 
 class ServerMark(Struct, frozen=True):
-    """What the server had counted before a block was planned.
+    """The server's counters before a block was planned.
 
     `life` identifies the run of the server, and of replicated tables also their partitions and how old tokens
     may be. `blocks` are the last block numbers of `TABLES`. `pauses` is one more than the last block number

@@ -66,7 +66,7 @@ class Limits(Struct, frozen=True):
     memory_bytes: Annotated[int, Meta(gt=0, description="memory of one statement")] = 1 << 30
     rows: Annotated[int, Meta(gt=0, description="rows that one statement may read")] = 500_000_000
     threads: Annotated[int, Meta(gt=0, description="threads of one statement in ClickHouse")] = 2
-    concurrency: Annotated[int, Meta(gt=0, description="statements at once; more wait")] = 8
+    concurrency: Annotated[int, Meta(gt=0, description="concurrent statements; more wait")] = 8
     grace_seconds: Annotated[
         int, Meta(gt=0, description="time beyond `seconds` for the answer to arrive")
     ] = 5
@@ -86,7 +86,7 @@ _PARTIAL_SETTINGS: Final = {
     "handshake_timeout_ms": 1000,
     "connect_timeout_with_failover_ms": 1000,
     "connections_with_failover_max_tries": 1,
-    # While it works a server tells its progress.
+    # A working server reports its progress.
     "receive_timeout": 5,
 }
 """For statements of which an unavailable server is left out."""
@@ -135,7 +135,7 @@ class Executor:
             async with asyncio.timeout(self._limits.wait_seconds):
                 await self._slots.acquire()
         except TimeoutError:
-            raise StorageUnavailable("too many requests at once: try again in a moment") from None
+            raise StorageUnavailable("too many concurrent requests: try again in a moment") from None
         running = asyncio.get_running_loop().run_in_executor(self._threads, self._query, sql)
         # The slot is freed when the thread finishes, even if the caller was cancelled.
         running.add_done_callback(self._release_slot)
@@ -148,7 +148,7 @@ class Executor:
         return rows
 
     async def close(self) -> None:
-        """Wait for what is running and close the clients."""
+        """Wait for running statements and close the clients."""
         await asyncio.to_thread(self._threads.shutdown)
         while not self._idle.empty():
             await asyncio.to_thread(self._idle.get_nowait().close)
@@ -230,7 +230,7 @@ class Executor:
             "max_memory_usage": self._limits.memory_bytes,
             "max_rows_to_read": self._limits.rows,
             "max_threads": self._limits.threads,
-            # Costs several times what it saves on these tables.
+            # Costs several times more than it saves on these tables.
             "use_top_k_dynamic_filtering": 0,
         }
 

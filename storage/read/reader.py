@@ -107,7 +107,7 @@ class ReadCall(Struct, Generic[A_co], frozen=True):
 
 
 class RangeCall(ReadCall[A_co], Generic[A_co], frozen=True):
-    """A read of what happened to a project in a range."""
+    """A read of a project's events in a range."""
 
     project: int
     start: int | None = None

@@ -30,7 +30,7 @@ TABLES: Final = (
     *("events", "issues", "issue_activity", "outcomes"),
     *("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day", "projects"),
 )
-"""The tables that the views read, beside the view `issue_of`; row policies are on them."""
+"""The tables that the views read, apart from the view `issue_of`; row policies are on them."""
 DEFINER: Final = "analyst_views"
 """The definer of the views in the service's database, if the server has this user and grants SET DEFINER."""
 _UNKNOWN_USER: Final = 192

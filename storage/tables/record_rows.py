@@ -48,7 +48,7 @@ def table(schema: pa.Schema, rows: Sequence[Row]) -> pa.Table:
 
     Raises pyarrow's errors, which are ValueErrors, for a value out of its column's range.
     """
-    # At once: a call for each of many columns costs several times the conversion of few rows.
+    # In one call: a call per column costs several times the conversion of few rows.
     return pa.Table.from_struct_array(pa.array(rows, pa.struct(schema)))
 
 

@@ -17,7 +17,7 @@ A block is completed in these cases:
 - It is refused: `RefusedData`. Some tables may have it, others not.
 
 A completion pauses writers before it inserts anything, so the marks of all plans from before differ from the
-server's state: whoever replays a half-completed block completes it. Reasons:
+server's state: a writer that replays a half-completed block completes it. Reasons:
 `docs/decisions/writer.md`.
 """
 
@@ -131,7 +131,7 @@ class BlockInserter:
         # same reason.
         self._mark = None
         token = renew.plan.token(self._topic)
-        # Nobody inserts a block that is to be completed by ids.
+        # No writer inserts a block that is completed by ids: there is no insert to wait for.
         seconds = 0.0 if block.by_id else ADMITTED_SECONDS
         rows = await self._inserter.run(lambda _client: block.columns.table())
         done = await self._inserter.run(lambda client: complete(client, rows, token, seconds), renew)

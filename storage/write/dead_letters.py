@@ -1,4 +1,4 @@
-"""Writes what can't be inserted to the dead letters, and its count to the outcomes."""
+"""Writes rejected records to the dead letters, and their count to the outcomes."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence

@@ -31,7 +31,7 @@ _GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
 class ShardInserters:
-    """What inserts into one server: a connection for each kind of work."""
+    """The inserters of one server, with a connection for each kind of work."""
 
     def __init__(self, shard: Shard, health: Health, metrics: WriterMetrics) -> None:
         self.shard = shard

@@ -166,7 +166,7 @@ class RecordsStage:
                     removed[record.key] = int(record.key or b"", 16)
                 else:
                     rows += [(row, record) for row in kind.rows(record.value)]
-                    # A rebuild removes an issue, and writes it again at once.
+                    # A rebuild removes an issue, and then writes it again.
                     removed.pop(record.key, None)
             except ValueError as error:
                 rejected.append(_rejected(record, "undecodable", str(error)))

@@ -87,7 +87,7 @@ class Auditor:
         return "different" if differences else "equal"
 
     def _groups(self) -> dict[str, list[Topic]]:
-        # In this order: what a group has read is in the next one's topic.
+        # In this order: records read by a group are in the next one's topic.
         records = record_groups(self._settings.writer_group, len(self._settings.shard_urls))
         return {
             self._settings.processors_app: [Topic.EVENTS],

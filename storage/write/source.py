@@ -103,7 +103,7 @@ class GroupedSource:
             await leave(self._started)
 
     async def until_allowed(self) -> None:
-        """Return once Kafka grants what the events' stage needs; the log names what is missing."""
+        """Return once Kafka grants the rights of the events' stage; the log names missing ones."""
         need = RequiredRights(
             reads=(Topic.GROUPED,),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
@@ -176,7 +176,7 @@ class GroupedSource:
         await commit(self._consumer, offsets, self._commit_seconds)
 
     async def committed(self, partitions: set[int]) -> dict[int, Committed]:
-        """What is committed of partitions; one without a commit is missing."""
+        """The committed positions of partitions; one without a commit is missing."""
         # The consumer's own `committed` has no metadata.
         tps = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
         async with administering(self._settings) as admin:
@@ -188,7 +188,7 @@ class GroupedSource:
         }
 
     async def ranges(self, spans: Mapping[int, tuple[int, int]]) -> AsyncIterator[Record]:
-        """The records from the first to the last offset of each partition, whoever owns it.
+        """The records from the first to the last offset of each partition, also of other owners.
 
         One client reads them; each partition's are in order. Those past the topic's retention are missing.
         Raises KafkaError when the broker doesn't deliver them.

@@ -26,7 +26,7 @@ A crash, or a rebalance, is repaired by the next owner of any of the partitions 
 
 A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
 Each shard of ClickHouse has its own part of a session, which reads and inserts its own partitions: an
-unavailable server holds up no other.
+unavailable server delays no other.
 """
 
 import asyncio
@@ -201,8 +201,8 @@ class EventsStage:
                 at, state = Committed(begin, NoBlock()), NoBlock()
             if state == NoBlock() and await inserter.has_rows():
                 # The group's offsets were reset or have expired, or the topic was deleted with them: all that
-                # `events` has may be stored already, and a processor may forward all of it again. Of a log of
-                # events that was created anew, the topic's last records know more than its end.
+                # `events` has may be stored already, and a processor may forward all of it again. If the log of
+                # events was recreated, the topic's last records know more than its end.
                 source_ends = source_ends or await self._source.source_ends()
                 until = max(source_ends[partition], await self._forwarded(partition, begin, end))
                 state = NoBlock(state.source_offset, by_id_until=until)
@@ -258,7 +258,7 @@ class EventsStage:
             self._next_offsets |= {partition: offset for partition, (offset, _) in ends.items()}
 
     def _renewer(self, plan: BlockPlan, offsets: Mapping[int, int]) -> Renewer:
-        """What commits the plan at the first records of its block."""
+        """Commits the plan at the first records of its block."""
         return Renewer(
             plan, partial(self._source.commit, {p: (offset, plan) for p, offset in offsets.items()})
         )
@@ -285,7 +285,7 @@ class EventsStage:
         return True
 
     async def _look_for_work(self) -> None:
-        """Tell whether others write what was not assigned to this member, or nobody does."""
+        """Report whether other members write the partitions not assigned to this one, or none does."""
         try:
             async with asyncio.timeout(_LAG_ANSWER_SECONDS):
                 left = await self._source.without_writer()

@@ -20,7 +20,7 @@ WINDOW_HOURS: Final = 24
 _MINUTES_HOURS: Final = 2
 """Hours counted by the minute; older ones by the hour."""
 _MARGIN: Final = HOUR
-"""Clocks differ, and an event's time may lie minutes after its receipt."""
+"""Clocks differ, and an event's time may be minutes after its receipt."""
 _QUERY_ROWS: Final = 20_000_000
 """At the start a whole day is read: each query stays short."""
 _QUERY_PARTS: Final = 1_000
@@ -97,7 +97,7 @@ class PartCounts:
     def read(self, client: Client, since: int, minutes: int) -> EventCounts:
         """The counts since a time; by the minute since `minutes`. Raises ClickHouseError."""
         for _ in range(_TRIES):
-            # What was received since then was written since then.
+            # Events received since then were written since then.
             parts = [part for part in _parts(client, self._table) if part.written >= since - _MARGIN]
             names = [part.name for part in parts]
             for new in _bounded(part for part in parts if part.name not in self._known):

@@ -90,7 +90,7 @@ class AuditReading(Struct, frozen=True):
 
 
 class AuditDifference(Struct, frozen=True):
-    """Events that `what` lacks or has too many in an hour (Unix time) of a project, at least."""
+    """The least number of events missing or surplus in a table, `what`, by project and hour (Unix time)."""
 
     project: int
     hour: int

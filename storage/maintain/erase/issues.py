@@ -1,6 +1,6 @@
 """Issues described by an erased event: an issue's message and newest event come from one event.
 
-The lifetime counts of an issue stay, since numbers identify nobody.
+The lifetime counts of an issue stay, since numbers identify no user.
 """
 
 import uuid

@@ -177,7 +177,7 @@ def resume(servers: Servers, project: int, tell: Tell, say: Say) -> list[UserRep
 
 
 def _external(project: int, user: str) -> ExternalData:
-    # Sent beside the query, because the server's query log has its text and parameters.
+    # Sent as external data, because the server's query log has the query's text and parameters.
     row = json.dumps({"hash": str(user_hash(project, user)), "id": user}).encode()
     return ExternalData(file_name=WANTED, data=row, fmt="JSONEachRow", structure="hash UInt64, id String")
 
@@ -236,7 +236,7 @@ def _delete(client: Client, erasure: Erasure, say: Say) -> tuple[int, Sizes]:
 def _finish(
     servers: Servers, server: OpenServer, erasure: Erasure, tell: Tell, events: int, before: Sizes
 ) -> UserReport:
-    """Describe the issues anew, count what was deleted, and end the erasure."""
+    """Update the descriptions of the issues, count the deleted rows, and end the erasure."""
     client, whole = server.own, listed_scope(erasure.project, erasure.id)
     # Before the tables change: a resumed run tells the same again.
     tell(erasure.id, descriptions(server.whole, whole))

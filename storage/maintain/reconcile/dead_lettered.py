@@ -37,7 +37,7 @@ class DeadLettered:
             self._origins.setdefault((event.project, event.id), set()).add(origin.decode(errors="replace"))
 
     def put_back(self, events: Iterable[PutBack]) -> None:
-        """Forget what was put back from a position; an event that was refused again has another one."""
+        """Forget events put back from a position; an event that was refused again has another one."""
         for back in events:
             self._origins.get((back.event.project, back.event.id), set()).discard(back.origin)
 

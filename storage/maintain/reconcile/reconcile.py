@@ -125,9 +125,9 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
         tables = {rollup.table for rollup in ROLLUPS}
         return {(int(d.project_id), d.day) for d in self.differences if d.what in tables}
 
-    def differs(self, *what: str) -> bool:
+    def differs(self, *names: str) -> bool:
         """Whether one of these numbers differs anywhere."""
-        return any(difference.what in what for difference in self.differences)
+        return any(difference.what in names for difference in self.differences)
 
     def is_incomplete(self, table: str) -> bool:
         """Whether one of several servers lacks rows of a table that is the same on each."""

@@ -1,4 +1,4 @@
-"""Repairs what a comparison has found, while everything runs: `svc reconcile --repair`."""
+"""Repairs the differences of a comparison, while everything runs: `svc reconcile --repair`."""
 
 import asyncio
 from collections import Counter
@@ -24,7 +24,7 @@ def repair_differences(
 ) -> tuple[dict[str, int], ConsumerLag | None]:
     """Repair duplicate and missing rows, then sums, then issues; `broken` are tables with lost parts.
 
-    Returns the repaired rows by table, and the writer's lag if it hasn't stored what it was sent within
+    Returns the repaired rows by table, and the writer's lag if it hasn't stored the resent records within
     `wait` seconds.
     """
     done = Counter[str]()
@@ -45,7 +45,8 @@ def repair_differences(
             late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
     for server in servers:
         done.update(repair_rollups(server.own, days))
-    # A database that was restored from a backup lacks what came with these events, too; nothing else tells of activity.
+    # A database restored from a backup lacks the outcomes and activity of these events too, and no other check finds
+    # missing activity.
     for name in ("outcomes", "issue_activity"):
         is_lacking = are_missing or (name == "outcomes" and result.differs("stored"))
         if name in broken or is_lacking or result.is_incomplete(name):

@@ -49,7 +49,7 @@ async def send_missing(settings: WriterSettings, servers: Servers, today: date) 
         writing(settings) as producer,
     ):
         written = await _written(settings, consumer)
-        # Read after the writer's commits: what it has refused before them is there.
+        # Read after the writer's commits: records refused before them are there.
         dead = await dead_lettered(settings)
         for server in servers:
             own = server.shard.those_of(tp.partition for tp in written)
@@ -67,7 +67,7 @@ async def _send_missing(
     sent: Counter[str],
     today: date,
 ) -> None:
-    """Send again what the server of these partitions lacks."""
+    """Resend the records that the server of these partitions lacks."""
     block, seen, records = Block(), dict[int, int](), list[Record]()
 
     async def send() -> None:
@@ -117,7 +117,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
         ids = ", ".join(map(str, rebuilt[first : first + _DELETED_AT_ONCE]))
         purge(client, {"issues": f"issue_id IN ({ids})"}, str(uuid.uuid4()), once=True)
     if rebuilt:
-        # What the writer has inserted before the deletion, the topic has.
+        # Rows that the writer inserted before the deletion are in the topic.
         rows, _ = await _issue_rows(settings, client)
     for first in range(0, len(rows), _BLOCK_ROWS):
         _insert((client,), "issues", table(ISSUES, rows[first : first + _BLOCK_ROWS]))

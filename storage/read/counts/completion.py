@@ -40,7 +40,7 @@ SUGGESTED: Final = (
     *ISSUE_FIELDS,
     *(key for key in _COLUMNS if key not in {"user", "file", "function"}),
 )
-"""Fields whose values are few enough to be read while somebody types."""
+"""Fields with few enough values to read them at each keystroke."""
 
 
 class CompleteTag(ReadCall[TagValues], frozen=True):

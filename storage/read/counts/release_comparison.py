@@ -55,7 +55,7 @@ class CompareReleases(ReadCall[ReleaseComparison], frozen=True):
 
 
 def verdict(old: int, new: int, before: int, after: int) -> Verdict:
-    """What became of an issue with `old` of `before` events in one release and `new` of `after` in the other.
+    """The verdict on an issue with `old` of `before` events in one release and `new` of `after` in the other.
 
     Worse or better are shares that differ by half, of ten events at least: below that it is chance.
     """

@@ -9,7 +9,14 @@ from schemas.ids import hex64
 from schemas.read_api import EventPage, Sample
 from schemas.times import DAY_MS, HOUR_MS
 from storage.errors import BadQuery
-from storage.read.events.event_rows import EVENT_COLUMNS, StoredEvent, answer, beside, issue_of, readable
+from storage.read.events.event_rows import (
+    EVENT_COLUMNS,
+    StoredEvent,
+    answer,
+    before_or_after,
+    issue_of,
+    readable,
+)
 from storage.read.events.payloads import stored_payloads
 from storage.read.execute import Rows, Sql
 from storage.read.issue_rows import IssueRef, issues_of
@@ -149,7 +156,7 @@ def _statement(
     if fingerprints is not None:
         conditions.append(statement.of_fingerprints(fingerprints))
     if cursor is not None:
-        conditions.append(beside(statement, "<", cursor.time, int(cursor.event, 16)))
+        conditions.append(before_or_after(statement, "<", cursor.time, int(cursor.event, 16)))
     return statement.ready(
         f"SELECT {EVENT_COLUMNS} FROM events WHERE {' AND '.join(conditions)}"
         f" ORDER BY ts DESC, id DESC LIMIT {limit + 1:d}"

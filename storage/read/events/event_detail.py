@@ -14,7 +14,7 @@ from storage.read.events.event_rows import (
     ATTRIBUTES,
     HEADER,
     EventHeader,
-    beside,
+    before_or_after,
     event_number,
     event_text,
     readable,
@@ -324,7 +324,8 @@ def _neighbours_sql(question: Question, fingerprints: Sequence[int], event: Even
     statement = question.statement()
     of = f"{statement.project} AND {statement.of_fingerprints(fingerprints)} AND {statement.event}"
     sides = (
-        f"(SELECT {side} AS side, id FROM events WHERE {of} AND {beside(statement, sign, event.time, event.id)}"
+        f"(SELECT {side} AS side, id FROM events"
+        f" WHERE {of} AND {before_or_after(statement, sign, event.time, event.id)}"
         f" ORDER BY ts {order}, id {order} LIMIT 1)"
         for side, sign, order in ((-1, "<", "DESC"), (1, ">", "ASC"))
     )

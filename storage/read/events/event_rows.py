@@ -78,7 +78,7 @@ def event_text(number: int) -> str:
     return str(uuid.UUID(int=number))
 
 
-def beside(statement: Statement, sign: str, time: int, event: int) -> str:
+def before_or_after(statement: Statement, sign: str, time: int, event: int) -> str:
     """The condition that an event is before (`<`) or after (`>`) another, by time and id."""
     moment = statement.parameters.moment(time)
     number = statement.parameters.add(event, "UInt128")

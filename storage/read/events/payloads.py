@@ -1,4 +1,4 @@
-"""Reads of payloads, from rows of their own or from packs (`storage.tables.packs`)."""
+"""Reads of payloads, from single rows or from packs (`storage.tables.packs`)."""
 
 from collections.abc import Sequence
 from typing import Final

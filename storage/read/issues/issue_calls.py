@@ -141,7 +141,7 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
         last = read_cursor(self.cursor, ActivityCursor)
         issue_ref = await session.issue_ref(self.issue)
         project = issue_ref.project_id
-        # Each fingerprint opened an issue of its own; a merge doesn't rewrite that issue's changes.
+        # Each fingerprint opened a separate issue; a merge doesn't rewrite that issue's changes.
         issues = {issue_ref.issue_id, *(issue_id(project, number) for number in issue_ref.fingerprints)}
         rows = await session.rows(_changes(session.question_ever(project), sorted(issues), self, last))
         page = [
@@ -180,7 +180,7 @@ def _changes(
 def _order(change: str) -> str:
     """The order of changes of one instant: that of the log, from their ids.
 
-    What an event caused has an id of issue, partition, offset, kind and number; of "created" it has no offset.
+    The id of a change by an event has issue, partition, offset, kind and number; that of "created" has no offset.
     """
     parts = f"splitByChar('-', {change})"
     return f"(toUInt64OrZero({parts}[3]), toUInt64OrZero({parts}[-1]), {change})"

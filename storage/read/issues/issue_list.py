@@ -197,7 +197,7 @@ async def _by_row(
     last: IssueCursor | None,
     counted: int | None = None,
 ) -> Page:
-    """The first issues by what their rows say, and the counts of the first `counted`.
+    """The first issues by the columns of their rows, and the counts of the first `counted`.
 
     Up to one more than the limit.
     """
@@ -313,7 +313,7 @@ def _statement(
 
     `counts` selects fingerprints and the values that order them. The total is that of the first page, else 0.
     """
-    # After grouping it is free; later pages leave out what was on earlier ones.
+    # Free after grouping; later pages leave out the issues of earlier ones.
     total = "count() OVER ()" if cursor is None else "0"
     ranked = f", {rank(statement.scope)} AS rank" if sort == "priority" else ""
     issues = (

@@ -33,7 +33,7 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
             return SimilarIssues(similar=[])
         question = session.question_ever(issue_ref.project_id)
         rows = await session.rows(_candidates(question, issue_ref.issue_id, parts))
-        # In a thread: the event loop waits for nobody's parts.
+        # In a thread: the comparison must not block the event loop.
         matches = await asyncio.to_thread(most_similar, parts, [row[0] for row in rows], time.thread_time)
         return SimilarIssues(
             similar=[
@@ -45,7 +45,7 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
 
 
 def _candidates(question: Question, issue: int, parts: Sequence[str]) -> Sql:
-    """The issues that share a part with an issue: those first that share what few have."""
+    """The issues that share a part with an issue, those with the rarest parts first."""
     statement = question.statement()
     wanted = statement.parameters.add(list(parts), "Array(String)")
     own = statement.parameters.add(issue, "UInt64")

@@ -32,9 +32,9 @@ class IssueCursor(Struct, array_like=True, frozen=True):
 
     An issue can move up before its page is read, and down after. Hence `given` lists the issues returned so
     far, eight bytes each, and the next page excludes them. After `MAX_GIVEN` issues `given` is None, and
-    paging goes on by key and id alone.
+    paging continues by key and id alone.
 
-    `offset` issues were returned so far. `total` and `is_bound` are what the first page found.
+    `offset` issues were returned so far. `total` and `is_bound` are from the first page.
     """
 
     sort: Sort

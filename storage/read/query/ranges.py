@@ -34,7 +34,7 @@ class Range(Struct, frozen=True):
 
 
 class Cut(Struct, frozen=True):
-    """A range as whole days, whole hours beside them, and edges shorter than an hour."""
+    """A range as whole days, whole hours around them, and edges shorter than an hour."""
 
     days: tuple[Range, ...]
     hours: tuple[Range, ...]

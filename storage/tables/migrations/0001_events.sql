@@ -1,6 +1,6 @@
 -- Events and payloads: one row an event, and the event as it was sent.
 
--- What the writer inserts into: it keeps nothing, and a view fills each table that does, so that each can be repaired alone.
+-- The writer inserts here. The table keeps nothing: views fill the tables that do, so that each can be repaired alone.
 CREATE TABLE IF NOT EXISTS ingest
 (
     project_id UInt32,

@@ -21,13 +21,13 @@ CREATE TABLE IF NOT EXISTS issues
     last_release LowCardinality(String) COMMENT 'Release of its newest event',
     environments Array(String) COMMENT 'Environments that it was seen in',
     releases Array(String) COMMENT 'Releases that it was seen in, the 100 latest',
-    assignee String COMMENT 'Who looks after it; empty for nobody',
+    assignee String COMMENT 'Person who looks after it; empty if unassigned',
     resolved_in String COMMENT 'Release that has the fix, or next',
     ignore_until String COMMENT 'JSON: the time, events or users that reopen it',
     last_event UInt128 COMMENT 'Id of its newest event',
     grouping_version LowCardinality(String) COMMENT 'Version of the grouping',
     grouping_rule LowCardinality(String) COMMENT 'Rule of the grouping',
-    grouping_parts Array(String) COMMENT 'What the fingerprint was made of',
+    grouping_parts Array(String) COMMENT 'Parts of which the fingerprint was made',
     merged_into UInt64 COMMENT 'Issue that shows it now; 0 for itself',
     version UInt64 COMMENT 'Grows with every change; the greatest counts',
     deleted UInt8 COMMENT '1: gone',
@@ -38,13 +38,13 @@ ORDER BY (project_id, issue_id)
 SETTINGS index_granularity = 1024, non_replicated_deduplication_window = 0
 COMMENT 'Records of the topic issues, the newest of each with FINAL';
 
--- The id says what caused a change, so a change that is written again collapses.
+-- The id identifies the cause of a change, so a change that is written again collapses.
 CREATE TABLE IF NOT EXISTS issue_activity
 (
     project_id UInt32 COMMENT 'Project',
     issue_id UInt64 COMMENT 'Issue that was changed',
-    at DateTime64(3, 'UTC') COMMENT 'When; of what an event caused, the time of its receipt',
-    id String COMMENT 'Made of what caused the change',
+    at DateTime64(3, 'UTC') COMMENT 'Time of the change; if an event caused it, the time of its receipt',
+    id String COMMENT 'Made of the cause of the change',
     kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented, seenInRelease, seenInEnvironment, usersReached, escalated',
     by String COMMENT 'Who asked for it; system where an event caused it',
     data String COMMENT 'More of the change, as JSON'
@@ -61,22 +61,22 @@ CREATE TABLE IF NOT EXISTS outcomes
     minute DateTime('UTC') COMMENT 'Minute of the decision, by the server''s clock',
     sdk LowCardinality(String) COMMENT 'Client library as name/version',
     outcome LowCardinality(String) COMMENT 'accepted, duplicate, invalid, tooLarge, rateLimited, deadLettered; ruleSkipped and revokedToken are none of an event: leave them out of sums',
-    reason LowCardinality(String) COMMENT 'Why, for what was refused or dead-lettered; of ruleSkipped tooExpensive or failed, / and the rule; of revokedToken the end of the token',
+    reason LowCardinality(String) COMMENT 'Why it was refused or dead-lettered; of ruleSkipped tooExpensive or failed, / and the rule; of revokedToken the end of the token',
     source String COMMENT 'Process that counted',
     sequence UInt64 COMMENT 'Its flush: the same source and sequence twice is a repeat',
     count UInt64 COMMENT 'How many events or refused requests',
-    example String COMMENT 'What the sender of one of them was answered, with release and id of the event; empty where there is none'
+    example String COMMENT 'Response to the sender of one of them, with release and id of the event; empty without one'
 )
 ENGINE = ReplacingMergeTree
 PARTITION BY toStartOfMonth(minute)
 ORDER BY (project_id, minute, sdk, outcome, reason, source, sequence)
 SETTINGS non_replicated_deduplication_window = 0
-COMMENT 'What became of events and requests, each flush once with FINAL';
+COMMENT 'Outcomes of events and requests, each flush once with FINAL';
 
 CREATE TABLE IF NOT EXISTS projects
 (
     project_id UInt32 COMMENT 'Project',
-    name String COMMENT 'What people call it',
+    name String COMMENT 'Display name',
     created DateTime64(3, 'UTC') COMMENT 'When it was created',
     retention_days UInt16 COMMENT 'Days for which its events are kept',
     payload_days UInt16 COMMENT 'Days for which payloads are kept',
@@ -89,7 +89,7 @@ ORDER BY project_id
 SETTINGS non_replicated_deduplication_window = 0
 COMMENT 'Projects as the topic projects has them, the newest of each with FINAL';
 
--- Which retention a project had on which day: what came under a shorter one is dropped sooner, and isn't missing.
+-- The retention of a project by day: events received under a shorter one are dropped sooner, and aren't missing.
 CREATE TABLE IF NOT EXISTS retentions
 (
     project_id UInt32,

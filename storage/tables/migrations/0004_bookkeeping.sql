@@ -80,7 +80,7 @@ ENGINE = ReplacingMergeTree(version)
 ORDER BY id
 TTL toDateTime(until) + INTERVAL 30 DAY;
 
--- An insert into a slow server may come late: until a time of the server's clock, whoever compares tables waits for it.
+-- Inserts into a slow server may come late: comparisons of tables wait for them until this time of the server's clock.
 CREATE TABLE IF NOT EXISTS announced_inserts
 (
     until DateTime64(3, 'UTC')

@@ -1,4 +1,4 @@
--- Views for analysts: stable, documented columns, with merged issues as one; each column says in the database what it means.
+-- Views for analysts: stable, documented columns, with merged issues as one. Each column has a COMMENT.
 
 -- Which issue shows a fingerprint now, with merged issues as one.
 CREATE VIEW IF NOT EXISTS issue_of AS
@@ -139,7 +139,7 @@ CREATE VIEW IF NOT EXISTS analyst_issue_activity
     activity_id String COMMENT 'Derived from the cause of the change: each change is listed once',
     kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented, seenInRelease, seenInEnvironment, usersReached, escalated',
     by String COMMENT 'Who asked for it; system if an event caused it',
-    release String COMMENT 'Release of the event that caused it; empty for what people do',
+    release String COMMENT 'Release of the event that caused it; empty for actions of people',
     data String COMMENT 'More of the change, as JSON'
 )
 DEFINER = CURRENT_USER SQL SECURITY DEFINER

@@ -114,7 +114,7 @@ def schema_statements(client: Client, migration: Migration) -> Iterator[str]:
 
 
 def pending(client: Client) -> list[Migration]:
-    """The migrations that the database hasn't had, in order; what later versions applied is left alone."""
+    """The pending migrations, in order; those of later versions stay applied."""
     exists = client.command("EXISTS TABLE migrations")
     rows = client.query("SELECT DISTINCT number FROM migrations").result_rows if exists else ()
     done = {int(number) for (number,) in rows}
@@ -124,7 +124,7 @@ def pending(client: Client) -> list[Migration]:
 def migrate(
     url: str, *, shard: str = ONLY, moved: bool = False, others: Sequence[str] = ()
 ) -> list[Migration]:
-    """Create the database and apply what it hasn't had; returns what was applied.
+    """Create the database and apply pending migrations; returns them.
 
     Raises ClickHouseError and AnotherServer.
 

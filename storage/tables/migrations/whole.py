@@ -2,7 +2,7 @@
 
 It also has the analysts' views upon these tables. Events and the rows derived from them are on one server
 each: a Distributed table reads all. The other tables are the same on each server: a Merge table, which passes
-FINAL on, reads the server's own. No table here has rows, so each migration makes them anew.
+FINAL on, reads the server's own. No table here has rows, so each migration recreates them.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ VIEWS: Final = ("analysts",)
 
 
 def make_whole(url: str, whole_url: str, cluster: str) -> None:
-    """Create the database over all servers of `cluster` beside the one at `url`. Raises ClickHouseError."""
+    """Create the database over all servers of `cluster` on the server of `url`. Raises ClickHouseError."""
     create_database(whole_url)
     own = parse_url(url).database
     client = open_client(whole_url)

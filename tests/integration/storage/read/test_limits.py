@@ -59,7 +59,7 @@ async def test_a_question_that_reads_too_many_rows_ends_and_says_what_to_narrow(
 async def test_questions_beyond_those_at_once_are_asked_to_come_again(reader_url: str) -> None:
     async with asking(reader_url, Limits(seconds=5, concurrency=1, wait_seconds=0.05)) as executor:
         first = asyncio.ensure_future(executor.rows(ENDLESS))
-        with pytest.raises(StorageUnavailable, match="too many requests at once"):
+        with pytest.raises(StorageUnavailable, match="too many concurrent requests"):
             await asyncio.gather(executor.rows(ENDLESS), executor.rows(ENDLESS))
         with pytest.raises(StorageUnavailable, match="took too long"):
             await first
