@@ -253,7 +253,10 @@ class TopicFollower:
                 diagnose = attempt % _EXPLAIN_EVERY == 0 and not self._refused
                 reason = await asyncio.to_thread(why_unreachable, self._settings) if diagnose else None
                 log.warning(
-                    "can't follow %s: %s", self._topic, self._refusal if self._refused else reason or error
+                    "can't consume topic %s, retrying: %s",
+                    self._topic,
+                    self._refusal if self._refused else reason or error,
+                    extra={"event": "consume_failed"},
                 )
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
                 attempt += 1
@@ -283,7 +286,9 @@ class TopicFollower:
                 return sorted(partitions)
             if self._topic in consumer._client.cluster.unauthorized_topics:
                 raise TopicAuthorizationFailedError(self._topic)
-            log.warning("topic %s is missing: run `svc migrate`", self._topic)
+            log.warning(
+                "topic %s is missing: run `svc migrate`", self._topic, extra={"event": "topic_missing"}
+            )
             await asyncio.sleep(1.0)
 
     async def _check_end(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -305,7 +310,13 @@ class TopicFollower:
         try:
             self._apply(key or b"", value)
         except ValueError as error:
-            log.warning("skipping invalid record %r in %s: %s", key, self._topic, error)
+            log.warning(
+                "skipping invalid record %r in %s: %s",
+                key,
+                self._topic,
+                error,
+                extra={"event": "record_skipped"},
+            )
 
     async def reached(self, partition: int, offset: int) -> None:
         """Return once the record at `offset` has been applied."""

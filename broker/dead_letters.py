@@ -40,7 +40,14 @@ async def letters(consumer: Consumer, tp: TopicPartition, *, everything: bool) -
         try:
             letter, headers = from_headers(record.headers)
         except ValueError as error:
-            log.warning("%s/%d/%d: %s", record.topic, record.partition, record.offset, error)
+            log.warning(
+                "skipping %s/%d/%d, which isn't a dead letter: %s",
+                record.topic,
+                record.partition,
+                record.offset,
+                error,
+                extra={"event": "dead_letter_skipped"},
+            )
             continue
         yield letter, headers, record
 

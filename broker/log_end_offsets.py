@@ -45,7 +45,9 @@ class LogEndOffsets:
                         await self._poll()
                 except (KafkaError, OSError, TimeoutError) as error:
                     log.warning(
-                        "can't read the end offsets of the source topics: %s", str(error) or "no response"
+                        "can't read the end offsets of the source topics, retrying: %s",
+                        str(error) or "no response",
+                        extra={"event": "end_offsets_read_failed"},
                     )
                     await self._close()
                 await asyncio.sleep(POLL_SECONDS)

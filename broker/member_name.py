@@ -109,7 +109,7 @@ class MemberName:
 
     async def _tell(self) -> None:
         await self.other()
-        log.error("%s", self._detail())
+        log.error("%s", self._detail(), extra={"event": "member_name_shared"})
 
     def _detail(self) -> str:
         who = f" ({self._other})" if self._other else ""

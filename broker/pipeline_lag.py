@@ -110,10 +110,17 @@ class PipelineLag:
                 if isinstance(error, TimeoutError):
                     seconds = min(2 * seconds, _MOST_ANSWER_SECONDS)
                 if self.lag.is_known:
-                    log.warning("the pipeline's lag is unknown: %r", error)
+                    log.warning(
+                        "can't read the pipeline's lag, retrying: %r",
+                        error,
+                        extra={"event": "pipeline_lag_unknown"},
+                    )
             except Exception:
                 # The boundary of a background task: without it the lag would never be known again.
-                log.exception("looking at the pipeline's lag failed")
+                log.exception(
+                    "unexpected error while reading the pipeline's lag, retrying",
+                    extra={"event": "pipeline_lag_failed"},
+                )
             self.lag = Lag()
             await asyncio.sleep(self._look_seconds)
 

@@ -38,12 +38,20 @@ async def until_allowed(
             async with asyncio.timeout(_ANSWER_SECONDS):
                 missing = await missing_rights(settings, need)
         except (IncompatibleBrokerVersion, UnsupportedVersionError) as error:
-            log.warning("Kafka can't report the rights of these credentials: %s", error)
+            log.warning(
+                "Kafka can't report the rights of these credentials: %s",
+                error,
+                extra={"event": "rights_unreported"},
+            )
             missing = []
         except (KafkaError, OSError, TimeoutError) as error:
             diagnose = attempt % _EXPLAIN_EVERY == 0
             reason = await asyncio.to_thread(why_unreachable, settings) if diagnose else None
-            log.warning("cannot reach Kafka, retrying: %s", reason or str(error) or "no response")
+            log.warning(
+                "can't reach Kafka, retrying: %s",
+                reason or str(error) or "no response",
+                extra={"event": "kafka_unreachable"},
+            )
             attempt += 1
             await asyncio.sleep(_RETRY_SECONDS)
             continue
@@ -51,7 +59,7 @@ async def until_allowed(
             missing += await _refused(ask)
         sentence = f"missing: {', '.join(missing)}; docs/operate/access.md lists all rights"
         if missing:
-            log.error("%s", sentence)
+            log.error("%s", sentence, extra={"event": "rights_missing"})
         begins = optional.issuperset(missing)
         if health is not None:
             health.set("rights", ok=begins, detail="" if begins else sentence)
@@ -71,5 +79,5 @@ async def _refused(ask: Ask) -> Sequence[str]:
     try:
         return await ask()
     except Exception as error:  # noqa: BLE001 - of any client; other parts report an unreachable server
-        log.debug("rights are unknown: %r", error)
+        log.debug("can't check the rights on a server: %r", error, extra={"event": "rights_unknown"})
         return ()

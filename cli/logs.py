@@ -18,7 +18,10 @@ NOISY = ("aiokafka", "faust", "mode", "asyncio", "aiohttp.access", "urllib3")
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one JSON object: time, level, logger, message, the fields of `extra`, and the exception."""
+    """A record as one JSON object: time, level, logger, message, the fields of `extra`, and the exception.
+
+    Every log call of ours has the field `event`, a key for alerts (docs/operate/monitor.md).
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, without a newline."""

@@ -134,7 +134,7 @@ class EdgeProcess:
             try:
                 await step()
             except Exception:
-                log.exception("shutdown step failed")
+                log.exception("shutdown step failed", extra={"event": "shutdown_step_failed"})
                 self.failed = True
         self._scheduler.close()
         self._folder.release()
@@ -165,7 +165,7 @@ class EdgeProcess:
             self._fail(task.exception())
 
     def _fail(self, error: BaseException | None) -> None:
-        log.critical("a part of the edge failed", exc_info=error)
+        log.critical("a part of the edge failed, stopping", exc_info=error, extra={"event": "edge_failed"})
         self.failed = True
         signal.raise_signal(signal.SIGTERM)
 
@@ -207,7 +207,7 @@ async def serve(
     gc.freeze()
     gc.set_threshold(*_GC_THRESHOLDS)
     host, port = listener.getsockname()[:2]
-    log.info("listening", extra={"host": host, "port": port})
+    log.info("listening", extra={"event": "edge_started", "host": host, "port": port})
     await stopping.wait()
     await worker.stop()
     return not worker.failed

@@ -90,7 +90,11 @@ class ProjectSnapshot:
                     await asyncio.to_thread(self._write, _encode(list(self._live)))
                 except OSError as error:
                     if not failing:
-                        log.warning("can't write the project snapshot: %s", error)
+                        log.warning(
+                            "can't write the project snapshot: %s",
+                            error,
+                            extra={"event": "project_snapshot_failed"},
+                        )
                     failing = True
                 else:
                     self._saved_version, failing = version, False
@@ -103,7 +107,12 @@ class ProjectSnapshot:
         except FileNotFoundError:
             raise
         except (OSError, msgspec.DecodeError) as error:
-            log.warning("ignoring unreadable %s: %s", self._snapshot, error)
+            log.warning(
+                "ignoring unreadable %s: %s",
+                self._snapshot,
+                error,
+                extra={"event": "project_snapshot_ignored"},
+            )
             return
         for project in projects:
             self._published.apply(project.id.encode(), encode_project(project))

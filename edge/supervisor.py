@@ -158,14 +158,19 @@ class _WorkerProcess:
 
 def _log_kill(status: Status) -> None:
     if status.state == "stopped" and status.detail:
-        log.warning("worker did not stop in time", extra={"worker": status.name, "ended": status.detail})
+        log.warning(
+            "worker did not stop in time, killed it",
+            extra={"event": "edge_worker_killed", "worker": status.name, "ended": status.detail},
+        )
 
 
 def _clean_up(pid: int, exit_code: int) -> None:
     """Remove a dead worker's gauges; its counters remain in the sums."""
     from prometheus_client.multiprocess import mark_process_dead
 
-    log.warning("worker died, replacing it", extra={"died": pid, "exit_code": exit_code})
+    log.warning(
+        "worker died, replacing it", extra={"event": "edge_worker_died", "died": pid, "exit_code": exit_code}
+    )
     mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 

@@ -192,7 +192,7 @@ class Supervisor:
             try:
                 await self._launch(child)
             except (CannotRun, OSError) as error:
-                log.warning("%s", error)
+                log.warning("%s", error, extra={"event": "child_start_failed"})
 
     async def _ended(self, child: Supervised) -> int | None:
         """The exit status of the child's process; None if a stop is requested first."""

@@ -48,14 +48,14 @@ async def _watch(
         begun = datetime.now(UTC)
         if await asyncio.to_thread(answer, shard.url, _ANSWER_SECONDS):
             if failures >= _FAILURES:
-                log.info("%s answers again", part)
+                log.info("%s answers again", part, extra={"event": "clickhouse_recovered"})
             failures = 0
             health.set(part, ok=True)
         else:
             failures += 1
             since = begun if failures == 1 else since
             if failures == _FAILURES:
-                log.warning("%s doesn't answer", part)
+                log.warning("%s doesn't answer", part, extra={"event": "clickhouse_unresponsive"})
             if failures >= _FAILURES:
                 health.set(part, ok=False, detail=f"no answer since {since:%H:%M:%S} UTC")
         waiting.labels(part).set(failures >= _FAILURES)

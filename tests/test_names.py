@@ -14,6 +14,9 @@ ROOMS = (
     *("storage", "control", "rebuild", "notify", "dashboard", "local", "cli", "svc"),
 )
 
+LOGGING_ROOMS = ("schemas", "broker", "runtime", "edge", "processors", "storage", "rebuild")
+"""Rooms whose log calls have an event key."""
+LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 
 PRIVATE = {
     *("anew", "aside", "asked", "away", "cure", "cures", "forms", "gone", "lasting"),
@@ -53,6 +56,21 @@ def names(module: Sequence[ast.AST]) -> Iterator[tuple[str, int]]:
                 yield text, node.lineno
 
 
+def log_events() -> dict[str, list[str]]:
+    """The places of log calls by their event key, empty for calls without one."""
+    places = defaultdict[str, list[str]](list)
+    for file, module in modules(*LOGGING_ROOMS):
+        for node in module:
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name("log" | "FAUST_LOG"), attr=method), keywords=keywords
+                ) if method in LOG_METHODS:
+                    extra = "".join(ast.unparse(k.value) for k in keywords if k.arg == "extra")
+                    found = re.search(r"'event': '([a-z]+(?:_[a-z]+)+)'", extra)
+                    places[found[1] if found else ""].append(f"{file}:{node.lineno}")
+    return places
+
+
 def words(name: str) -> set[str]:
     """The words of a name, in lower case."""
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
@@ -76,6 +94,21 @@ def test_no_name_is_made_of_a_private_word() -> None:
         if words(name) & PRIVATE and not name.startswith("test_")
     ]
     assert private == []
+
+
+def test_each_log_call_has_its_own_event_key() -> None:
+    events = log_events()
+    assert events["insert_retried"]
+    assert {event: places for event, places in events.items() if not event or len(places) > 1} == {}
+
+
+def test_documented_log_events_exist() -> None:
+    page = (ROOT / "docs/operate/monitor.md").read_text()
+    documented = re.findall(
+        r"^\| `([a-z_]+)` \|", page.partition("## Log events")[2].partition("\n## ")[0], re.MULTILINE
+    )
+    assert documented
+    assert set(documented) <= log_events().keys()
 
 
 def test_no_table_or_column_is_made_of_a_private_word() -> None:

@@ -67,7 +67,7 @@ async def drain_forever(spool: Spool, sink: Sink) -> None:
         try:
             await _drain(segment, spool, sink)
         except SinkUnavailable as error:
-            log.debug("draining of %s is paused: %s", segment.name, error)
+            log.debug("can't drain %s, retrying: %s", segment.name, error, extra={"event": "drain_paused"})
             await asyncio.sleep(_LOOK_SECONDS)
 
 
@@ -75,15 +75,21 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
     try:
         opened = await asyncio.to_thread(open_segment, segment, spool.acknowledged_bytes(segment))
     except FileNotFoundError:
-        log.warning("%s was removed by another process", segment.name)
+        log.warning(
+            "another process removed %s from the spool folder",
+            segment.name,
+            extra={"event": "segment_vanished"},
+        )
         return await spool.remove(segment)
     except OSError as error:
         if error.errno in _TRANSIENT:
             raise SinkUnavailable(str(error)) from error
-        log.exception("can't read %s, quarantining it", segment.name)
+        log.exception("can't read %s, quarantining it", segment.name, extra={"event": "segment_unreadable"})
         return await spool.quarantine(segment, QuarantineReason.DAMAGED)
     too_large = await send_all(opened, sink)
-    log.info("drained %d events of %s", opened.events - too_large, segment.name)
+    log.info(
+        "drained %d events of %s", opened.events - too_large, segment.name, extra={"event": "segment_drained"}
+    )
     reason = opened.reason
     if too_large and reason is not QuarantineReason.DAMAGED:
         reason = QuarantineReason.TOO_LARGE
@@ -98,6 +104,7 @@ async def _drain(segment: Path, spool: Spool, sink: Sink) -> None:
         opened.damaged,
         opened.unfinished,
         too_large,
+        extra={"event": "segment_quarantined"},
     )
     return await spool.quarantine(segment, reason)
 

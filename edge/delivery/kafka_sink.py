@@ -158,7 +158,12 @@ class KafkaSink:
         failure = self.failures.pop(topic, None)
         if failure is not None:
             seconds = self._now() - failure.since
-            log.warning("Kafka accepts %s again after %.1f s", topic.title, seconds)
+            log.warning(
+                "Kafka accepts %s again after %.1f s",
+                topic.title,
+                seconds,
+                extra={"event": "kafka_write_recovered"},
+            )
 
     def _failed(self, producer: RecordProducer, topic: Topic, error: Exception) -> None:
         if self._producer is not producer:
@@ -181,11 +186,22 @@ class KafkaSink:
             return
         self.failures[topic] = Failure(name, detail, kind, before.since if before else self._now())
         level = logging.ERROR if kind is SendErrorKind.DENIED else logging.WARNING
-        log.log(level, "can't write %s to Kafka, spooling accepted events (%s)", topic.title, detail)
+        log.log(
+            level,
+            "can't write %s to Kafka, spooling accepted events (%s)",
+            topic.title,
+            detail,
+            extra={"event": "kafka_write_failed"},
+        )
 
     def _learn_limit(self, producer: RecordProducer, topic: Topic, size: int) -> None:
         if size < self._refused_bytes(topic):
-            log.warning("Kafka refuses a record of %d bytes for %s as too large", size, topic.title)
+            log.warning(
+                "Kafka refuses a record of %d bytes for %s as too large",
+                size,
+                topic.title,
+                extra={"event": "record_too_large"},
+            )
             self._refused[topic] = size, self._now()
         if self._producer is producer:
             # The refused batch has consumed a sequence number: the next one would be out of sequence.
@@ -218,7 +234,9 @@ class KafkaSink:
         if error is None:
             return
         if self._probe_failed is None:
-            log.critical("reconnecting to Kafka has stopped", exc_info=error)
+            log.critical(
+                "reconnecting to Kafka has stopped", exc_info=error, extra={"event": "reconnect_stopped"}
+            )
         else:
             self._probe_failed(error)
 

@@ -111,7 +111,11 @@ class OutcomeReporter:
                 )
             )
         if len(self._unsent) > _MAX_UNSENT:
-            log.warning("dropped %d outcome records", len(self._unsent) - _MAX_UNSENT)
+            log.warning(
+                "dropped %d outcome records",
+                len(self._unsent) - _MAX_UNSENT,
+                extra={"event": "outcomes_dropped"},
+            )
             del self._unsent[: len(self._unsent) - _MAX_UNSENT]
         try:
             while self._sink.up and self._unsent:
@@ -121,7 +125,9 @@ class OutcomeReporter:
                     await self._sink.send(Topic.OUTCOMES, value, key=record.project_id.encode())
                 self._unsent.pop(0)
         except SinkUnavailable:
-            log.debug("%d outcome records are waiting", len(self._unsent))
+            log.debug(
+                "%d outcome records are waiting", len(self._unsent), extra={"event": "outcomes_delayed"}
+            )
 
     async def stop(self) -> None:
         """Send the remaining counts, or save them in the file for the next start."""
@@ -136,7 +142,9 @@ class OutcomeReporter:
             try:
                 self._unsent.extend(_decode_saved(self._saved.read_bytes()))
             except (*_CODEC_ERRORS, OSError) as error:
-                log.warning("ignoring damaged %s: %s", self._saved, error)
+                log.warning(
+                    "ignoring damaged %s: %s", self._saved, error, extra={"event": "saved_outcomes_damaged"}
+                )
             self._saved.unlink()
 
 
@@ -145,5 +153,9 @@ def _encode(record: Outcome) -> bytes | None:
     try:
         return encode_json(record)
     except _CODEC_ERRORS as error:
-        log.warning("dropped an outcome record that can't be encoded: %s", error)
+        log.warning(
+            "dropped an outcome record that can't be encoded: %s",
+            error,
+            extra={"event": "outcome_not_encoded"},
+        )
         return None

@@ -163,7 +163,11 @@ class Spool:
             await loop.run_in_executor(self._thread, action)
             await loop.run_in_executor(self._thread, segments.sync_directory, self.directory)
         except OSError:
-            log.exception("can't remove %s from the spool folder", segment.name)
+            log.exception(
+                "can't remove %s from the spool folder",
+                segment.name,
+                extra={"event": "segment_remove_failed"},
+            )
         self._sealed.remove(segment)
         self.size -= self._sizes.pop(segment)
         self._acknowledged.pop(segment, None)
@@ -193,7 +197,7 @@ class Spool:
 
     def _write_failed(self, error: OSError, size: int) -> None:
         if not self._probe_bytes:
-            log.warning("can't write to the spool: %s", error)
+            log.warning("can't write to the spool: %s", error, extra={"event": "spool_write_failed"})
         self._probe_bytes = min(max(size, _MIN_PROBE_BYTES), _MAX_PROBE_BYTES)
         if self._prober is None:
             self._prober = asyncio.create_task(self._probe_disk())
@@ -205,7 +209,7 @@ class Spool:
             with suppress(OSError):
                 await loop.run_in_executor(self._thread, self._probe, self._probe_bytes)
                 self._probe_bytes = 0
-        log.warning("writing to the spool works again")
+        log.warning("writing to the spool works again", extra={"event": "spool_write_recovered"})
         self._prober = None
 
     def _probe(self, size: int) -> None:

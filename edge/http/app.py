@@ -77,7 +77,7 @@ class EdgeApp:
                 request.transport.abort()
             return responses.error(RequestError(WireError.UNAVAILABLE, "slow body"))
         except Exception:
-            log.exception("internal error at %s", request.path)
+            log.exception("internal error at %s", request.path, extra={"event": "request_failed"})
             return responses.error(RequestError(WireError.INTERNAL, "fault"))
 
     def _resolve(self, request: web.BaseRequest) -> tuple[str, dict[str, Handler] | None]:

@@ -119,11 +119,11 @@ class EdgeConnection(RequestHandler):
     ) -> web.StreamResponse:
         """Respond to an error of the parser; `EdgeApp` has handled every other error."""
         if isinstance(exc, HttpProcessingError):
-            log.debug("not HTTP: %s", exc.message)
+            log.debug("not HTTP: %s", exc.message, extra={"event": "request_malformed"})
             details = [Detail("request", "malformed HTTP request")]
             response = responses.error(RequestError(WireError.VALIDATION_FAILED, "http", details))
         else:
-            log.error("server error: %s", message, exc_info=exc)
+            log.error("server error: %s", message, exc_info=exc, extra={"event": "connection_failed"})
             response = responses.error(RequestError(WireError.INTERNAL, "fault"))
         self._server.metrics.malformed(response.status)
         response.force_close()

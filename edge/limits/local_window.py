@@ -137,7 +137,11 @@ class LocalWindow:
 
     def _fall_back(self, token: str, limit: int, error: OSError) -> _Ring:
         if not self._fallbacks:
-            log.warning("can't store a rate limit on disk: each worker counts for itself (%s)", error)
+            log.warning(
+                "can't store a rate limit on disk: each worker counts for itself (%s)",
+                error,
+                extra={"event": "rate_limit_disk_failed"},
+            )
         self._fallbacks[token, limit] = self._now_us() + _WINDOW_US
         ring = self._rings[token, limit] = _Ring(mmap.mmap(-1, _size(limit)), _size(limit))
         return ring
@@ -155,7 +159,7 @@ class LocalWindow:
         self._close((token, limit))
         self._rings[token, limit] = ring
         if not self._fallbacks:
-            log.warning("rate limits are stored on disk again")
+            log.warning("rate limits are stored on disk again", extra={"event": "rate_limit_disk_recovered"})
 
     def _close(self, key: tuple[str, int]) -> None:
         self._rings.pop(key).slots.close()

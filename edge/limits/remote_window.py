@@ -57,7 +57,11 @@ class RemoteWindow:
             try:
                 return await self._check(token, limit)
             except self._unavailable as error:
-                log.warning("the rate-limit store does not respond: this machine decides (%s)", error)
+                log.warning(
+                    "the rate-limit store does not respond, using this machine's windows: %s",
+                    error,
+                    extra={"event": "rate_limit_store_failed"},
+                )
                 self._local_until = time.monotonic() + _PAUSE_SECONDS
         return await self._local.acquire(token, limit)
 

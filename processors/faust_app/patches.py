@@ -133,7 +133,7 @@ class PromptThread(AIOKafkaConsumerThread):
 
     def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
         """Log the crash; mode would print a bare traceback."""
-        FAUST_LOG.critical(msg.format(*fmt), exc_info=True)
+        FAUST_LOG.critical(msg.format(*fmt), exc_info=True, extra={"event": "consumer_thread_crashed"})
 
     async def commit(self, offsets: Mapping[TP, int]) -> bool:
         """Commit, unless it has crashed: a crash closes its loop."""

@@ -112,6 +112,7 @@ class Recovery:
             sorted(partitions),
             read,
             ids,
+            extra={"event": "partitions_recovered"},
         )
 
     async def _restore_partition(self, consumer: Any, partition: int, starts: Offsets, ends: Offsets) -> int:
@@ -124,7 +125,11 @@ class Recovery:
             self._grouper.drop(partition)
             raise
         if not self._aggregator.restore(partition, starts[deltas] or 0):
-            log.warning("issues of partition %d are incomplete: replaying the log from its start", partition)
+            log.warning(
+                "issues of partition %d are incomplete: replaying the log from its start",
+                partition,
+                extra={"event": "issues_incomplete"},
+            )
         for tp, next_offset in self.next_offsets({events, deltas}).items():
             if next_offset > (ends[tp] or 0):
                 raise LogTooShort(

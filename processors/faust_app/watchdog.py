@@ -79,7 +79,13 @@ def _end_if_blocked(progress: Callable[[], object], ended: threading.Event, watc
         try:
             watchdog.check("event loop", progress(), waiting=True, seconds=LOOP_SECONDS)
         except Stalled as error:
-            log.critical("the worker stops: %s: %s, in %s", type(error).__name__, error, _line_of(watched))
+            log.critical(
+                "the worker stops: %s: %s, in %s",
+                type(error).__name__,
+                error,
+                _line_of(watched),
+                extra={"event": "worker_stalled"},
+            )
             os._exit(1)
 
 

@@ -58,6 +58,7 @@ async def run(
         log.warning(
             "SVC_CLICKHOUSE_URL is unset: a repeated id counts as new %d days after its event",
             settings.dedupe_days,
+            extra={"event": "old_ids_unchecked"},
         )
     health.set("assigned", ok=False, detail="starting")
     # Batches create tens of thousands of short-lived objects: collecting less often halves the cost.
@@ -104,7 +105,7 @@ async def _work(
             async with asyncio.timeout(STOP_SECONDS):
                 await app.stop()
         except (TimeoutError, KafkaError, RuntimeError) as error:
-            log.warning("the app did not stop cleanly: %s", error)
+            log.warning("the app did not stop cleanly: %s", error, extra={"event": "app_stop_failed"})
         await processors.producer.stop()
     if failure is not None:
         raise CannotRun(refusal or await exit_reason(failure, processors.name, own))
@@ -206,14 +207,22 @@ async def _partitions(settings: ProcessorsSettings) -> int:
             async with writing(settings, enable_idempotence=False) as producer:
                 counts = {t: len(await producer.partitions_for(name_of(settings, t)) or ()) for t in topics}
         except (KafkaError, OSError) as error:
-            log.warning("Kafka: %s", error)
+            log.warning(
+                "can't read the partitions of the source topics, retrying: %s",
+                error,
+                extra={"event": "partition_counts_failed"},
+            )
             counts = {}
         if counts and all(counts.values()):
             if unequal := unequal_partitions(counts, partial(name_of, settings)):
                 raise CannotRun(f"partitions: {unequal}; `svc doctor` says how to correct it")
             return counts[Topic.EVENTS]
         if missing := [name_of(settings, topic) for topic, count in counts.items() if not count]:
-            log.warning("topics missing: %s; run `svc migrate`", ", ".join(missing))
+            log.warning(
+                "topics missing: %s; run `svc migrate`",
+                ", ".join(missing),
+                extra={"event": "source_topics_missing"},
+            )
         await asyncio.sleep(1.0)
 
 

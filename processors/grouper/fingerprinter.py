@@ -216,7 +216,13 @@ class Fingerprinter:
             if known is None or known[0] != project.grouping_rules:
                 known = (project.grouping_rules, compile_rules(project.grouping_rules))
                 for name, error in known[1].errors.items():
-                    log.warning("rule %r of project %s is ignored: %s", name, project.id, error)
+                    log.warning(
+                        "ignoring the invalid rule %r of project %s: %s",
+                        name,
+                        project.id,
+                        error,
+                        extra={"event": "rule_ignored"},
+                    )
             compiled[project.number] = known
         self._compiled = compiled
         self._discarded = {

@@ -46,7 +46,12 @@ class GroupedTail:
         ):
             late = assigned_at + PRODUCER_TIMEOUT_SECONDS - time.monotonic()
             if recorded is None and late > 0 and (await consumer.end_offsets([tp]))[tp]:
-                log.warning("seen/%d has lost the last decisions: reading grouped in %.0f s", partition, late)
+                log.warning(
+                    "the last decisions are missing in seen/%d: reading grouped in %.0f s",
+                    partition,
+                    late,
+                    extra={"event": "decisions_lost"},
+                )
                 await asyncio.sleep(late)
             return await self._read(consumer, tp, recorded)
 

@@ -113,7 +113,12 @@ class InsertGuard:
             if self._length.suffices(took):
                 self._repeats = True
                 return session
-            log.info("the checks of an insert took %.1f s: it gets %d s", took, self._length.seconds)
+            log.info(
+                "the checks of an insert took %.1f s: extending its session to %d s",
+                took,
+                self._length.seconds,
+                extra={"event": "insert_session_extended"},
+            )
 
     async def _check(self) -> tuple[Mapping[str, Any], float]:
         """A session that began before the checks, and the seconds since then."""
@@ -145,7 +150,9 @@ class InsertGuard:
         """
         pauses = await self._server.run(in_force)
         if pauses:
-            log.debug("waiting: others are comparing tables")
+            log.debug(
+                "inserts are paused while another process compares tables", extra={"event": "insert_paused"}
+            )
         left = set(pauses)
         while left:
             await asyncio.sleep(_PAUSED_SECONDS)

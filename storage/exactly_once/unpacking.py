@@ -59,7 +59,12 @@ def _insert(client: Client, project: int, packs: Sequence[int]) -> None:
         try:
             events = unpacked(pack)
         except BadPayload as error:
-            log.warning("a pack of payloads of project %d can't be read, and goes: %s", project, error)
+            log.warning(
+                "dropping an unreadable payload pack of project %d: %s",
+                project,
+                error,
+                extra={"event": "pack_dropped"},
+            )
         else:
             payloads |= {int.from_bytes(event, "big"): payload for event, payload in events.items()}
     ids = b"".join(event.to_bytes(16, "little") for event in payloads)

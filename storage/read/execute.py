@@ -239,14 +239,18 @@ def refusal(error: ClickHouseError) -> Exception:
     """The ReadError for an error of the driver; an error in our own SQL is returned unchanged."""
     code = getattr(error, "code", None)
     if code == _DENIED:
-        log.error("ClickHouse refuses a read: %s", " ".join(str(error).split()))
+        log.error(
+            "ClickHouse refuses a read: %s", " ".join(str(error).split()), extra={"event": "read_refused"}
+        )
     if code in _UNAVAILABLE:
         return StorageUnavailable(_UNAVAILABLE[code])
     if code == _MEMORY and not any(limit in str(error) for limit in _OWN_MEMORY):
         return StorageUnavailable(_BUSY)
     if code == _FORBIDDEN_SETTING:
         log.error(
-            "the settings profile of the reading user is narrower than the limits of the service: %s", error
+            "the settings profile of the reading user is narrower than the limits of the service: %s",
+            error,
+            extra={"event": "reader_profile_too_narrow"},
         )
         return StorageUnavailable(
             "the settings profile of the reading user is narrower than the limits of the service"

@@ -114,11 +114,20 @@ class BlockInserter:
         try:
             done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
         except TokenUnreliable:
-            log.info("the token of a block of %d rows may not hold: completing it", len(block))
+            log.info(
+                "the token of a block of %d rows may not hold: completing it",
+                len(block),
+                extra={"event": "token_unreliable"},
+            )
             await self._complete(block, renew)
             return
         except RefusedData as refusal:
-            log.warning("a block of %d rows is refused, completing it: %s", len(block), refusal)
+            log.warning(
+                "ClickHouse refuses a block of %d rows, completing it: %s",
+                len(block),
+                refusal,
+                extra={"event": "block_refused"},
+            )
             await self._complete(block, renew)
             return
         self.last = LastFlush(done.seconds, len(block), time.monotonic())
@@ -140,4 +149,8 @@ class BlockInserter:
         for row, reason in done.refused:
             project, number = rows["project_id"][row].as_py(), rows["id"][row].as_py()
             block.rejected.append(block.rejection(row, project, number[::-1], reason))
-        log.info("completed a block of %d rows", len(block), extra={"repaired": done.rows})
+        log.info(
+            "completed a block of %d rows",
+            len(block),
+            extra={"event": "block_completed", "repaired": done.rows},
+        )

@@ -60,7 +60,13 @@ class DeadLetterWriter:
         if not rejected:
             return
         self._metrics.dead_letters.labels(topic).inc(len(rejected))
-        log.warning("%d of %s went to the dead letters: %s", len(rejected), topic, rejected[0].reason)
+        log.warning(
+            "wrote %d records of %s to the dead letters, see `svc dead-letters`: %s",
+            len(rejected),
+            topic,
+            rejected[0].reason,
+            extra={"event": "records_dead_lettered"},
+        )
 
     async def close(self) -> None:
         producer, self._producer = self._producer, None

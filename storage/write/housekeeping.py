@@ -72,11 +72,17 @@ async def run_housekeeping(inserter: Inserter, metrics: WriterMetrics) -> None:
                 "ClickHouse has detached %s of %s as broken: run `svc reconcile --repair`",
                 part.name,
                 part.table,
+                extra={"event": "part_detached"},
             )
         today = datetime.now(UTC).date()
         for partition in await inserter.run(partial(drop_expired, today=today)):
             metrics.dropped_partitions.labels(partition.table).inc()
-            log.info("dropped %s of %s: past its retention", partition.name, partition.table)
+            log.info(
+                "dropped %s of %s: past its retention",
+                partition.name,
+                partition.table,
+                extra={"event": "partition_dropped"},
+            )
         await asyncio.sleep(_EVERY_SECONDS)
 
 

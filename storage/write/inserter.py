@@ -121,15 +121,30 @@ class Inserter:
             raise RefusedData(failure.sentence)
         self._health.set(self._part, ok=False, detail=failure.sentence)
         if failure.kind is FailureKind.WRONG:
-            log.error("%s can't go on: %s", self._part, failure.sentence)
+            log.error(
+                "ClickHouse refuses %s, stopping: %s",
+                self._part,
+                failure.sentence,
+                extra={"event": "insert_refused"},
+            )
             raise WrongStatement(f"{self._part}: {failure.sentence}")
         self._metrics.waiting.labels(self._part).set(1)
-        log.warning("%s is waiting: %s", self._part, failure.sentence, extra={"tries": tries + 1})
+        log.warning(
+            "ClickHouse can't take %s, retrying: %s",
+            self._part,
+            failure.sentence,
+            extra={"event": "insert_retried", "tries": tries + 1},
+        )
         await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 
     def _recovered(self, tries: int) -> None:
         if tries:
-            log.info("%s continues after %d tries", self._part, tries + 1)
+            log.info(
+                "ClickHouse takes %s again after %d tries",
+                self._part,
+                tries + 1,
+                extra={"event": "insert_recovered"},
+            )
         self._metrics.waiting.labels(self._part).set(0)
         self._health.set(self._part, ok=True)
 

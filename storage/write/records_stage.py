@@ -100,10 +100,17 @@ class RecordsStage:
                 consumer.subscribe(list(self._kinds))
                 await self._write(consumer)
             except (CommitFailedError, IllegalStateError):
-                log.info("the records' group has changed")
+                log.info(
+                    "the records' group was rebalanced: reading its positions again",
+                    extra={"event": "records_group_rebalanced"},
+                )
             except (KafkaError, OSError) as error:
                 self._health.set(self._part, ok=False, detail=f"Kafka: {error}")
-                log.warning("the records' session has ended: %s", error)
+                log.warning(
+                    "the records' session failed, restarting: %s",
+                    error,
+                    extra={"event": "records_session_failed"},
+                )
                 refused = kind_of(error) is SendErrorKind.DENIED
                 await asyncio.sleep(_RESTART_SECONDS)
             finally:

@@ -56,7 +56,7 @@ class Auditor:
         try:
             result = await self._compare()
         except (ClickHouseError, KafkaError, OSError) as error:
-            log.warning("the audit failed: %s", error)
+            log.warning("the audit failed: %s", error, extra={"event": "audit_failed"})
             result = "failed"
         self._metrics.audits.labels(result).inc()
         return result
@@ -69,7 +69,13 @@ class Auditor:
         )
         lag = await passed(self._settings, self._groups(), _PASS_SECONDS, _POLL_SECONDS)
         if lag is not None:
-            log.info("no audit: %s is %d records behind on %s", lag.group, lag.records, lag.topic)
+            log.info(
+                "skipping the audit: %s is %d records behind on %s",
+                lag.group,
+                lag.records,
+                lag.topic,
+                extra={"event": "audit_skipped"},
+            )
             return "behind"
 
         first_day = datetime.fromtimestamp(since, UTC).date()
@@ -105,7 +111,11 @@ class Auditor:
     def _report_lost(self, issues: int) -> None:
         self._metrics.audit_lost_issues.set(issues)
         if issues:
-            log.error("%d fingerprints have events and no issue: run `svc reconcile --repair`", issues)
+            log.error(
+                "%d fingerprints have events and no issue: run `svc reconcile --repair`",
+                issues,
+                extra={"event": "issues_lost"},
+            )
 
     def _report(self, differences: list[AuditDifference], now: int, until: int) -> None:
         for kind in ("missing", "surplus"):
@@ -118,7 +128,7 @@ class Auditor:
         for d in sorted(differences, key=lambda d: -d.events)[:_LOGGED]:
             hour = datetime.fromtimestamp(d.hour, UTC).strftime("%Y-%m-%dT%H:00Z")
             found = f"{d.what}: {d.events} events {d.kind} in project {d.project}, hour {hour}"
-            log.error("%s: run `svc reconcile`", found)
+            log.error("%s: run `svc reconcile`", found, extra={"event": "counts_differed"})
 
 
 async def run_audit(settings: WriterSettings, metrics: WriterMetrics, leads: Callable[[], bool]) -> None:

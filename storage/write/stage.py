@@ -181,7 +181,11 @@ class EventsStage:
         for plan in {state.state for state in committed.values() if isinstance(state.state, BlockPlan)}:
             block = await self._read_plan(plan)
             self._metrics.repeated_blocks.inc()
-            log.info("replaying a planned block of %d rows", len(block), extra={"token": plan.token("")})
+            log.info(
+                "replaying a planned block of %d rows",
+                len(block),
+                extra={"event": "block_replayed", "token": plan.token("")},
+            )
             ours = {p: at.offset for p, at in committed.items() if at.state == plan}
             await inserter.replay(block, self._renewer(plan, ours))
             ends = plan.ends(block.source_offsets)
@@ -196,7 +200,10 @@ class EventsStage:
                 raise StalePlan
             if at.offset > end:
                 log.error(
-                    "%s/%d ends before the next offset: it was recreated", self._source.topic, partition
+                    "%s/%d ends before the next offset: the topic was recreated, reading from its start",
+                    self._source.topic,
+                    partition,
+                    extra={"event": "topic_recreated"},
                 )
                 at, state = Committed(begin, NoBlock()), NoBlock()
             if state == NoBlock() and await inserter.has_rows():
@@ -207,10 +214,11 @@ class EventsStage:
                 until = max(source_ends[partition], await self._forwarded(partition, begin, end))
                 state = NoBlock(state.source_offset, by_id_until=until)
                 log.info(
-                    "%s/%d is completed by ids up to the source position %d",
+                    "completing %s/%d by ids up to the source position %d",
                     self._source.topic,
                     partition,
                     until,
+                    extra={"event": "partition_completed"},
                 )
             self._source_offsets[partition] = state.source_offset
             self._by_id_until[partition] = state.by_id_until
@@ -308,7 +316,7 @@ class EventsStage:
     async def _replace(self, reason: str, error: Exception | None = None) -> None:
         """Replace the client: some of its errors never end."""
         self._health.set("grouped", ok=False, detail=f"Kafka: {reason}")
-        log.warning("replacing the events' client: %s", reason)
+        log.warning("replacing the events' client: %s", reason, extra={"event": "events_client_replaced"})
         self._assigned.clear()
         await self._source.stop()
         await asyncio.sleep(_RESTART_SECONDS)
@@ -323,7 +331,7 @@ class EventsStage:
                 await self._source.start(Listener(self._on_revoked, self._on_assigned))
             except KafkaError as error:
                 self._health.set("grouped", ok=False, detail=f"Kafka: {error}")
-                log.warning("cannot join the group: %s", error)
+                log.warning("can't join the group, retrying: %s", error, extra={"event": "group_join_failed"})
                 await asyncio.sleep(_RESTART_SECONDS)
             else:
                 return
@@ -338,7 +346,10 @@ class EventsStage:
             return
         error = session.exception()
         if isinstance(error, (CommitFailedError, IllegalStateError, StalePlan)):
-            log.info("the group has changed: reading its plans again")
+            log.info(
+                "the events' group was rebalanced: reading its plans again",
+                extra={"event": "events_group_rebalanced"},
+            )
         elif isinstance(error, (KafkaError, OSError)):
             await self._replace(str(error) or type(error).__name__, error)
             return
@@ -367,7 +378,7 @@ class EventsStage:
         self._joining_since = 0.0
         self._show_without_writer({})
         self._source.joined()
-        log.info("writing partitions %s", sorted(partitions))
+        log.info("writing partitions %s", sorted(partitions), extra={"event": "partitions_assigned"})
         if partitions:
             self._assigned.set()
         else:
@@ -430,7 +441,9 @@ async def show_lag(
                 bounds = await source.bounds(held)
         except (KafkaError, OSError, TimeoutError) as error:
             # The last values remain; the session reports that Kafka is unavailable.
-            log.debug("the ends of %s are unknown: %r", source.topic, error)
+            log.debug(
+                "can't read the end offsets of %s: %r", source.topic, error, extra={"event": "lag_unknown"}
+            )
             continue
         for partition, (begin, end) in bounds.items():
             if partition in next_offsets:

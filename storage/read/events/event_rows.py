@@ -96,7 +96,12 @@ def readable(event: int, payload: bytes) -> Raw | None:
         # Validates the JSON without building objects: an invalid payload would break the response that contains it.
         msgspec.json.decode(payload, type=Raw)
     except msgspec.DecodeError as error:
-        log.warning("cannot read the payload of event %s: %s", event_text(event), error)
+        log.warning(
+            "can't read the payload of event %s: %s",
+            event_text(event),
+            error,
+            extra={"event": "payload_unreadable"},
+        )
         return None
     return Raw(payload)
 

@@ -108,7 +108,12 @@ class _ShardIds:
 
     async def _wait(self, count: int, sentence: str, tries: int) -> None:
         self._health.set(self._part, ok=False, detail=f"{count} wait to be looked up: {sentence}")
-        log.warning("%d old ids wait to be looked up: %s", count, sentence, extra={"tries": tries + 1})
+        log.warning(
+            "can't look up %d old ids, retrying: %s",
+            count,
+            sentence,
+            extra={"event": "old_id_lookup_failed", "tries": tries + 1},
+        )
         await asyncio.sleep(_PAUSES[min(tries, len(_PAUSES) - 1)])
 
     def _ask(self, ids: Sequence[Key]) -> set[Key]:

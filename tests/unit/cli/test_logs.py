@@ -38,6 +38,11 @@ def test_what_passes_by_the_log_is_a_line_of_it(program: str, level: str, messag
     assert message in line["message"]
 
 
+def test_event_key_of_a_call_is_a_field_of_its_line() -> None:
+    [line] = lines_of("logging.getLogger('a').warning('late', extra={'event': 'batch_delayed'})")
+    assert (line["message"], line["event"]) == ("late", "batch_delayed")
+
+
 def test_a_process_says_which_variables_it_passed_over() -> None:
     [line] = lines_of("", SVC_DASHBOARD_PORT="tcp://10.0.0.1:80")
     assert line["level"] == "warning"

@@ -177,7 +177,7 @@ async def test_a_writer_inserts_nothing_in_a_pause_and_goes_on_after_it(stage: S
     writer = stage.writer(SVC_LOG_LEVEL="debug")
 
     async def waits() -> bool:
-        return "others are comparing tables" in writer.log.read_text()
+        return "insert_paused" in writer.log.read_text()
 
     try:
         with ended(writer):

@@ -172,7 +172,7 @@ def test_a_pack_that_cannot_be_read_is_named_and_goes(
     client.command(f"{damage} SETTINGS mutations_sync = 1")
     with caplog.at_level(logging.WARNING):
         unpack(client, f"id = toUInt128('{pack}')", delete(client))
-    assert "can't be read" in caplog.text
+    assert "unreadable payload pack" in caplog.text
     found = stored(client)
     assert len(found) == ROWS - size
     assert found.items() <= block.sent.items()

@@ -77,7 +77,7 @@ async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
         await asyncio.to_thread(server.stop)
         waiting = asyncio.create_task(stored_ids.among({0: [wanted]}))
         await eventually(lambda: not health.parts()[PART].ok)
-        assert "1 old ids wait to be looked up: ClickHouse doesn't answer" in caplog.text
+        assert "can't look up 1 old ids, retrying: ClickHouse doesn't answer" in caplog.text
         await asyncio.to_thread(server.start, 120)
         assert await waiting == {wanted}
         assert health.parts()[PART].ok
