@@ -95,7 +95,7 @@ def new_producer(settings: KafkaSettings, **options: Any) -> Producer:
 
 
 @asynccontextmanager
-async def reading(settings: KafkaSettings, *topics: Topic, **options: Any) -> AsyncIterator[Consumer]:
+async def open_consumer(settings: KafkaSettings, *topics: Topic, **options: Any) -> AsyncIterator[Consumer]:
     """A started consumer of `topics`, if any. Raises KafkaError.
 
     It has no group unless `options` name one.
@@ -123,7 +123,7 @@ async def records_before(consumer: Consumer, ends: Mapping[TopicPartition, int])
 
 
 @asynccontextmanager
-async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Producer]:
+async def open_producer(settings: KafkaSettings, **options: Any) -> AsyncIterator[Producer]:
     """A started producer. Raises KafkaError.
 
     It is flushed and stopped at the end, and closed without a flush if the block fails.
@@ -139,7 +139,7 @@ async def writing(settings: KafkaSettings, **options: Any) -> AsyncIterator[Prod
 
 
 @asynccontextmanager
-async def administering(settings: KafkaSettings) -> AsyncIterator[Admin]:
+async def open_admin(settings: KafkaSettings) -> AsyncIterator[Admin]:
     """A started admin client, always closed at the end. Raises KafkaError."""
     admin = Admin(**client_options(settings))
     patch_client(admin._client)

@@ -22,7 +22,7 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Schema, String
 from msgspec import Struct
 
-from broker.client import LOADING_PAUSES_SECONDS, administering
+from broker.client import LOADING_PAUSES_SECONDS, open_admin
 from broker.types import Admin
 from schemas.settings import KafkaSettings
 
@@ -167,7 +167,7 @@ async def describe_cluster(
     settings: KafkaSettings, topics: Iterable[str], groups: Iterable[str]
 ) -> ClusterView:
     """Describe the cluster. Raises KafkaError."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         response = await admin._send_request(_TopicsAndRights(topics))
         allowed = {group: await _group(admin, group) for group in groups}
     described = {topic[1]: topic for topic in response.topics}

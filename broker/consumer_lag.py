@@ -10,7 +10,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocol
 from aiokafka.errors import for_code
 from msgspec import Struct
 
-from broker.client import administering, committed_offsets, name_of, reading
+from broker.client import committed_offsets, name_of, open_admin, open_consumer
 from broker.rights import record_groups
 from broker.types import Admin, Consumer, TopicPartition
 from schemas.settings import KafkaSettings
@@ -110,7 +110,7 @@ def assigned(members: Iterable[Mapping[str, Any]]) -> set[TopicPartition]:
 @asynccontextmanager
 async def clients(settings: KafkaSettings) -> AsyncIterator[tuple[Admin, Consumer]]:
     """The clients that the functions below ask. Raises KafkaError."""
-    async with administering(settings) as admin, reading(settings) as consumer:
+    async with open_admin(settings) as admin, open_consumer(settings) as consumer:
         yield admin, consumer
 
 

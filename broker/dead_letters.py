@@ -8,7 +8,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from broker.client import name_of, reading, records_before, writing
+from broker.client import name_of, open_consumer, open_producer, records_before
 from broker.rights import DEAD_LETTERS_GROUP
 from broker.types import Consumer, Record, TopicPartition
 from schemas.dead_letters import DeadLetter, from_headers, replay_marker, replayed_before
@@ -24,7 +24,7 @@ Letter = tuple[DeadLetter, list[tuple[str, bytes]], Record]
 @asynccontextmanager
 async def dead_letters_reader(settings: KafkaSettings) -> AsyncIterator[tuple[Consumer, TopicPartition]]:
     """A consumer of the dead letters, in the group whose commit is the replay position."""
-    async with reading(settings, group_id=settings.topic_prefix + DEAD_LETTERS_GROUP) as consumer:
+    async with open_consumer(settings, group_id=settings.topic_prefix + DEAD_LETTERS_GROUP) as consumer:
         tp = TopicPartition(name_of(settings, Topic.DEAD_LETTERS), 0)
         consumer.assign([tp])
         yield consumer, tp
@@ -70,7 +70,7 @@ async def _records(consumer: Consumer, tp: TopicPartition, begin: int) -> AsyncI
 async def put_back(settings: KafkaSettings, limit: int | None) -> int:
     """Write dead letters back to their topics, in order, each once; returns how many. Raises KafkaError."""
     done = after = 0
-    async with dead_letters_reader(settings) as (consumer, tp), writing(settings) as producer:
+    async with dead_letters_reader(settings) as (consumer, tp), open_producer(settings) as producer:
         try:
             async for letter, headers, record in letters(consumer, tp, everything=False):
                 if limit is not None and done >= limit:

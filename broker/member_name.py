@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from broker.client import administering
+from broker.client import open_admin
 from broker.errors import KafkaError
 from schemas.health import Part
 from schemas.settings import KafkaSettings
@@ -28,7 +28,7 @@ Holders = Callable[[], Awaitable[Mapping[str, str]]]
 
 async def holders(settings: KafkaSettings, group: str, instance: str) -> Mapping[str, str]:
     """The ids of a group's member with this static name, each with client and address. Raises KafkaError."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         [answer] = await admin.describe_consumer_groups([group])
     [described] = answer.to_object()["groups"]
     return {

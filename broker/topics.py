@@ -19,7 +19,7 @@ from aiokafka.errors import (
 )
 from msgspec import Struct
 
-from broker.client import administering, name_of, reading
+from broker.client import name_of, open_admin, open_consumer
 from broker.errors import TopicMissing, TopicsRefused
 from broker.types import Admin, TopicPartition
 from schemas.settings import KafkaSettings
@@ -83,7 +83,7 @@ def _specs(settings: KafkaSettings, grouped_events: bool) -> dict[Topic, TopicSp
 
 async def ensure_topics(settings: KafkaSettings, *, grouped_events: bool = True) -> TopicsReport:
     """Create missing topics; existing ones are not changed. Raises KafkaError and TopicsRefused."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         wanted = _specs(settings, grouped_events)
         specs = list(wanted.values())
         created = await _create(admin, specs)
@@ -211,7 +211,7 @@ async def _describe(admin: Admin, specs: list[TopicSpec]) -> dict[str, FoundTopi
 
 async def topic_settings(settings: KafkaSettings, specs: Sequence[TopicSpec]) -> dict[str, dict[str, str]]:
     """The settings of existing topics by name, except refused ones. Raises KafkaError."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         return await _configs(admin, specs) if specs else {}
 
 
@@ -239,7 +239,7 @@ async def empty_topic(settings: KafkaSettings, name: str) -> int:
 
     Raises KafkaError and TopicMissing.
     """
-    async with administering(settings) as admin, reading(settings) as consumer:
+    async with open_admin(settings) as admin, open_consumer(settings) as consumer:
         described = await admin.describe_topics([name])
         partitions = [TopicPartition(name, p["partition"]) for p in described[0]["partitions"]]
         if not partitions:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from broker.client import name_of, reading, records_before
+from broker.client import name_of, open_consumer, records_before
 from broker.errors import TopicAuthorizationFailedError
 from broker.types import Consumer, Record, TopicPartition
 from cli.console import servers_of
@@ -135,7 +135,7 @@ async def records_since(
 
     `wanted` are the partitions, given their number. Raises KafkaError.
     """
-    async with reading(settings) as consumer:
+    async with open_consumer(settings) as consumer:
         name = name_of(settings, topic)
         known = consumer.partitions_for_topic(name) or await _fetch_partitions(consumer, name)
         partitions = [TopicPartition(name, partition) for partition in wanted(len(known))]

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from broker.client import name_of, reading, writing
+from broker.client import name_of, open_consumer, open_producer
 from broker.errors import KafkaError, TopicAuthorizationFailedError
 from broker.types import Consumer, Producer, TopicPartition
 from schemas.errors import ChangePending, ChangesUnavailable
@@ -75,7 +75,7 @@ class Commands:
         try:
             async with (
                 asyncio.timeout(self._deadline),
-                writing(self._settings, enable_idempotence=False) as producer,
+                open_producer(self._settings, enable_idempotence=False) as producer,
             ):
                 partitions = await producer.partitions_for(self._deltas)
                 await self._send(producer, commands, len(partitions))
@@ -84,8 +84,8 @@ class Commands:
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
     async def _settled(self, commands: dict[str, Command], sending: asyncio.Event) -> dict[str, IssueRecord]:
-        reader = reading(self._settings, auto_offset_reset="latest", fetch_max_wait_ms=_FETCH_WAIT_MS)
-        async with reader as consumer, writing(self._settings, enable_idempotence=False) as producer:
+        reader = open_consumer(self._settings, auto_offset_reset="latest", fetch_max_wait_ms=_FETCH_WAIT_MS)
+        async with reader as consumer, open_producer(self._settings, enable_idempotence=False) as producer:
             await consumer._client.add_topic(self._issues)
             await consumer._client.force_metadata_update()
             partitions = len(consumer.partitions_for_topic(self._issues) or ())

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from broker.client import follow_projects, name_of, writing
+from broker.client import follow_projects, name_of, open_producer
 from broker.errors import KafkaError
 from control.project_edits import already_created
 from control.project_record import written_over
@@ -143,7 +143,7 @@ class ProjectStore:
 
     async def _send(self, key: str, value: bytes | None) -> tuple[int, int]:
         # One producer per write: writes are rare, and a producer that a broker's stop broke is not reused.
-        async with writing(self._settings, enable_idempotence=False) as producer:
+        async with open_producer(self._settings, enable_idempotence=False) as producer:
             topic = name_of(self._settings, Topic.PROJECTS)
             written = await producer.send_and_wait(topic, value, key=key.encode())
         return written.partition, written.offset

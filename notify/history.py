@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from broker.client import name_of, reading, records_before
+from broker.client import name_of, open_consumer, records_before
 from broker.types import TopicPartition
 from schemas.notifications import NotificationRecord, decode_notification
 from schemas.settings import KafkaSettings
@@ -31,7 +31,7 @@ class NotificationHistory:
     async def since(self, ms: int) -> list[NotificationRecord]:
         """The records that were written from then on (Unix ms), in order. Raises KafkaError and OSError."""
         found: list[NotificationRecord] = []
-        async with reading(self._settings) as consumer:
+        async with open_consumer(self._settings) as consumer:
             consumer.assign([self._partition])
             ends = await consumer.end_offsets([self._partition])
             first = (await consumer.offsets_for_times({self._partition: ms}))[self._partition]

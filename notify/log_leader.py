@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from broker.client import name_of, reading, records_before
+from broker.client import name_of, open_consumer, records_before
 from broker.types import Consumer, Producer, Record, TopicPartition
 from notify.channels import Channel
 from notify.fold import Notifications
@@ -87,7 +87,7 @@ class LogLeader:
         log.info("leads, from record %d of %s on", self._applied + 1, self._partition.topic)
         try:
             async with (
-                reading(self._settings, Topic.ISSUE_ACTIVITY) as activities,
+                open_consumer(self._settings, Topic.ISSUE_ACTIVITY) as activities,
                 asyncio.TaskGroup() as tasks,
             ):
                 tasks.create_task(self._follow())

@@ -26,7 +26,7 @@ from typing import Final
 
 import aiohttp
 
-from broker.client import follow_projects, name_of, new_consumer, writing
+from broker.client import follow_projects, name_of, new_consumer, open_producer
 from broker.commit import leave
 from broker.errors import KafkaError
 from broker.rights import RequiredRights, needs
@@ -138,7 +138,7 @@ class Notifier:
                 consumer._coordinator.check_errors()
                 await pause(leadership.gained, _LOOK_SECONDS)
             self._health.set("log", ok=False, detail="reading the log")
-            async with writing(self._settings, linger_ms=0) as producer:
+            async with open_producer(self._settings, linger_ms=0) as producer:
                 leader = LogLeader(
                     self._settings,
                     self._registry,

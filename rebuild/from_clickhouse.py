@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from broker.client import administering, committed_offsets, name_of, reading, records_before, writing
+from broker.client import committed_offsets, name_of, open_admin, open_consumer, open_producer, records_before
 from broker.consumer_lag import lags, readers
 from broker.types import Consumer, TopicPartition
 from grouping.fingerprint import culprit, fingerprint
@@ -108,7 +108,7 @@ async def folded(settings: ProcessorsSettings) -> dict[int, DeltasPosition]:
     """The folded position of each partition of `issue-deltas`, from the topic `seen`. Raises KafkaError."""
     positions: dict[int, DeltasPosition] = {}
     table = await _partitions(settings, name_of(settings, Topic.SEEN))
-    async with reading(settings) as consumer:
+    async with open_consumer(settings) as consumer:
         ends = await consumer.end_offsets(table)
         consumer.assign(table)
         await consumer.seek_to_beginning(*table)
@@ -160,7 +160,7 @@ async def none_interrupted(need: Need) -> None:
     """
     tps = await _partitions(need.processors, name_of(need.processors, Topic.EVENTS))
     committed = await _commits(need.processors, need.processors.processors_app, tps)
-    async with reading(need.processors) as consumer:
+    async with open_consumer(need.processors) as consumer:
         stored = await source_ends(need, consumer)
     if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
         raise RebuildRefused(
@@ -172,7 +172,9 @@ async def none_interrupted(need: Need) -> None:
 async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[Message]) -> int:
     """Append records; returns how many. Raises KafkaError."""
     count = 0
-    async with writing(settings, enable_idempotence=False, linger_ms=20, max_batch_size=1 << 20) as producer:
+    async with open_producer(
+        settings, enable_idempotence=False, linger_ms=20, max_batch_size=1 << 20
+    ) as producer:
         sent = []
         for partition, key, value in messages:
             sent.append(await producer.send(name_of(settings, topic), value, key, partition=partition))
@@ -198,7 +200,7 @@ async def _covered(need: Need, *topics: Topic) -> Covered:
             f"the writer is {lag.records:,} records behind on {lag.topic}: "
             "let it run until `svc reconcile` reports no lag"
         )
-    async with reading(need.processors) as consumer:
+    async with open_consumer(need.processors) as consumer:
         events = await source_ends(need, consumer)
     return Covered(events, await _deltas(need, list(events)))
 
@@ -275,7 +277,7 @@ async def _unread(settings: ProcessorsSettings, deltas: Mapping[int, int]) -> li
     topic = name_of(settings, Topic.ISSUE_DELTAS)
     tps = [TopicPartition(topic, p) for p in deltas]
     found: list[DeltaRecord] = []
-    async with reading(settings) as consumer:
+    async with open_consumer(settings) as consumer:
         begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         consumer.assign(tps)
         for tp in tps:
@@ -291,13 +293,13 @@ async def _commits(
     settings: ProcessorsSettings, group: str, tps: list[TopicPartition]
 ) -> dict[TopicPartition, tuple[int, str]]:
     """A group's commits: offset (-1 for none) and metadata."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         commits = await committed_offsets(admin, group, tps)
     return {tp: (commits[tp].offset, commits[tp].metadata or "") for tp in tps}
 
 
 async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPartition]:
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         descriptions = await admin.describe_topics([topic])
     tps = [TopicPartition(topic, p["partition"]) for p in descriptions[0]["partitions"]]
     if not tps:

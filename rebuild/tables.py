@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Collection
 from typing import Final
 
-from broker.client import administering, name_of, reading
+from broker.client import name_of, open_admin, open_consumer
 from broker.errors import TopicMissing
 from broker.topics import empty_topic
 from broker.types import Admin
@@ -52,7 +52,7 @@ async def _wait_until_empty(admin: Admin, group: str, seconds: float) -> None:
 
 async def none_working(settings: ProcessorsSettings) -> None:
     """Raises RebuildRefused while workers run: they would write their state back."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         await _wait_until_empty(admin, settings.processors_app, SESSIONS * settings.kafka_session_seconds)
 
 
@@ -70,13 +70,13 @@ async def empty(settings: ProcessorsSettings, topic: Topic) -> int:
 
 async def _is_whole(settings: ProcessorsSettings, topic: Topic) -> bool:
     """Whether no record of a log has expired."""
-    async with reading(settings, topic) as consumer:
+    async with open_consumer(settings, topic) as consumer:
         return not any((await consumer.beginning_offsets(consumer.assignment())).values())
 
 
 async def _is_emptied(settings: ProcessorsSettings, topic: Topic) -> bool:
     """Whether a log has a partition of which every record has expired."""
-    async with reading(settings, topic) as consumer:
+    async with open_consumer(settings, topic) as consumer:
         begins = await consumer.beginning_offsets(consumer.assignment())
         ends = await consumer.end_offsets(consumer.assignment())
     return any(begins[tp] == ends[tp] > 0 for tp in ends)

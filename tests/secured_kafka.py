@@ -9,7 +9,7 @@ from aiokafka.protocol.types import Array, Int8, Int16, Int32, Schema, String
 from msgspec import Struct
 from msgspec.structs import replace
 
-from broker.client import administering
+from broker.client import open_admin
 from broker.rights import RequiredRights, rights_of
 from local.kafka.command_line import format_data
 from local.kafka.config import properties
@@ -219,7 +219,7 @@ class SecuredKafka(LocalKafka):
         assert all(len(result[2]) == 1 for result in matching), matching
 
     async def _administer(self, request: CreateAcls | DeleteAcls) -> list[Any]:
-        async with administering(KafkaSettings(kafka_bootstrap=self.bootstrap)) as admin:
+        async with open_admin(KafkaSettings(kafka_bootstrap=self.bootstrap)) as admin:
             results: list[Any] = (await admin._send_to_controller(request)).results
         assert [result for result in results if result[0]] == []
         return results

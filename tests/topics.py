@@ -2,7 +2,7 @@
 
 from aiokafka.admin import NewTopic
 
-from broker.client import administering
+from broker.client import open_admin
 from broker.topics import ensure_topics, visible
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_specs
@@ -18,7 +18,7 @@ async def create_topics(
     """Create these topics under the prefix on a broker of one."""
     names = {prefix + topic.title for topic in topics}
     specs = [spec for spec in topic_specs(prefix, {}, partitions, 1) if spec.name in names]
-    async with administering(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
+    async with open_admin(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
         answer = await admin.create_topics(
             [NewTopic(s.name, s.partitions, s.replication, topic_configs=s.configs) for s in specs]
         )
@@ -28,7 +28,7 @@ async def create_topics(
 
 async def delete_topics(bootstrap: str, prefix: str) -> None:
     """Delete what a test left under its prefix."""
-    async with administering(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
+    async with open_admin(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
         left = [name for name in await admin.list_topics() if name.startswith(prefix)]
         if left:
             await admin.delete_topics(left)
@@ -36,7 +36,7 @@ async def delete_topics(bootstrap: str, prefix: str) -> None:
 
 async def create_again(settings: KafkaSettings, topic: str) -> None:
     """Delete a topic with all its records, and create it."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         await admin.delete_topics([topic])
 
         async def is_deleted() -> bool:

@@ -11,7 +11,7 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Table
 
-from broker.client import administering, committed_offsets, name_of
+from broker.client import committed_offsets, name_of, open_admin
 from broker.types import Record, TopicPartition
 from cli.console import console, json_option, output, servers_of
 from cli.failures import fail, reported
@@ -127,7 +127,7 @@ async def _unread(settings: ProcessorsSettings, undecided: list[Copy]) -> list[S
     partitions = {TopicPartition(topic, copy.partition) for copy in undecided}
     if not partitions:
         return []
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         committed = await committed_offsets(admin, settings.processors_app, partitions)
     steps = []
     for copy in undecided:

@@ -10,7 +10,7 @@ from typing import Final, cast
 from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
 
-from broker.client import TopicFollower, follow_projects, name_of, writing
+from broker.client import TopicFollower, follow_projects, name_of, open_producer
 from broker.diagnosis import reason_of
 from broker.errors import KafkaError, PartitionsLost
 from broker.log_end_offsets import LogEndOffsets
@@ -204,7 +204,7 @@ async def _partitions(settings: ProcessorsSettings) -> int:
     ]
     while True:
         try:
-            async with writing(settings, enable_idempotence=False) as producer:
+            async with open_producer(settings, enable_idempotence=False) as producer:
                 counts = {t: len(await producer.partitions_for(name_of(settings, t)) or ()) for t in topics}
         except (KafkaError, OSError) as error:
             log.warning(

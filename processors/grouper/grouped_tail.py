@@ -8,7 +8,7 @@ import logging
 import time
 from typing import Final
 
-from broker.client import PRODUCER_TIMEOUT_SECONDS, name_of, reading, records_before
+from broker.client import PRODUCER_TIMEOUT_SECONDS, name_of, open_consumer, records_before
 from broker.types import Consumer, TopicPartition
 from processors.grouper.replay import PublishedRecord, ReplayBoundary
 from schemas.chunks import REPLAYED_HEADER, decode_grouped
@@ -41,7 +41,7 @@ class GroupedTail:
         """
         tp = TopicPartition(self._topic, partition)
         async with (
-            reading(self._settings) as consumer,
+            open_consumer(self._settings) as consumer,
             asyncio.timeout(PRODUCER_TIMEOUT_SECONDS + TAIL_SECONDS),
         ):
             late = assigned_at + PRODUCER_TIMEOUT_SECONDS - time.monotonic()

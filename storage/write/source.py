@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from broker.client import administering, committed_offsets, name_of, new_consumer, reading
+from broker.client import committed_offsets, name_of, new_consumer, open_admin, open_consumer
 from broker.commit import COMMIT_SECONDS, commit, commit_once, leave
 from broker.consumer_lag import clients, end_offsets, without_reader
 from broker.errors import KafkaError, OffsetOutOfRangeError
@@ -179,7 +179,7 @@ class GroupedSource:
         """The committed positions of partitions; one without a commit is missing."""
         # The consumer's own `committed` has no metadata.
         tps = [TopicPartition(self.topic, partition) for partition in sorted(partitions)]
-        async with administering(self._settings) as admin:
+        async with open_admin(self._settings) as admin:
             commits = await committed_offsets(admin, self._group, tps)
         return {
             tp.partition: Committed(commit.offset, decode_plan(commit.metadata or ""))
@@ -197,7 +197,7 @@ class GroupedSource:
         if not unread:
             return
         waits = 0
-        async with reading(
+        async with open_consumer(
             self._settings, auto_offset_reset="none", fetch_max_bytes=_FETCH_BYTES
         ) as consumer:
             consumer.assign(list(unread))

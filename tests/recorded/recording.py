@@ -11,7 +11,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.structs import OffsetAndMetadata
 from msgspec import Struct
 
-from broker.client import administering, committed_offsets, topic_names
+from broker.client import committed_offsets, open_admin, topic_names
 from broker.consumer_lag import readers
 from broker.topics import ensure_topics
 from broker.types import TopicPartition
@@ -82,7 +82,7 @@ async def messages(settings: MigrateSettings) -> list[RecordedMessage]:
 async def commits(settings: MigrateSettings) -> list[RecordedCommit]:
     """The commits of all groups."""
     names, found = topic_names(settings), []
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         for group, topics in readers(*GROUPS).items():
             partitions = [TopicPartition(names[topic], p) for topic in topics for p in range(PARTITIONS)]
             titles = {names[topic]: topic.title for topic in topics}

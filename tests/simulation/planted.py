@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from unittest.mock import patch
 
-from broker.client import reading, records_before
+from broker.client import open_consumer, records_before
 from edge.delivery import drain, segments
 from edge.delivery.drain import OpenedSegment
 from processors.grouper.stage import GrouperStage
@@ -57,7 +57,7 @@ def _forget(self: Table, partition: Any, token: str) -> None:
 async def _complete_all(settings: WriterSettings, client: Any, _: date) -> dict[str, int]:
     """A repair inserts what is missing itself, up to the end of the log."""
     block, seen = Block(), dict[int, int]()
-    async with reading(settings, Topic.GROUPED) as consumer:
+    async with open_consumer(settings, Topic.GROUPED) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
     if len(block):

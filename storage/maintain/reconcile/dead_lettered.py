@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from broker.client import name_of, reading, records_before
+from broker.client import name_of, open_consumer, records_before
 from broker.types import Record
 from schemas.chunks import REPLAYED_HEADER, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
@@ -49,7 +49,7 @@ class DeadLettered:
 async def dead_lettered(settings: KafkaSettings) -> DeadLettered:
     """Read all dead letters of `grouped`. Raises KafkaError."""
     found, topic = DeadLettered(), name_of(settings, Topic.GROUPED)
-    async with reading(settings, Topic.DEAD_LETTERS) as consumer:
+    async with open_consumer(settings, Topic.DEAD_LETTERS) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             found.add(record, topic)
     return found

@@ -14,7 +14,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from broker.client import administering, committed_offsets, reading, records_before, writing
+from broker.client import committed_offsets, open_admin, open_consumer, open_producer, records_before
 from broker.types import Consumer, Producer, Record, TopicPartition
 from schemas.issues import decode_issue
 from schemas.settings import WriterSettings
@@ -45,8 +45,8 @@ async def send_missing(settings: WriterSettings, servers: Servers, today: date) 
     """
     sent = Counter[str]()
     async with (
-        reading(settings, Topic.GROUPED) as consumer,
-        writing(settings) as producer,
+        open_consumer(settings, Topic.GROUPED) as consumer,
+        open_producer(settings) as producer,
     ):
         written = await _written(settings, consumer)
         # Read after the writer's commits: records refused before them are there.
@@ -131,7 +131,7 @@ async def _put_back(settings: WriterSettings, client: Client, removed: Set[bytes
     that time. A record that the processor has replaced meanwhile is older, and every reader drops it.
     """
     erased, newest_of = projects(client), dict[bytes, tuple[int, Record]]()
-    async with reading(settings, Topic.ISSUES) as consumer, writing(settings) as producer:
+    async with open_consumer(settings, Topic.ISSUES) as consumer, open_producer(settings) as producer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             if record.value is None or record.key not in removed:
                 continue
@@ -148,7 +148,7 @@ async def _put_back(settings: WriterSettings, client: Client, removed: Set[bytes
 async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Row], set[bytes]]:
     """The newest row of each issue, and the keys whose last record is a tombstone."""
     erased = projects(client)
-    async with reading(settings, Topic.ISSUES) as consumer:
+    async with open_consumer(settings, Topic.ISSUES) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         by_key: dict[bytes, list[Row]] = {}
         removed: set[bytes] = set()
@@ -172,7 +172,7 @@ async def replay_records(settings: WriterSettings, clients: Sequence[Client], na
     """
     [kind] = [kind for kind in RECORD_TOPICS if kind.table == name]
     erased, rows, done = set[int]().union(*map(projects, clients)), list[Row](), 0
-    async with reading(settings, kind.topic) as consumer:
+    async with open_consumer(settings, kind.topic) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
             with suppress(ValueError):  # dead-lettered by the writer
                 rows += [row for row in kind.rows(record.value or b"") if row[0] not in erased]
@@ -191,7 +191,7 @@ def _insert(clients: Sequence[Client], name: str, rows: pa.Table) -> None:
 
 async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:
     """By partition of `grouped`, the offset before which all records are stored; a planned block is not."""
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         committed = await committed_offsets(admin, settings.writer_group, consumer.assignment())
     ends = await consumer.end_offsets(committed)
     return {tp: stored_before(at.offset, ends[tp]) for tp, at in committed.items()}

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from broker.client import writing
+from broker.client import open_producer
 from broker.diagnosis import reason_of
 from broker.errors import KafkaError
 from broker.topics import ensure_topics
@@ -17,7 +17,7 @@ async def test_a_broker_that_refuses_our_time_is_told_from_other_errors(
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
     await ensure_topics(settings)
     ahead = int(time.time() * 1000) + 2 * 3_600_000
-    async with writing(settings) as producer:
+    async with open_producer(settings) as producer:
         with pytest.raises(KafkaError) as refused:
             await producer.send_and_wait(f"{topic_prefix}issues", b"{}", key=b"i", timestamp_ms=ahead)
     assert "correct the clock" in reason_of(refused.value)

@@ -6,7 +6,7 @@ from aiokafka import TopicPartition
 from aiokafka.errors import GroupCoordinatorNotAvailableError
 from aiokafka.structs import OffsetAndMetadata
 
-from broker.client import administering, committed_offsets
+from broker.client import committed_offsets, open_admin
 from schemas.ids import new_token
 from schemas.settings import KafkaSettings
 from tests.eventually import eventually
@@ -19,7 +19,7 @@ async def test_a_group_that_nobody_knows_has_committed_nothing_of_each_partition
     found: dict[TopicPartition, OffsetAndMetadata] = {}
 
     async def answered() -> bool:
-        async with administering(KafkaSettings(kafka_bootstrap=kafka_bootstrap)) as admin:
+        async with open_admin(KafkaSettings(kafka_bootstrap=kafka_bootstrap)) as admin:
             # The broker's topic of groups is made with the first question.
             with suppress(GroupCoordinatorNotAvailableError):
                 found.update(await committed_offsets(admin, f"never-joined-{new_token()}", partitions))

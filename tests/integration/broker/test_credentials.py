@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from broker.client import writing
+from broker.client import open_producer
 from broker.diagnosis import why_unreachable
 from broker.rights import Process, needs
 from broker.startup import until_allowed
@@ -78,7 +78,7 @@ async def test_a_worker_joins_its_group(kafka: SecuredKafka, way: str, tmp_path:
 async def test_a_token_serves_until_it_is_about_to_expire(kafka: SecuredKafka) -> None:
     async with TokenServer(life_seconds=5).running() as tokens:
         settings = load(KafkaSettings, environ(kafka, "edge", "OAUTHBEARER", tokens.url))
-        async with writing(
+        async with open_producer(
             replace(settings, kafka_token_scope="kafka"), connections_max_idle_ms=100
         ) as producer:
             await producer.send_and_wait("svc.events", b"1", partition=0)

@@ -8,7 +8,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import PolicyViolationError
 
 from broker import topics
-from broker.client import name_of, writing
+from broker.client import name_of, open_producer
 from broker.topics import empty_topic, ensure_topics, specs_of, topic_settings
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
@@ -19,7 +19,7 @@ async def test_an_emptied_topic_keeps_its_settings(kafka_bootstrap: str, prefix:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=prefix, topic_partitions=1)
     await ensure_topics(settings)
     name = name_of(settings, Topic.SEEN)
-    async with writing(settings) as producer:
+    async with open_producer(settings) as producer:
         await producer.send_and_wait(name, b"1", key=b"k", partition=0)
     assert await empty_topic(settings, name) == 1
     assert await empty_topic(settings, name) == 0
@@ -37,7 +37,7 @@ async def test_a_topic_is_emptied_once_its_leader_has_taken_the_changed_policy(
 ) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=prefix, topic_partitions=1)
     name = name_of(settings, Topic.SEEN)
-    async with writing(settings) as producer:
+    async with open_producer(settings) as producer:
         await producer.send_and_wait(name, b"1", key=b"k", partition=0)
     replace, delete = topics._replace_settings, AIOKafkaAdminClient.delete_records
     changes, refused = list[Callable[[], Awaitable[None]]](), 0

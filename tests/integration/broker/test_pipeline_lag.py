@@ -9,7 +9,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import NewTopic
 
-from broker.client import administering, reading, writing
+from broker.client import open_admin, open_consumer, open_producer
 from broker.pipeline_lag import Behind, PipelineLag
 from broker.topics import visible
 from schemas.settings import KafkaSettings
@@ -22,7 +22,7 @@ PROCESSORS, WRITER = "lag-processors", "lag-writer"
 async def create(settings: KafkaSettings) -> None:
     """Both topics, which keep the times that a test gives to records; of the real `events` the broker's count."""
     names = [settings.topic_prefix + topic for topic in ("events", "grouped")]
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         await admin.create_topics([NewTopic(name, 2, 1) for name in names])
         await visible(admin, names)
 
@@ -50,7 +50,7 @@ async def looking(settings: KafkaSettings) -> AsyncIterator[PipelineLag]:
 async def send(settings: KafkaSettings, topic: str, *minutes_ago: int) -> int:
     """One record for each age, in partition 1; the time from which they are counted."""
     now_ms = time.time_ns() // 1_000_000
-    async with writing(settings) as producer:
+    async with open_producer(settings) as producer:
         for minutes in minutes_ago:
             stamp = now_ms - minutes * MINUTE_MS
             await producer.send_and_wait(settings.topic_prefix + topic, b"x", partition=1, timestamp_ms=stamp)
@@ -60,7 +60,7 @@ async def send(settings: KafkaSettings, topic: str, *minutes_ago: int) -> int:
 async def commit(settings: KafkaSettings, group: str, topic: str, offset: int) -> None:
     # Without auto-commit: at its stop it would commit the position that it began at, if that had been fetched by then.
     options = {"group_id": settings.topic_prefix + group, "enable_auto_commit": False}
-    async with reading(settings, **options) as consumer:
+    async with open_consumer(settings, **options) as consumer:
         partition = TopicPartition(settings.topic_prefix + topic, 1)
         consumer.assign([partition])
         await consumer.commit({partition: offset})

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from rich.console import Console
 
-from broker.client import reading, writing
+from broker.client import open_consumer, open_producer
 from cli.__main__ import svc
 from control.project_edits import create
 from local.ports import free_port
@@ -149,14 +149,14 @@ class Organisation:
             )
             for n in range(PROJECTS)
         ]
-        async with writing(self.settings, linger_ms=20) as producer:
+        async with open_producer(self.settings, linger_ms=20) as producer:
             topic = f"{self.prefix}projects"
             for project in self.projects:
                 await producer.send(topic, encode_project(project), project.id.encode())
         options = {"group_id": self.settings.writer_group, "enable_auto_commit": False}
         state = encode_plan(NoBlock(source_offset=1_000_000))
         tps = [TopicPartition(f"{self.prefix}grouped", p) for p in range(PARTITIONS)]
-        async with reading(self.settings, **options) as consumer:
+        async with open_consumer(self.settings, **options) as consumer:
             consumer.assign(tps)
             await consumer.commit({tp: OffsetAndMetadata(0, state) for tp in tps})
 

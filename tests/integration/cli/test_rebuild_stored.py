@@ -11,7 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 from click.testing import CliRunner, Result
 
-from broker.client import reading, writing
+from broker.client import open_consumer, open_producer
 from broker.consumer_lag import lags, readers
 from broker.errors import CommitFailedError
 from cli.rebuild import rebuild
@@ -80,7 +80,7 @@ class Pipeline:
 
     async def put(self, delta: DeltaRecord, issue: str) -> None:
         """Write a record of `issue-deltas`."""
-        async with writing(self.settings) as producer:
+        async with open_producer(self.settings) as producer:
             await producer.send_and_wait(
                 f"{self.prefix}issue-deltas", encode_json(delta), partition=int(issue, 16) % PARTITIONS
             )
@@ -102,7 +102,7 @@ class Pipeline:
     async def _commit(self, group: str, topic: str, at: Callable[[int], int]) -> None:
         tps = [TopicPartition(f"{self.prefix}{topic}", p) for p in range(PARTITIONS)]
         options = {"group_id": f"{self.prefix}{group}", "enable_auto_commit": False}
-        async with reading(self.settings, **options) as consumer:
+        async with open_consumer(self.settings, **options) as consumer:
             consumer.assign(tps)
             ends = await consumer.end_offsets(tps)
 
@@ -284,7 +284,7 @@ async def test_issues_are_built_though_nothing_says_what_the_writer_has_stored(
     need = Need(load(ProcessorsSettings, pipeline.environ), pipeline.settings)
 
     async def ends() -> dict[int, int]:
-        async with reading(need.processors) as consumer:
+        async with open_consumer(need.processors) as consumer:
             return await source_ends(need, consumer)
 
     known = await ends()

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from broker.client import follow_projects, name_of, writing
+from broker.client import follow_projects, name_of, open_producer
 from control.project_edits import ProjectChanges, create, update
 from control.project_store import ProjectRecords, ProjectStore
 from local.ports import free_port
@@ -68,7 +68,7 @@ async def test_edits_made_at_once_are_all_kept(settings: KafkaSettings) -> None:
 async def test_an_edit_keeps_what_a_newer_version_wrote(settings: KafkaSettings) -> None:
     project = create("shop", now_ms=NOW)
     record = encode_project(project)[:-1] + b',"later":1}'
-    async with writing(settings) as producer:
+    async with open_producer(settings) as producer:
         await producer.send_and_wait(name_of(settings, Topic.PROJECTS), record, key=project.id.encode())
     async with ProjectStore(settings) as store:
         for name in ("first", "second"):

@@ -8,7 +8,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
-from broker.client import administering
+from broker.client import open_admin
 from local.kafka.server import LocalKafka
 from schemas.settings import KafkaSettings
 from tests.servers import CACHE
@@ -25,7 +25,7 @@ def kafka(tmp_path: Path) -> Iterator[LocalKafka]:
 
 
 async def create(bootstrap: str) -> None:
-    async with administering(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
+    async with open_admin(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
         await admin.create_topics([NewTopic(TOPIC, 1, 1)])
 
 

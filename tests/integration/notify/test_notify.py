@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from broker.client import writing
+from broker.client import open_producer
 from control.project_edits import create, set_notification_rules
 from schemas.issues import Activity, ActivityKind, Subject, encode_json
 from schemas.notifications import CAUSES, NotificationRule, QuietHours
@@ -90,7 +90,7 @@ class Source:
         await self._write("issue-activity", records)
 
     async def _write(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> None:
-        async with writing(self._settings) as producer:
+        async with open_producer(self._settings) as producer:
             for key, value, partition in records:
                 await producer.send(self._prefix + topic, value, key=key, partition=partition)
 

@@ -8,7 +8,7 @@ from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from broker.client import administering, reading
+from broker.client import open_admin, open_consumer
 from schemas.issues import IssueRecord
 from schemas.settings import KafkaSettings
 from tests.eventually import eventually
@@ -87,7 +87,7 @@ async def produce_slowly(bootstrap: str, topic: str, records: list[tuple[int, by
 async def truncate(bootstrap: str, topic: str, keep: int = 0) -> None:
     """Delete a topic's records but for the last `keep` of each partition."""
     settings = KafkaSettings(kafka_bootstrap=bootstrap)
-    async with reading(settings) as consumer, administering(settings) as admin:
+    async with open_consumer(settings) as consumer, open_admin(settings) as admin:
         if topic.endswith(("seen", "issues")):
             # A broker deletes no records of a topic that is only compacted.
             both = {"cleanup.policy": "compact,delete"}

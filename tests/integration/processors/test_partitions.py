@@ -5,7 +5,7 @@ from pathlib import Path
 
 from aiokafka.admin import NewTopic
 
-from broker.client import administering
+from broker.client import open_admin
 from broker.topics import ensure_topics
 from schemas.settings import KafkaSettings
 from tests.integration.processors.process import WorkerProcess
@@ -15,7 +15,7 @@ async def test_a_topic_that_lacks_partitions_of_its_source_is_named(
     kafka_bootstrap: str, topic_prefix: str, tmp_path: Path
 ) -> None:
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         await admin.create_topics([NewTopic(f"{topic_prefix}outcomes", 1, 1)])
     report = await ensure_topics(settings)
     named = f"{topic_prefix}outcomes has 1, fewer than the 4 of {topic_prefix}events"

@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
 
-from broker.client import administering
+from broker.client import open_admin
 from schemas.settings import KafkaSettings
 from tests.integration.processors.skip_worker import PARTITIONS, RECORD_BYTES, TAKE
 
@@ -29,7 +29,7 @@ async def backlog(kafka_bootstrap: str, topic_prefix: str) -> str:
     """A source topic with more records than the test reads, and a table's topic."""
     source = NewTopic(f"{topic_prefix}source", PARTITIONS, 1)
     table = NewTopic(f"{topic_prefix}table", PARTITIONS, 1, topic_configs={"cleanup.policy": "compact"})
-    async with administering(KafkaSettings(kafka_bootstrap=kafka_bootstrap)) as admin:
+    async with open_admin(KafkaSettings(kafka_bootstrap=kafka_bootstrap)) as admin:
         await admin.create_topics([source, table])
     async with AIOKafkaProducer(
         bootstrap_servers=kafka_bootstrap, linger_ms=5, max_batch_size=1 << 20

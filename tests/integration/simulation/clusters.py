@@ -14,7 +14,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.structs import TopicPartition
 
-from broker.client import administering, name_of, reading, records_before
+from broker.client import name_of, open_admin, open_consumer, records_before
 from broker.topics import visible
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -80,19 +80,19 @@ class RealCluster:
     async def prepare(self) -> None:
         """Create the topics."""
         grouped, seen = name_of(self.settings, Topic.GROUPED), name_of(self.settings, Topic.SEEN)
-        async with administering(self.settings) as admin:
+        async with open_admin(self.settings) as admin:
             await admin.create_topics([
                 NewTopic(grouped, PARTITIONS, 1), NewTopic(seen, PARTITIONS, 1, topic_configs=_COMPACT)
             ])  # fmt: skip
             await visible(admin, [grouped, seen])
 
     async def trim(self, tp: TopicPartition, offset: int) -> None:
-        async with administering(self.settings) as admin:
+        async with open_admin(self.settings) as admin:
             await admin.delete_records({tp: RecordsToDelete(before_offset=offset)})
 
     async def compact(self, tp: TopicPartition, until: int) -> None:  # noqa: ARG002 - what is not in the newest segment
         async def first_is_removed() -> bool:
-            async with reading(self.settings) as consumer:
+            async with open_consumer(self.settings) as consumer:
                 consumer.assign([tp])
                 consumer.seek(tp, 0)
                 async for record in records_before(consumer, await consumer.end_offsets([tp])):
@@ -106,7 +106,7 @@ class RealCluster:
             await self._set_broker({})
 
     async def _set_broker(self, configs: dict[str, str]) -> None:
-        async with administering(self.settings) as admin:
+        async with open_admin(self.settings) as admin:
             await admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, _BROKER, configs)])
 
     def lose_answers(self, count: int) -> None:

@@ -8,7 +8,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 from msgspec.structs import replace
 
-from broker.client import administering, name_of, reading, records_before, writing
+from broker.client import name_of, open_admin, open_consumer, open_producer, records_before
 from broker.topics import empty_topic
 from rebuild.tables import count_members
 from schemas.topics import Topic
@@ -37,8 +37,8 @@ async def a_compacted_topic(cluster: Cluster) -> Any:
     ]
     found: list[Any] = []
     async with (
-        writing(cluster.settings) as producer,
-        reading(cluster.settings, fetch_max_wait_ms=20) as consumer,
+        open_producer(cluster.settings) as producer,
+        open_consumer(cluster.settings, fetch_max_wait_ms=20) as consumer,
     ):
         for tp in tps:
             for number, records in enumerate(batches[tp.partition :]):
@@ -64,18 +64,18 @@ async def a_producer_that_is_not_answered(cluster: Cluster) -> Any:
     """
     topic = name_of(cluster.settings, Topic.GROUPED)
     answers: list[Any] = []
-    async with writing(cluster.settings, request_timeout_ms=1_000) as producer:
+    async with open_producer(cluster.settings, request_timeout_ms=1_000) as producer:
         cluster.lose_requests(6)
         answers.append(await _answer(producer.send_and_wait(topic, b"1", partition=0)))
         cluster.lose_leader(True)
         answers.append(await _answer(producer.send_and_wait(topic, b"2", partition=0)))
         cluster.lose_leader(False)
         answers += [await _answer(producer.send_and_wait(topic, b"3", partition=0)) for _ in range(2)]
-    async with writing(cluster.settings) as producer:
+    async with open_producer(cluster.settings) as producer:
         await producer.send_and_wait(topic, b"4", partition=0)
     await cluster.repeat()
     tp = TopicPartition(topic, 0)
-    async with reading(cluster.settings) as consumer:
+    async with open_consumer(cluster.settings) as consumer:
         consumer.assign([tp])
         ends = await consumer.end_offsets([tp])
         return answers, [(r.offset, r.value) async for r in records_before(consumer, ends)]
@@ -182,7 +182,7 @@ async def an_emptied_table(cluster: Cluster) -> Any:
     """
     topic = name_of(cluster.settings, Topic.SEEN)
     tp = TopicPartition(topic, 0)
-    async with writing(cluster.settings) as producer, administering(cluster.settings) as admin:
+    async with open_producer(cluster.settings) as producer, open_admin(cluster.settings) as admin:
         counts = [await count_members(admin, cluster.settings.writer_group)]
         member = await Member(cluster, "0").start()
         counts.append(await count_members(admin, cluster.settings.writer_group))
@@ -192,7 +192,7 @@ async def an_emptied_table(cluster: Cluster) -> Any:
             await producer.send_and_wait(topic, value, key=b"k", partition=0)
         counts.append(await empty_topic(cluster.settings, topic))
         await producer.send_and_wait(topic, b"4", key=b"k", partition=0)
-        async with reading(cluster.settings) as consumer:
+        async with open_consumer(cluster.settings) as consumer:
             consumer.assign([tp])
             await consumer.seek_to_beginning(tp)
             ends = await consumer.end_offsets([tp])

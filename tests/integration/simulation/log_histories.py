@@ -10,13 +10,13 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from broker.batch_producer import BatchProducer
 from broker.client import (
-    administering,
     committed_offsets,
     name_of,
     new_consumer,
-    reading,
+    open_admin,
+    open_consumer,
+    open_producer,
     records_before,
-    writing,
 )
 from broker.message import Message
 from broker.types import Consumer
@@ -52,7 +52,7 @@ class Session:
     async def read(self, partition: int, offset: int, reset: str) -> Any:
         """What a consumer gets from an offset on, and where it stands then; or the name of the error."""
         tp = self.partitions[partition]
-        async with reading(self.settings, auto_offset_reset=reset, **_SOON) as consumer:
+        async with open_consumer(self.settings, auto_offset_reset=reset, **_SOON) as consumer:
             consumer.assign([tp])
             consumer.seek(tp, offset)
             ends = await consumer.end_offsets([tp])
@@ -111,7 +111,7 @@ def _operation(kind: str, random: Random, number: int) -> Operation:
 
 
 async def _write_record(session: Session, partition: int) -> int:
-    async with writing(session.settings) as producer:
+    async with open_producer(session.settings) as producer:
         done = await producer.send_and_wait(session.topic, b"v", key=b"k", partition=partition)
     return int(done.offset)
 
@@ -132,7 +132,7 @@ async def _commit(session: Session, partition: int, offset: int, metadata: str) 
 
 
 async def _committed(session: Session, group: str) -> list[Any]:
-    async with administering(session.settings) as admin:
+    async with open_admin(session.settings) as admin:
         commits = await committed_offsets(admin, session.settings.topic_prefix + group, session.partitions)
     return [(commits[tp].offset, commits[tp].metadata) for tp in session.partitions]
 
@@ -145,7 +145,7 @@ def play(operations: list[tuple[str, Operation]]) -> History:
             producer = BatchProducer(cluster.settings)
             await producer.start()
             stack.push_async_callback(producer.stop)
-            consumer = await stack.enter_async_context(reading(cluster.settings, **_SOON))
+            consumer = await stack.enter_async_context(open_consumer(cluster.settings, **_SOON))
             session = Session(cluster, producer, consumer)
             return [
                 (kind, await operation(session), await session.bounds()) for kind, operation in operations

@@ -11,7 +11,7 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from broker.client import administering, new_consumer, reading, writing
+from broker.client import new_consumer, open_admin, open_consumer, open_producer
 from broker.closing import stop_consumer
 from broker.commit import leave
 from control.project_store import ProjectStore
@@ -47,17 +47,17 @@ async def _nothing_left(broker: Broker) -> None:
 
 
 async def _administer(settings: KafkaSettings) -> None:
-    async with administering(settings):
+    async with open_admin(settings):
         pass
 
 
 async def _read(settings: KafkaSettings) -> None:
-    async with reading(settings):
+    async with open_consumer(settings):
         pass
 
 
 async def _write(settings: KafkaSettings) -> None:
-    async with writing(settings, enable_idempotence=False):
+    async with open_producer(settings, enable_idempotence=False):
         pass
 
 
@@ -152,7 +152,7 @@ async def test_a_stop_that_is_cancelled_closes_all(settings: KafkaSettings, brok
 async def test_a_client_that_is_closed_does_not_connect_again(
     settings: KafkaSettings, broker: Broker
 ) -> None:
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         assert (await admin._client.send(0, MetadataRequest([]))).brokers
     with pytest.raises(KafkaError):
         await admin._client.send(0, MetadataRequest([]))
@@ -162,7 +162,7 @@ async def test_a_client_that_is_closed_does_not_connect_again(
 async def test_a_connection_on_its_way_is_closed_with_its_client(
     settings: KafkaSettings, broker: Broker
 ) -> None:
-    async with administering(settings) as admin:
+    async with open_admin(settings) as admin:
         broker.unanswered.add(API_VERSIONS)
         sending = asyncio.create_task(admin._client.send(0, MetadataRequest([])))
         await broker.requested.wait()

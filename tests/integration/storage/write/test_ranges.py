@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaProducer, TopicPartition
 from aiokafka.admin import RecordsToDelete
 
 from broker import client
-from broker.client import administering
+from broker.client import open_admin
 from storage.write.source import GroupedSource
 from tests.integration.storage.grouped import Stage
 
@@ -45,7 +45,7 @@ async def test_ranges_of_all_partitions_are_read_by_one_client(
 
 async def test_records_past_the_retention_are_missing_and_later_ones_are_read(stage: Stage) -> None:
     source = await filled(stage)
-    async with administering(stage.settings) as admin:
+    async with open_admin(stage.settings) as admin:
         await admin.delete_records({TopicPartition(stage.topic, 0): RecordsToDelete(before_offset=4)})
     assert await read(source, {0: (0, 5), 1: (3, 4)}) == {0: [4, 5], 1: [3, 4]}
 

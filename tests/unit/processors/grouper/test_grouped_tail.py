@@ -59,14 +59,14 @@ def records(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found: list[Any] = []
 
     @asynccontextmanager
-    async def reading(_: Any) -> AsyncIterator[Consumer]:
+    async def open_consumer(_: Any) -> AsyncIterator[Consumer]:
         yield Consumer(found)
 
     async def sleep(seconds: float) -> None:
         assert PRODUCER_TIMEOUT_SECONDS - 5 < seconds <= PRODUCER_TIMEOUT_SECONDS
         found.append(record(len(found)))
 
-    monkeypatch.setattr("processors.grouper.grouped_tail.reading", reading)
+    monkeypatch.setattr("processors.grouper.grouped_tail.open_consumer", open_consumer)
     monkeypatch.setattr("asyncio.sleep", sleep)
     return found
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.client import reading, writing
+from broker.client import open_consumer, open_producer
 from broker.consumer_lag import readers
 from broker.types import TopicPartition
 from cli.doctor.checks import Finding
@@ -42,13 +42,13 @@ async def check(stage: Stage) -> list[Finding]:
 async def issues_on_their_way_are_not_lost(stage: Stage) -> None:
     """Events are stored, some of them with times of days ago, and their increments are not read yet: then they are."""
     deltas = TopicPartition(f"{stage.settings.topic_prefix}issue-deltas", 0)
-    async with writing(stage.settings) as producer:
+    async with open_producer(stage.settings) as producer:
         await producer.send_and_wait(deltas.topic, b"{}", partition=deltas.partition)
     [waiting] = await check(stage)
     assert waiting.ok
     assert "1 records of" in waiting.message
     options = {"group_id": f"{stage.settings.topic_prefix}processors", "enable_auto_commit": False}
-    async with reading(stage.settings, **options) as processors:
+    async with open_consumer(stage.settings, **options) as processors:
         processors.assign([deltas])
         await processors.commit({deltas: 1})
     [lost] = await check(stage)

@@ -6,7 +6,7 @@ import pyarrow as pa
 from aiokafka import AIOKafkaProducer
 from msgspec.structs import replace
 
-from broker.client import reading, records_before
+from broker.client import open_consumer, records_before
 from schemas.ids import hex64
 from schemas.issues import IssueRecord, encode_json
 from schemas.topics import Topic
@@ -58,7 +58,7 @@ async def test_a_removed_record_that_the_topic_still_has_is_put_back_and_shown(s
         assert await replay_issues(stage.settings, client) == 1
         found = client.query("SELECT issue_id, version, events, deleted FROM issues FINAL")
         assert [tuple(row) for row in found.result_rows] == [(255, 9, 7, 0)]
-    async with reading(stage.settings, Topic.ISSUES) as consumer:
+    async with open_consumer(stage.settings, Topic.ISSUES) as consumer:
         ends = await consumer.end_offsets(consumer.assignment())
         values = Counter([(record.key, record.value) async for record in records_before(consumer, ends)])
     assert values[ISSUE.id.encode(), encode_json(newest)] == 2
