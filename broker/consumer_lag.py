@@ -73,7 +73,7 @@ async def passed(
     return None
 
 
-async def without_reader(settings: KafkaSettings, group: str, topic: Topic) -> dict[int, int]:
+async def partitions_without_member(settings: KafkaSettings, group: str, topic: Topic) -> dict[int, int]:
     """The partitions of a topic that no member of the group reads, each with the number of records that wait.
 
     Empty while the group has no members, or distributes its partitions. Raises KafkaError.
@@ -90,7 +90,7 @@ async def without_reader(settings: KafkaSettings, group: str, topic: Topic) -> d
         }
 
 
-def nobody_reads(topic: str, lags: Mapping[int, int]) -> str:
+def no_member_message(topic: str, lags: Mapping[int, int]) -> str:
     """A sentence about partitions that have no reader; empty if there are none. Pure.
 
     `lags` has the number of records that wait in each.

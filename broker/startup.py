@@ -23,7 +23,7 @@ _EXPLAIN_EVERY: Final = 20
 """Attempts between two diagnoses; without a response each takes seconds."""
 
 
-async def until_allowed(
+async def wait_for_rights(
     settings: KafkaSettings, need: RequiredRights, *more: Ask, health: Health | None = None
 ) -> None:
     """Return once Kafka, and the servers of `more`, grant all rights that a process begins with.

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from broker.pipeline_lag import PipelineLag
 from broker.rights import needs
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from broker.waiting import until
 from cli import process
 from control.issue_changes import IssueChanges
@@ -81,7 +81,7 @@ async def serve(settings: DashboardSettings) -> None:
             reader_urls(settings), reader_rights, spread=len(settings.shard_urls) > 1
         )
         # It names missing rights, and answers what it can without them.
-        await until(stop, until_allowed(settings, required, stored_rights))
+        await until(stop, wait_for_rights(settings, required, stored_rights))
         await stop.wait()
     finally:
         await runner.cleanup()

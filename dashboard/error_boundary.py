@@ -12,7 +12,7 @@ from dashboard.http.responses import error_response
 from dashboard.pages.render import error_page
 from schemas.errors import WireError
 from storage.errors import DamagedPayload
-from storage.read.execute import noting
+from storage.read.execute import track_partial
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 async def answer_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every exception."""
     try:
-        with noting():
+        with track_partial():
             return await handler(request)
     except Exception as exception:
         error = http_error_of(exception)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker.rights import needs
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
@@ -102,7 +102,7 @@ class EdgeProcess:
         self._spawn(self._outcomes.run())
         # It names missing rights, and works without them: it spools, or knows the projects of the snapshot.
         required = needs("", "", grouped_events=False)["edge"]
-        self._tasks.append(asyncio.create_task(until_allowed(settings, required)))
+        self._tasks.append(asyncio.create_task(wait_for_rights(settings, required)))
         connections = ConnectionLimits(
             affordable(settings.edge_connections, descriptors()), settings.edge_address_connections
         )

@@ -31,7 +31,7 @@ from broker.commit import leave
 from broker.errors import KafkaError
 from broker.rights import RequiredRights, needs
 from broker.send_errors import SendErrorKind, kind_of
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from broker.types import Consumer, RebalanceListener, TopicPartition
 from broker.waiting import pause, until
 from notify.channels import Channel, channel_settings, open_channels
@@ -120,7 +120,7 @@ class Notifier:
                 with suppress(KafkaError, OSError):
                     await leave(consumer)
             if refused:
-                await until_allowed(self._settings, self._need)
+                await wait_for_rights(self._settings, self._need)
             await asyncio.sleep(_RESTART_SECONDS)
 
     async def _take_part(self, consumer: Consumer) -> None:
@@ -173,7 +173,7 @@ async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     try:
-        await until(stopping, until_allowed(settings, required, health=health))
+        await until(stopping, wait_for_rights(settings, required, health=health))
         if stopping.is_set():
             return
         async with (

@@ -30,7 +30,7 @@ class Figures(Struct, frozen=True, rename="camel", omit_defaults=True):
     culprit: str = ""
 
 
-class News(Struct, frozen=True, kw_only=True, array_like=True):
+class NewEvents(Struct, frozen=True, kw_only=True, array_like=True):
     """The parts of an increment that can change an issue's state.
 
     `version` is the version of the fingerprint's record after it; `partition` and `offset` are those of its
@@ -85,7 +85,7 @@ class Signal(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
     fingerprint: str = ""
     version: int = 0
     figures: Figures | None = None
-    news: list[News] = []
+    news: list[NewEvents] = []
     members: dict[str, Member] = {}
     reason: str = ""
     room: int = 0

@@ -38,7 +38,7 @@ class Shard(Struct, frozen=True):
     count: int
     url: str
 
-    def those_of(self, partitions: Iterable[int]) -> set[int]:
+    def partitions_owned(self, partitions: Iterable[int]) -> set[int]:
         """The partitions that are stored on it."""
         return {partition for partition in partitions if partition % self.count == self.number}
 

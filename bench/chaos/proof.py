@@ -49,7 +49,7 @@ class Store:
                     partition = event_partition(
                         project, number.to_bytes(16, "big"), self._settings.topic_partitions
                     )
-                    count += not server.shard.those_of([partition])
+                    count += not server.shard.partitions_owned([partition])
         return count
 
     def comments(self) -> list[str]:

@@ -20,7 +20,7 @@ from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
 from schemas.read_api import KeyWarning
-from storage.read.execute import noting
+from storage.read.execute import track_partial
 from storage.read.reader import ReadCall, Reader
 
 Q = TypeVar("Q")
@@ -150,7 +150,7 @@ def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web
 
     async def handle(request: web.Request) -> web.StreamResponse:
         call = Call(request, decode_query(request, kind), NoInput())
-        with noting() as note:
+        with track_partial() as note:
             answer = await operation.handler(call)
         return conditional_response(request, answer, partial=note.is_partial)
 

@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from processors.aggregator.findings import created_activity, findings, with_subject
 from processors.aggregator.fold import Fold
-from processors.aggregator.lifecycle import by_command, judge, update
+from processors.aggregator.lifecycle import by_command, transition, update
 from processors.aggregator.merges import (
     Exchanged,
     RefusedChange,
+    apply_signal,
     merge,
-    receive,
     refusal,
     unmerge,
     without_events,
@@ -31,7 +31,7 @@ from schemas.idempotency import uses_known_key
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
 from schemas.life import MAX_COMMANDS, MAX_SIGNALS, declined
-from schemas.merges import News, Signal
+from schemas.merges import NewEvents, Signal
 from schemas.times import parse_iso
 
 MAX_ID: Final = 200
@@ -50,7 +50,7 @@ class BatchChanges:
         self.dirty: dict[str, Fold] = {}
         self.activities: list[Activity] = []
         self.deltas: list[tuple[str, DeltaRecord]] = []
-        self._news: dict[str, list[News]] = {}
+        self._news: dict[str, list[NewEvents]] = {}
 
     def increment(
         self, fold: Fold, partition: int, offset: int, increment: Increment, *, is_first: bool = False
@@ -60,7 +60,7 @@ class BatchChanges:
         It may create the issue, show something new, or reopen it. In a merged issue it is news for its target.
         """
         state = fold.counted_state()
-        news = News(
+        news = NewEvents(
             version=fold.version,
             partition=partition,
             offset=offset,
@@ -74,7 +74,7 @@ class BatchChanges:
             self._news.setdefault(fold.id, []).append(news)
             return
         record, found = findings(state, fold.shown(), news)
-        change = judge(record, news, found)
+        change = transition(record, news, found)
         fold.set_state(change.record)
         created = (created_activity(state, increment),) if is_first else ()
         self.activities += with_subject((*created, *found, *change.activities), change.record, news)
@@ -145,13 +145,13 @@ class BatchChanges:
             return
         if signal.kind == "news":
             # News is frequent and needs few figures of this issue; a repeat is known by its version.
-            changed = receive(fold.counted_state(), signal)
+            changed = apply_signal(fold.counted_state(), signal)
             if changed.record is not fold.state:
                 self._change(fold, offset, changed)
             return
         # A repeat after a crash must not be answered differently.
         if signal.name not in life.signals:
-            changed = receive(fold.record(), signal)
+            changed = apply_signal(fold.record(), signal)
             self._change(fold, offset, changed, signals=(*life.signals, signal.name)[-MAX_SIGNALS:])
 
     def finish(self) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from processors.aggregator.escalation import Hours, escalates
 from schemas.increments import Increment
 from schemas.issues import ESCALATING_MS, SYSTEM, Activity, ActivityKind, IssueRecord, Subject
-from schemas.merges import News
+from schemas.merges import NewEvents
 from schemas.release_order import compare
 from schemas.times import HOUR_MS, iso
 
@@ -22,7 +22,7 @@ MILESTONES: Final = tuple(step * 10**power for power in range(1, 7) for step in 
 """Numbers of users that are worth an activity: 10, 20, 50, 100, ..., 5,000,000."""
 
 
-class Shown(NamedTuple):
+class SeenFields(NamedTuple):
     """An issue with all its fingerprints after an increment.
 
     `releases` and `environments` are those that no event had before.
@@ -35,7 +35,7 @@ class Shown(NamedTuple):
 
 
 def findings(
-    record: IssueRecord, shown: Shown, news: News, origin: str = ""
+    record: IssueRecord, shown: SeenFields, news: NewEvents, origin: str = ""
 ) -> tuple[IssueRecord, list[Activity]]:
     """The record after it was judged by an increment, and the activities.
 
@@ -75,7 +75,7 @@ def created_activity(record: IssueRecord, increment: Increment) -> Activity:
     )
 
 
-def with_subject(activities: Iterable[Activity], record: IssueRecord, news: News) -> Iterator[Activity]:
+def with_subject(activities: Iterable[Activity], record: IssueRecord, news: NewEvents) -> Iterator[Activity]:
     """The activities of an increment, with the issue as it is after all of them."""
     subject: Subject | None = None
     for activity in activities:
@@ -135,7 +135,12 @@ def _is_newest(release: str, known: Iterable[str]) -> bool:
 
 
 def by_event(
-    record: IssueRecord, news: News, origin: str, kind: ActivityKind, data: dict[str, Any], number: int = 0
+    record: IssueRecord,
+    news: NewEvents,
+    origin: str,
+    kind: ActivityKind,
+    data: dict[str, Any],
+    number: int = 0,
 ) -> Activity:
     """The activity that an increment causes.
 

@@ -7,7 +7,7 @@ from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from processors.aggregator.escalation import worth_judging
-from processors.aggregator.findings import MAX_NAMES, Shown, names_of, new_names, next_milestone
+from processors.aggregator.findings import MAX_NAMES, SeenFields, names_of, new_names, next_milestone
 from processors.aggregator.totals import HOURS, Users, figures, own, recent, united, whole
 from schemas.changes import RedactData
 from schemas.ids import hex64, id_text
@@ -113,12 +113,12 @@ class Fold:
         """Whether the issue is open and not merged: an increment then has no other effect than its counts."""
         return self._record.status == "open" and self._record.merged_into is None
 
-    def shown(self) -> Shown:
+    def shown(self) -> SeenFields:
         """The findings of the last folded increment, compared with the merged issues too."""
         record = self._record
         self._sketch()
         members = [member.figures for member in record.life.members.values()]
-        return Shown(
+        return SeenFields(
             _new(self._releases, [record.releases, *(one.releases for one in members)]),
             _new(self._environments, [record.environments, *(one.environments for one in members)]),
             [record.hours, *(one.hours for one in members)],

@@ -20,7 +20,7 @@ from processors.aggregator.totals import Users
 from schemas.changes import NEXT, IgnoreUntil, UpdateData
 from schemas.issues import Activity, ActivityKind, Command, IssueRecord
 from schemas.life import Fix, Ignored
-from schemas.merges import News
+from schemas.merges import NewEvents
 from schemas.release_order import compare, highest, newest_by_app
 from schemas.times import parse_iso
 
@@ -61,8 +61,8 @@ def by_command(record: IssueRecord, command: Command, kind: ActivityKind, data: 
     )
 
 
-def judge(
-    record: IssueRecord, news: News, found: Sequence[Activity] = (), origin: str = ""
+def transition(
+    record: IssueRecord, news: NewEvents, found: Sequence[Activity] = (), origin: str = ""
 ) -> LifecycleChange:
     """Judge the state of an issue after an increment and its findings, `found`.
 
@@ -169,7 +169,7 @@ def opened(record: IssueRecord, *, regressed: bool) -> IssueRecord:
 
 def _resolved(
     record: IssueRecord,
-    news: News,
+    news: NewEvents,
     found: Sequence[Activity],  # noqa: ARG001
     origin: str,
 ) -> LifecycleChange:
@@ -181,7 +181,7 @@ def _resolved(
     return LifecycleChange(record)
 
 
-def _ignored(record: IssueRecord, news: News, found: Sequence[Activity], origin: str) -> LifecycleChange:
+def _ignored(record: IssueRecord, news: NewEvents, found: Sequence[Activity], origin: str) -> LifecycleChange:
     if record.ignore_until is None:
         return LifecycleChange(record)
     until, since = record.ignore_until, record.life.ignored or Ignored()
@@ -204,7 +204,7 @@ def _ignored(record: IssueRecord, news: News, found: Sequence[Activity], origin:
     return LifecycleChange(opened(record, regressed=False), (activity,))
 
 
-def _open(record: IssueRecord, news: News, found: Sequence[Activity], origin: str) -> LifecycleChange:  # noqa: ARG001
+def _open(record: IssueRecord, news: NewEvents, found: Sequence[Activity], origin: str) -> LifecycleChange:  # noqa: ARG001
     return LifecycleChange(record)
 
 

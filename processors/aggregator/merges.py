@@ -25,8 +25,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from processors.aggregator.findings import Shown, findings, names_of, new_names, with_subject
-from processors.aggregator.lifecycle import by_command, judge
+from processors.aggregator.findings import SeenFields, findings, names_of, new_names, with_subject
+from processors.aggregator.lifecycle import by_command, transition
 from processors.aggregator.totals import figures, own, united
 from schemas.changes import MergeData, UnmergeData
 from schemas.ids import hex64, issue_id
@@ -115,7 +115,7 @@ def without_events(signal: Signal) -> IssueRecord | None:
     )
 
 
-def receive(record: IssueRecord, signal: Signal) -> Exchanged:
+def apply_signal(record: IssueRecord, signal: Signal) -> Exchanged:
     """Apply a signal to the record that it is for; an outdated one changes nothing."""
     return _RECEIVERS[signal.kind](record, signal)
 
@@ -204,7 +204,7 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
     for news in signal.news:
         # A replay may split news differently: each is judged by its own version.
         if news.version > known:
-            shown = Shown(
+            shown = SeenFields(
                 new_names(news.releases, releases),
                 new_names(news.environments, environments),
                 [part.hours for part in parts],
@@ -213,7 +213,7 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
             releases |= news.releases.keys()
             environments |= set(news.environments)
             record, found = findings(record, shown, news, origin=signal.sender)
-            record, judged = judge(record, news, found, signal.sender)
+            record, judged = transition(record, news, found, signal.sender)
             activities += with_subject((*found, *judged), record, news)
     return Exchanged(record, tuple(activities))
 

@@ -17,7 +17,7 @@ from broker.log_end_offsets import LogEndOffsets
 from broker.member_name import MemberName
 from broker.rights import RequiredRights, needs
 from broker.send_errors import SendErrorKind, kind_of
-from broker.startup import Ask, missing_rights, until_allowed
+from broker.startup import Ask, missing_rights, wait_for_rights
 from broker.waiting import pause, until
 from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.patches import PlacedConsumer
@@ -71,7 +71,7 @@ async def run(
     required = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
     try:
         more = () if stored_rights is None else (stored_rights,)
-        await until(stop, until_allowed(settings, required, *more, health=health))
+        await until(stop, wait_for_rights(settings, required, *more, health=health))
         partitions = await until(stop, _partitions(settings))
         if partitions is None or await until(stop, _loaded(follower)) is None:
             return

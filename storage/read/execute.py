@@ -32,7 +32,7 @@ class Note:
 
 
 @contextmanager
-def noting() -> Iterator[Note]:
+def track_partial() -> Iterator[Note]:
     """A note of the reads in the `with` block, also of those in tasks that begin there."""
     note = Note()
     token = _note.set(note)
@@ -43,7 +43,7 @@ def noting() -> Iterator[Note]:
 
 
 def is_partial() -> bool:
-    """Whether a read since the beginning of the innermost `noting` is partial."""
+    """Whether a read since the beginning of the innermost `track_partial` is partial."""
     note = _note.get()
     return note is not None and note.is_partial
 

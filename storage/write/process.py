@@ -7,7 +7,7 @@ from typing import Final
 
 from broker.client import follow_projects
 from broker.rights import needs
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from broker.waiting import until
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
@@ -90,7 +90,7 @@ async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) 
     )["writer"]
     stored_rights = ClickHouseRights(settings.shard_urls, writer_rights, spread=len(shards) > 1)
     try:
-        await until(stopping, until_allowed(settings, required, stored_rights, health=health))
+        await until(stopping, wait_for_rights(settings, required, stored_rights, health=health))
         if stopping.is_set():
             return
         async with asyncio.TaskGroup() as tasks:

@@ -26,7 +26,7 @@ from broker.commit import commit, leave
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.rights import RequiredRights, record_groups
 from broker.send_errors import SendErrorKind, kind_of
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from broker.types import Consumer, Record, TopicPartition
 from broker.waiting import until
 from schemas.health import Health
@@ -116,7 +116,7 @@ class RecordsStage:
             finally:
                 await leave(consumer)
             if refused:
-                await until(self._stopping, until_allowed(self._settings, self._need))
+                await until(self._stopping, wait_for_rights(self._settings, self._need))
 
     def _consumer(self) -> Consumer:
         return new_consumer(

@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from broker.client import committed_offsets, name_of, new_consumer, open_admin, open_consumer
 from broker.commit import COMMIT_SECONDS, commit, commit_once, leave
-from broker.consumer_lag import clients, end_offsets, without_reader
+from broker.consumer_lag import clients, end_offsets, partitions_without_member
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.member_name import MemberName, holders
 from broker.rights import RequiredRights
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
@@ -102,7 +102,7 @@ class GroupedSource:
         if self._started is not None:
             await leave(self._started)
 
-    async def until_allowed(self) -> None:
+    async def wait_for_rights(self) -> None:
         """Return once Kafka grants the rights of the events' stage; the log names missing ones."""
         need = RequiredRights(
             reads=(Topic.GROUPED,),
@@ -110,7 +110,7 @@ class GroupedSource:
             groups=(self._group,),
             describes=(Topic.EVENTS,),
         )
-        await until_allowed(self._settings, need)
+        await wait_for_rights(self._settings, need)
 
     @property
     def _consumer(self) -> Consumer:
@@ -151,7 +151,7 @@ class GroupedSource:
 
         The group distributes them once one of its members learns that it may.
         """
-        left = await without_reader(self._settings, self._group, Topic.GROUPED)
+        left = await partitions_without_member(self._settings, self._group, Topic.GROUPED)
         if left:
             await self._consumer._client.force_metadata_update()
         return left

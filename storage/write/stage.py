@@ -39,7 +39,7 @@ from typing import Final
 
 import msgspec
 
-from broker.consumer_lag import nobody_reads
+from broker.consumer_lag import no_member_message
 from broker.errors import CommitFailedError, IllegalStateError, KafkaError
 from broker.send_errors import SendErrorKind, kind_of
 from broker.waiting import until
@@ -133,7 +133,7 @@ class EventsStage:
         parts = [
             asyncio.create_task(self._write(inserter, partitions))
             for shard, inserter in self._inserters
-            if (partitions := shard.those_of(self._partitions))
+            if (partitions := shard.partitions_owned(self._partitions))
         ]
         try:
             done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_EXCEPTION)
@@ -300,7 +300,7 @@ class EventsStage:
         except (KafkaError, OSError, TimeoutError) as error:
             left, detail = {}, f"Kafka: {error or 'no response'}"
         else:
-            detail = nobody_reads(self._source.topic, left)
+            detail = no_member_message(self._source.topic, left)
         if self._partitions or self._joining_since:
             return
         self._health.set("grouped", ok=not detail, detail=detail or "no partition is left for this writer")
@@ -321,7 +321,7 @@ class EventsStage:
         await self._source.stop()
         await asyncio.sleep(_RESTART_SECONDS)
         if error is not None and kind_of(error) is SendErrorKind.DENIED:
-            await until(self._stopping, self._source.until_allowed())
+            await until(self._stopping, self._source.wait_for_rights())
         await self._join()
 
     async def _join(self) -> None:

@@ -320,9 +320,9 @@ SLIPS: Final = {
     "rebuild: an undone merge's late signal is applied": Slip("rebuild.merges.Merges.linked", "(*record.life.signals, signal.name)", "record.life.signals", seed=2784),
     "rebuild: what is undone is not told": Slip("rebuild.tables._issues", "await write(need.processors, Topic.ISSUE_ACTIVITY, new.activities)", "pass", seed=6437),
     # Several ClickHouse servers.
-    "shards: a partition is on the next server": Slip("storage.shards.Shard.those_of", "== self.number", "== (self.number + 1) % self.count", seed=55),
+    "shards: a partition is on the next server": Slip("storage.shards.Shard.partitions_owned", "== self.number", "== (self.number + 1) % self.count", seed=55),
     "shards: old ids are looked up on the first server": Slip(
-        "storage.read.events.stored_ids.StoredIds.among", "shard.those_of(ids)", "(() if shard.number else ids)", seed=40151
+        "storage.read.events.stored_ids.StoredIds.among", "shard.partitions_owned(ids)", "(() if shard.number else ids)", seed=40151
     ),
     "shards: an erasure lists the events of one server": Slip(f"{_USER}.erase_user", "for server in servers:", "for server in servers[:1]:", seed=55),
     # What the records' stage, completions, erasures and rebuilds stand on.

@@ -104,7 +104,7 @@ class AuditDifference(Struct, frozen=True):
         return self.project, self.hour, self.what, self.kind
 
 
-def judge(
+def find_differences(
     first: AuditReading,
     second: AuditReading,
     since: int,

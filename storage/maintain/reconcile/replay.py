@@ -52,7 +52,7 @@ async def send_missing(settings: WriterSettings, servers: Servers, today: date) 
         # Read after the writer's commits: records refused before them are there.
         dead = await dead_lettered(settings)
         for server in servers:
-            own = server.shard.those_of(tp.partition for tp in written)
+            own = server.shard.partitions_owned(tp.partition for tp in written)
             ends = {tp: end for tp, end in written.items() if tp.partition in own}
             await _send_missing(server.own, consumer, producer, ends, dead, sent, today)
     return {table: count for table, count in sent.items() if count}

@@ -65,7 +65,7 @@ class StoredIds:
         Each server is asked for the ids that it would have.
         """
         wanted = [
-            (look_up, [key for partition in shard.those_of(ids) for key in ids[partition]])
+            (look_up, [key for partition in shard.partitions_owned(ids) for key in ids[partition]])
             for shard, look_up in self._shards
         ]
         answers = await asyncio.gather(*(look_up.among(keys) for look_up, keys in wanted if keys))

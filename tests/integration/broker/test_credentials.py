@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from broker.client import open_producer
 from broker.diagnosis import why_unreachable
 from broker.rights import Process, needs
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from broker.topics import ensure_topics
 from schemas.environment import load
 from schemas.settings import KafkaSettings
@@ -52,7 +52,7 @@ async def test_each_process_is_known_and_has_its_rights(
     kafka: SecuredKafka, way: str, process: Process
 ) -> None:
     async with TokenServer().running() as tokens, asyncio.timeout(30):
-        await until_allowed(load(KafkaSettings, environ(kafka, process, way, tokens.url)), NEEDS[process])
+        await wait_for_rights(load(KafkaSettings, environ(kafka, process, way, tokens.url)), NEEDS[process])
 
 
 @pytest.mark.parametrize("way", WAYS)

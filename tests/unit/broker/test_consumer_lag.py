@@ -2,7 +2,7 @@
 
 from aiokafka.coordinator.protocol import ConsumerProtocol
 
-from broker.consumer_lag import assigned, nobody_reads
+from broker.consumer_lag import assigned, no_member_message
 from broker.types import TopicPartition
 
 
@@ -16,7 +16,7 @@ def test_partitions_of_all_members_count_and_those_without_an_assignment_have_no
 
 
 def test_partitions_that_nobody_reads_are_named_with_what_waits_in_them() -> None:
-    assert nobody_reads("a", {2: 7, 0: 1}) == (
+    assert no_member_message("a", {2: 7, 0: 1}) == (
         "no member of the group reads partitions 0, 2 of a, where 8 records wait"
     )
-    assert nobody_reads("a", {}) == ""
+    assert no_member_message("a", {}) == ""

@@ -8,7 +8,7 @@ import pytest
 
 from broker import startup
 from broker.rights import RequiredRights, needs
-from broker.startup import until_allowed
+from broker.startup import wait_for_rights
 from schemas.health import Health
 from schemas.settings import KafkaSettings
 from tests.eventually import eventually
@@ -44,7 +44,7 @@ def servers(monkeypatch: pytest.MonkeyPatch) -> Servers:
 async def test_process_waits_for_its_rights_on_both_servers_and_names_them(servers: Servers) -> None:
     health = Health()
     starting = asyncio.create_task(
-        until_allowed(KafkaSettings(), WRITER, servers.on_clickhouse, health=health)
+        wait_for_rights(KafkaSettings(), WRITER, servers.on_clickhouse, health=health)
     )
 
     def named(*missing: str) -> bool:
@@ -64,11 +64,11 @@ async def test_process_names_a_right_that_it_can_do_without_and_begins(
 ) -> None:
     servers.kafka = [DESCRIBE]
     with caplog.at_level(logging.ERROR, "broker.startup"):
-        await until_allowed(KafkaSettings(), WRITER)
+        await wait_for_rights(KafkaSettings(), WRITER)
     (message,) = caplog.messages
     assert DESCRIBE in message
 
 
 async def test_server_that_does_not_tell_is_not_waited_for(servers: Servers) -> None:
     servers.kafka, servers.clickhouse = [], None
-    await until_allowed(KafkaSettings(), WRITER, servers.on_clickhouse)
+    await wait_for_rights(KafkaSettings(), WRITER, servers.on_clickhouse)

@@ -166,7 +166,7 @@ def test_several_servers_are_an_ordered_list_and_the_first_is_the_one_address() 
     given = {"SVC_CLICKHOUSE_SHARDS": f"{ONE}, {TWO},", "SVC_CLICKHOUSE_CLUSTER": "events"}
     loaded = environment.load(settings.DashboardSettings, given | {"SVC_ADMIN_PASSWORD": "x"})
     assert (loaded.shard_urls, loaded.clickhouse_url) == ((ONE, TWO), ONE)
-    assert [(str(shard), shard.those_of(range(5))) for shard in shards_of(loaded)] == [
+    assert [(str(shard), shard.partitions_owned(range(5))) for shard in shards_of(loaded)] == [
         ("1/2", {0, 2, 4}),
         ("2/2", {1, 3}),
     ]

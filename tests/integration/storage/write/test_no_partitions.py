@@ -9,7 +9,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
-from broker.consumer_lag import nobody_reads
+from broker.consumer_lag import no_member_message
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, Writer, ended, exactly, whole
 from tests.integration.storage.write.test_writer_failures import lag
@@ -43,7 +43,7 @@ async def test_a_writer_without_partitions_is_not_ready_while_nobody_writes_them
     await leader.getmany(timeout_ms=3000)
     writer = stage.writer()
     with ended(writer):
-        message = nobody_reads(stage.topic, {0: 5, 1: 0, 2: 0})
+        message = no_member_message(stage.topic, {0: 5, 1: 0, 2: 0})
         await eventually(lambda: writer.health("grouped").get("detail") == message)
         assert writer.get("readyz")[0] == 503
         assert lag(writer, stage.topic) == 5

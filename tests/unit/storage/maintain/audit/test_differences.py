@@ -12,7 +12,7 @@ from storage.maintain.audit.differences import (
     AuditReading,
     ConfirmedDifferences,
     EventCounts,
-    judge,
+    find_differences,
 )
 
 SINCE = 100 * HOUR
@@ -55,8 +55,8 @@ def test_events_on_their_way_make_no_difference(
     first = reading(*(some(before) for _ in range(3)))
     second = reading(*(before + between + some(after) for _ in range(3)))
     known = before + between
-    assert judge(first, second, SINCE, UNTIL) == []
-    assert judge(reading(known, known, known), reading(known, known, known), SINCE, UNTIL) == []
+    assert find_differences(first, second, SINCE, UNTIL) == []
+    assert find_differences(reading(known, known, known), reading(known, known, known), SINCE, UNTIL) == []
 
 
 @given(EVENTS.filter(lambda events: any(not duplicate for *_, duplicate in events)), st.booleans())
@@ -66,7 +66,7 @@ def test_a_lost_or_doubled_row_is_found(events: list[Event], lost: bool) -> None
     project, at, _ = events[index]
     found = reading(events, changed, events)
     stored, counted = ("missing", "surplus") if lost else ("surplus", "missing")
-    assert judge(found, found, SINCE, UNTIL) == [
+    assert find_differences(found, found, SINCE, UNTIL) == [
         AuditDifference(project, at // HOUR * HOUR, "stored", stored, 1),  # type: ignore[arg-type]
         AuditDifference(project, at // HOUR * HOUR, "project_hour", counted, 1),  # type: ignore[arg-type]
     ]
@@ -75,17 +75,17 @@ def test_a_lost_or_doubled_row_is_found(events: list[Event], lost: bool) -> None
 def test_a_project_is_left_out_that_erases_or_may_expire() -> None:
     events: list[Event] = [(1, SINCE, False), (1, SINCE, False)]
     found = reading(events, events[:1], events[:1])
-    assert len(judge(found, found, SINCE, UNTIL)) == 1
-    assert judge(found, found, SINCE, UNTIL, skipped={1}) == []
-    assert judge(found, found, SINCE, UNTIL, expiring={1}) == []
+    assert len(find_differences(found, found, SINCE, UNTIL)) == 1
+    assert find_differences(found, found, SINCE, UNTIL, skipped={1}) == []
+    assert find_differences(found, found, SINCE, UNTIL, expiring={1}) == []
     doubled = reading(events[:1], events, events)
-    assert len(judge(doubled, doubled, SINCE, UNTIL, expiring={1})) == 1
+    assert len(find_differences(doubled, doubled, SINCE, UNTIL, expiring={1})) == 1
 
 
 def test_younger_events_and_those_before_the_window_are_not_judged() -> None:
     events: list[Event] = [(1, UNTIL, False), (1, SINCE - HOUR, False)]
     found = reading(events, [], [])
-    assert judge(found, found, SINCE, UNTIL) == []
+    assert find_differences(found, found, SINCE, UNTIL) == []
 
 
 def test_a_difference_counts_that_two_audits_in_a_row_have_found() -> None:
