@@ -132,7 +132,7 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
     return matches(of_issue, EventView(issue=issue), now_ms)
 
 
-def answer(row: IssueRow, counted: RangeCounts) -> Issue:
+def to_issue(row: IssueRow, counted: RangeCounts) -> Issue:
     """The issue as the read API returns it.
 
     Totals come from the processors and range counts from ClickHouse, and both estimate users: a total is
@@ -206,7 +206,7 @@ def issue_of(record: IssueRecord, now_ms: int) -> Issue:
     for hour, count in hours.items():
         trend[floor(hour, unit)] += count
     counted = RangeCounts(events, min(record.users, events), tuple(trend_counts(trend, span, now_ms)))
-    return answer(row_of(record, now_ms), counted)
+    return to_issue(row_of(record, now_ms), counted)
 
 
 def _snooze_ended(record: IssueRecord, now_ms: int) -> bool:

@@ -1,4 +1,4 @@
-"""Each read call is a struct whose `answer` reads from ClickHouse, and `Reader.read` runs any of them.
+"""Each read call is a struct whose `fetch` reads from ClickHouse, and `Reader.read` runs any of them.
 
 `project` is the project's number, `issue` sixteen hexadecimal digits, `event` a uuid as text. `start`
 (inclusive) and `end` (exclusive) are Unix milliseconds of the event's time; by default a range starts at the
@@ -101,7 +101,7 @@ class PageSession(Session):
 class ReadCall(Struct, Generic[A_co], frozen=True):
     """The parameters of a read."""
 
-    async def answer(self, session: Session) -> A_co:
+    async def fetch(self, session: Session) -> A_co:
         """Read the answer from ClickHouse."""
         raise NotImplementedError
 
@@ -175,7 +175,7 @@ class Reader:
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call. Raises ReadError."""
-        return await call.answer(self._session)
+        return await call.fetch(self._session)
 
     def for_page(self) -> "Reader":
         """A reader for the calls of one page, as `PageSession`; it isn't closed."""

@@ -50,7 +50,7 @@ class CompleteTag(ReadCall[TagValues], frozen=True):
     key: str
     prefix: str = ""
 
-    async def answer(self, session: Session) -> TagValues:
+    async def fetch(self, session: Session) -> TagValues:
         """The values, the most frequent first."""
         statement = session.question(self.project).statement()
         name = statement.parameters.add(self.key, "String")
@@ -65,7 +65,7 @@ class CompleteField(ReadCall[TagValues], frozen=True):
     field: str
     prefix: str = ""
 
-    async def answer(self, session: Session) -> TagValues:
+    async def fetch(self, session: Session) -> TagValues:
         """The values, the most frequent first."""
         question = session.question(self.project)
         return await _values(session, field_values(question, self.field, self.prefix))
@@ -80,7 +80,7 @@ class CompleteKey(ReadCall[Keys], frozen=True):
     project: int
     prefix: str = ""
 
-    async def answer(self, session: Session) -> Keys:
+    async def fetch(self, session: Session) -> Keys:
         rows = await session.rows(_tag_keys(session.question(self.project), self.prefix))
         known = [key for key in KEYS if key.startswith(self.prefix)]
         return Keys([*known, *(as_key(key) for key, _ in rows)])
@@ -92,7 +92,7 @@ class FindUnknownKeys(ReadCall[list[KeyWarning]], frozen=True):
     project: int
     keys: Sequence[str]
 
-    async def answer(self, session: Session) -> list[KeyWarning]:
+    async def fetch(self, session: Session) -> list[KeyWarning]:
         """A warning for each unknown key."""
         if not self.keys:
             return []

@@ -49,7 +49,7 @@ class GetIssueStats(IssueCall[Series], frozen=True):
 
     interval: Interval | None = None
 
-    async def answer(self, session: Session) -> Series:
+    async def fetch(self, session: Session) -> Series:
         """The series; by default the interval depends on the length of the range."""
         issue_ref = await session.issue_ref(self.issue)
         question = self.question(session, issue_ref.project_id)
@@ -61,7 +61,7 @@ class GetProjectStats(ProjectCall[Series], frozen=True):
 
     interval: Interval | None = None
 
-    async def answer(self, session: Session) -> Series:
+    async def fetch(self, session: Session) -> Series:
         """The series; by default the interval depends on the length of the range."""
         return await _series(session, self.question(session), None, self.interval)
 
@@ -73,7 +73,7 @@ class ListReleases(ReadCall[Releases], frozen=True):
     limit: int = 50
     cursor: str | None = None
 
-    async def answer(self, session: Session) -> Releases:
+    async def fetch(self, session: Session) -> Releases:
         check_limit(self.limit)
         last = read_cursor(self.cursor, ReleaseCursor)
         rows = await session.rows(_releases(session.question_ever(self.project), self.limit, last))
@@ -100,7 +100,7 @@ class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
 
     project: int
 
-    async def answer(self, session: Session) -> list[RuleSkipped]:
+    async def fetch(self, session: Session) -> list[RuleSkipped]:
         """The rules, each with the kind of skip and the number of events."""
         rows = await session.rows(_rules_skipped(session.question(self.project)))
         return [
@@ -113,7 +113,7 @@ class ListSkippedRules(ReadCall[list[RuleSkipped]], frozen=True):
 class ListRevokedTokens(RangeCall[list[RevokedTokenCount]], frozen=True):
     """The requests with a revoked token, by token and SDK: the most frequent first, at most 50."""
 
-    async def answer(self, session: Session) -> list[RevokedTokenCount]:
+    async def fetch(self, session: Session) -> list[RevokedTokenCount]:
         """The tokens, each with SDK, count, and when it was last used."""
         question = self.question(session)
         return [
@@ -127,7 +127,7 @@ class CountOutcomes(RangeCall[OutcomeSeries], frozen=True):
 
     interval: Interval | None = None
 
-    async def answer(self, session: Session) -> OutcomeSeries:
+    async def fetch(self, session: Session) -> OutcomeSeries:
         question = self.question(session)
         interval = self.interval
         if interval is not None:

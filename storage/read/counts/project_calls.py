@@ -26,7 +26,7 @@ class CountProjects(ReadCall[dict[int, ProjectCounts]], frozen=True):
 
     projects: Sequence[int]
 
-    async def answer(self, session: Session) -> dict[int, ProjectCounts]:
+    async def fetch(self, session: Session) -> dict[int, ProjectCounts]:
         """A project without events is left out."""
         now_ms = session.now_ms()
         events, issues = await asyncio.gather(

@@ -26,7 +26,7 @@ class CompareReleases(ReadCall[ReleaseComparison], frozen=True):
     before: str = ""
     after: str = ""
 
-    async def answer(self, session: Session) -> ReleaseComparison:
+    async def fetch(self, session: Session) -> ReleaseComparison:
         question = session.question_ever(self.project)
         newest = [] if self.before and self.after else await session.rows(_newest(question))
         names = [str(name) for (name,) in newest] + ["", ""]

@@ -23,7 +23,7 @@ _MAX_KEYS: Final = 200
 class CountIssueTags(IssueCall[TagFacets], frozen=True):
     """The most frequent values of each tag among an issue's events; by default of all stored events."""
 
-    async def answer(self, session: Session) -> TagFacets:
+    async def fetch(self, session: Session) -> TagFacets:
         issue_ref = await session.issue_ref(self.issue)
         question = self.question_ever(session, issue_ref.project_id)
         return await _facets(session, question, issue_ref.fingerprints)
@@ -32,7 +32,7 @@ class CountIssueTags(IssueCall[TagFacets], frozen=True):
 class CountProjectTags(ProjectCall[TagFacets], frozen=True):
     """The most frequent values of each tag among a project's events; without a query by whole days."""
 
-    async def answer(self, session: Session) -> TagFacets:
+    async def fetch(self, session: Session) -> TagFacets:
         question = self.question(session)
         if not question.unfiltered:
             return await _facets(session, question, None)

@@ -12,10 +12,10 @@ from storage.errors import BadQuery
 from storage.read.events.event_rows import (
     EVENT_COLUMNS,
     StoredEvent,
-    answer,
     before_or_after,
     issue_of,
     readable,
+    to_event_row,
 )
 from storage.read.events.payloads import stored_payloads
 from storage.read.execute import Rows, Sql
@@ -39,7 +39,7 @@ class ListIssueEvents(IssueCall[EventPage], frozen=True):
     limit: int = 50
     cursor: str | None = None
 
-    async def answer(self, session: Session) -> EventPage:
+    async def fetch(self, session: Session) -> EventPage:
         issue_ref = await session.issue_ref(self.issue)
         question = self.question_ever(session, issue_ref.project_id)
         return await _page(session, question, issue_ref, self.limit, self.cursor)
@@ -51,7 +51,7 @@ class ListProjectEvents(ProjectCall[EventPage], frozen=True):
     limit: int = 50
     cursor: str | None = None
 
-    async def answer(self, session: Session) -> EventPage:
+    async def fetch(self, session: Session) -> EventPage:
         return await _page(session, self.question(session), None, self.limit, self.cursor)
 
 
@@ -64,7 +64,7 @@ class SampleEvents(ProjectCall[list[Sample]], frozen=True):
     limit: int = 500
     max_bytes: int = MAX_BYTES
 
-    async def answer(self, session: Session) -> list[Sample]:
+    async def fetch(self, session: Session) -> list[Sample]:
         """The complete events, newest first."""
         if not 1 <= self.limit <= MAX_SAMPLE:
             raise BadQuery("limit", f"a number from 1 to {MAX_SAMPLE}")
@@ -116,7 +116,7 @@ async def _page(
         next_cursor = write_cursor(
             EventCursor(span.start, span.end, question.now_ms, end.time, f"{end.id:032x}")
         )
-    return EventPage(events=[answer(event, issues) for event in events], next_cursor=next_cursor)
+    return EventPage(events=[to_event_row(event, issues) for event in events], next_cursor=next_cursor)
 
 
 async def _newest(

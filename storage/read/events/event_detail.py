@@ -61,7 +61,7 @@ class GetIssueEvent(ReadCall[EventDetail], frozen=True):
     event: str
     query: str = ""
 
-    async def answer(self, session: Session) -> EventDetail:
+    async def fetch(self, session: Session) -> EventDetail:
         """The event with its issue, and the previous and next event."""
         if self.event in _NEWEST:
             issue_ref = await session.issue_ref(self.issue)
@@ -89,7 +89,7 @@ class GetProjectEvent(ReadCall[EventDetail], frozen=True):
     project: int
     event: str
 
-    async def answer(self, session: Session) -> EventDetail:
+    async def fetch(self, session: Session) -> EventDetail:
         """The event with its issue, and the previous and next event."""
         question = session.question_ever(self.project)
         payload: _Payload = None

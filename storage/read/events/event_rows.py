@@ -106,7 +106,7 @@ def readable(event: int, payload: bytes) -> Raw | None:
     return Raw(payload)
 
 
-def answer(event: StoredEvent, issues: Mapping[int, int]) -> EventRow:
+def to_event_row(event: StoredEvent, issues: Mapping[int, int]) -> EventRow:
     """The event as the read API lists it."""
     return EventRow(
         id=event_text(event.id),

@@ -13,7 +13,7 @@ from schemas.read_api import ActivityPage, ActivityRow, Issue, IssuePart
 from schemas.times import iso
 from storage.read.counts.counts import count_issues
 from storage.read.execute import Sql
-from storage.read.issue_rows import IssueRow, answer, fits, issue_by_id, issue_number, issues_of
+from storage.read.issue_rows import IssueRow, fits, issue_by_id, issue_number, issues_of, to_issue
 from storage.read.query.cursors import ActivityCursor, read_cursor, write_cursor
 from storage.read.query.question import Question
 from storage.read.reader import IssueCall, ReadCall, Session, check_limit
@@ -22,13 +22,13 @@ from storage.read.reader import IssueCall, ReadCall, Session, check_limit
 class GetIssue(IssueCall[Issue], frozen=True):
     """One issue, counted in range and query. For a merged issue: the issue that now has its events."""
 
-    async def answer(self, session: Session) -> Issue:
+    async def fetch(self, session: Session) -> Issue:
         """The issue; counts are 0 if it doesn't meet the query's conditions on issues."""
         row = await session.issue(self.issue)
         question = self.question(session, row.project_id)
         matching = fits(row, question.of_issue, question.now_ms)
         counts = await count_issues(session, question, {row.issue_id: row.fingerprints} if matching else {})
-        return answer(row, counts[row.issue_id])
+        return to_issue(row, counts[row.issue_id])
 
 
 class ListParts(ReadCall[list[IssuePart]], frozen=True):
@@ -40,7 +40,7 @@ class ListParts(ReadCall[list[IssuePart]], frozen=True):
     project: int
     fingerprints: Sequence[str]
 
-    async def answer(self, session: Session) -> list[IssuePart]:
+    async def fetch(self, session: Session) -> list[IssuePart]:
         """A part without a stored issue has empty texts."""
         ids = {text: issue_id(self.project, parse_hex64(text) or 0) for text in self.fingerprints}
         found = {
@@ -55,7 +55,7 @@ class FindProject(ReadCall[int], frozen=True):
 
     issue: str
 
-    async def answer(self, session: Session) -> int:
+    async def fetch(self, session: Session) -> int:
         return (await session.issue_ref(self.issue)).project_id
 
 
@@ -65,12 +65,12 @@ class CountIssues(ReadCall[list[Issue]], frozen=True):
     project: int
     rows: Sequence[IssueRow]
 
-    async def answer(self, session: Session) -> list[Issue]:
+    async def fetch(self, session: Session) -> list[Issue]:
         """The issues in the order of their rows."""
         question = session.question(self.project)
         fingerprints = {row.issue_id: row.fingerprints for row in self.rows}
         counts = await count_issues(session, question, fingerprints)
-        return [answer(row, counts[row.issue_id]) for row in self.rows]
+        return [to_issue(row, counts[row.issue_id]) for row in self.rows]
 
 
 class FindIssues(ReadCall[dict[str, str]], frozen=True):
@@ -79,7 +79,7 @@ class FindIssues(ReadCall[dict[str, str]], frozen=True):
     project: int
     fingerprints: Sequence[str]
 
-    async def answer(self, session: Session) -> dict[str, str]:
+    async def fetch(self, session: Session) -> dict[str, str]:
         numbers = [number for number in map(parse_hex64, self.fingerprints) if number is not None]
         if not numbers:
             return {}
@@ -100,7 +100,7 @@ class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
     project: int
     issues: Sequence[str]
 
-    async def answer(self, session: Session) -> dict[str, IssueVersion]:
+    async def fetch(self, session: Session) -> dict[str, IssueVersion]:
         statement = session.question_ever(self.project).statement()
         rows = await session.rows(
             statement.ready(
@@ -119,7 +119,7 @@ class ListIssueReleases(ReadCall[list[str]], frozen=True):
 
     issue: str
 
-    async def answer(self, session: Session) -> list[str]:
+    async def fetch(self, session: Session) -> list[str]:
         issue_ref = await session.issue_ref(self.issue)
         [[releases]] = await session.rows(issue_by_id(issue_ref.issue_id, issue_ref.project_id, "releases"))
         return list(releases)
@@ -136,7 +136,7 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
     cursor: str | None = None
     without: Sequence[ActivityKind] = ()
 
-    async def answer(self, session: Session) -> ActivityPage:
+    async def fetch(self, session: Session) -> ActivityPage:
         check_limit(self.limit)
         last = read_cursor(self.cursor, ActivityCursor)
         issue_ref = await session.issue_ref(self.issue)

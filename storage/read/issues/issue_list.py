@@ -20,7 +20,7 @@ from storage.read.counts.counts import (
     read_counts,
 )
 from storage.read.execute import Rows, Sql
-from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, answer
+from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, to_issue
 from storage.read.query.cursors import IssueCursor, read_cursor, write_cursor
 from storage.read.query.query_sql import rank
 from storage.read.query.question import Question, Statement
@@ -75,7 +75,7 @@ class ListIssues(ProjectCall[IssuePage], frozen=True):
     limit: int = 50
     cursor: str | None = None
 
-    async def answer(self, session: Session) -> IssuePage:
+    async def fetch(self, session: Session) -> IssuePage:
         check_limit(self.limit)
         if self.sort not in SORTS:
             raise BadQuery("sort", f"one of {', '.join(SORTS)}")
@@ -101,7 +101,7 @@ class ListIssues(ProjectCall[IssuePage], frozen=True):
             next_cursor = write_cursor(before.after(page[-1][0], [row.issue_id for _, row in page]))
         return IssuePage(
             # An issue may become visible shortly before the block of its first events.
-            issues=[answer(row, counts[row.issue_id]) for _, row in page if counts[row.issue_id].events],
+            issues=[to_issue(row, counts[row.issue_id]) for _, row in page if counts[row.issue_id].events],
             next_cursor=next_cursor,
             offset=offset,
             total=total.count,

@@ -26,7 +26,7 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
     issue: str
     limit: int = 10
 
-    async def answer(self, session: Session) -> SimilarIssues:
+    async def fetch(self, session: Session) -> SimilarIssues:
         issue_ref = await session.issue_ref(self.issue)
         parts = compared_parts(issue_ref.grouping_parts)
         if not parts:
@@ -37,7 +37,7 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
         matches = await asyncio.to_thread(most_similar, parts, [row[0] for row in rows], time.thread_time)
         return SimilarIssues(
             similar=[
-                _answer(IssueRow(*rows[match.position][1:]), match)
+                _to_similar(IssueRow(*rows[match.position][1:]), match)
                 for match in matches[: min(self.limit, MAX_SIMILAR)]
                 if match.share >= _MIN_SHARE
             ]
@@ -59,7 +59,7 @@ def _candidates(question: Question, issue: int, parts: Sequence[str]) -> Sql:
     )
 
 
-def _answer(row: IssueRow, match: Match) -> Similar:
+def _to_similar(row: IssueRow, match: Match) -> Similar:
     return Similar(
         id=hex64(row.issue_id),
         error_type=row.error_type,

@@ -19,7 +19,7 @@ from schemas.merges import Figures, Member
 from schemas.times import HOUR_MS
 from storage.client import ClickHouseError
 from storage.errors import NotFound, QueryTooExpensive, StorageUnavailable
-from storage.read.issue_rows import RangeCounts, answer, issue_of, row_of
+from storage.read.issue_rows import RangeCounts, issue_of, row_of, to_issue
 from storage.read.issues.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
 from storage.read.reader import Reader
 
@@ -118,7 +118,7 @@ class ClickHouse:
                     if issue in records
                 }
             case CountIssues(rows=rows):
-                return [answer(row, RangeCounts(len(row.fingerprints), 1, (0,) * 14)) for row in rows]
+                return [to_issue(row, RangeCounts(len(row.fingerprints), 1, (0,) * 14)) for row in rows]
             case _:
                 raise AssertionError(call)
 
@@ -264,7 +264,7 @@ async def test_a_snooze_that_has_ended_reads_as_open_in_a_record_as_in_its_row()
 
 @pytest.mark.parametrize(("events", "users"), [(12, 5), (3, 3), (9, 9)])
 def test_the_totals_are_never_less_than_what_is_counted_of_them(events: int, users: int) -> None:
-    shown = answer(row_of(a_record(1), NOW_MS), RangeCounts(events, users))
+    shown = to_issue(row_of(a_record(1), NOW_MS), RangeCounts(events, users))
     assert (shown.events, shown.users) == (events, users)
     assert shown.total_events >= shown.events
     assert shown.total_users >= shown.users

@@ -18,7 +18,7 @@ FOUND: tuple[Any, ...] = (7, 0xAA, [1], 0, 0, 5, 0, [])
 class Ref(ReadCall[IssueRef], frozen=True):
     """An issue, as many calls begin."""
 
-    async def answer(self, session: Session) -> IssueRef:
+    async def fetch(self, session: Session) -> IssueRef:
         return await session.issue_ref(ISSUE)
 
 
