@@ -32,7 +32,7 @@ class RecordProducer:
         """Connect. Raises KafkaError or OSError."""
         await self._producer.start()
 
-    async def add(
+    async def enqueue(
         self,
         topic: str,
         value: bytes,

@@ -126,7 +126,7 @@ class DeadLetterLimit:
         """
         self._recent.extend(sorted([*self._recent, *records]))
 
-    def add(self, good: int, bad: int) -> None:
+    def add_batch(self, good: int, bad: int) -> None:
         """Add the records of a batch. Raises TooManyBad."""
         self._recent.extend([(_NOW, False)] * good + [(_NOW, True)] * bad)
         recent_bad = sum(is_bad for _, is_bad in self._recent)

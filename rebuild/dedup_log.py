@@ -41,7 +41,7 @@ class IdKeys:
         self._keys: dict[int, dict[int, bytearray]] = defaultdict(lambda: defaultdict(bytearray))
         self._pending: dict[tuple[int, int], list[tuple[int, bytes]]] = defaultdict(list)
 
-    def add(self, events: Iterable[tuple[int, bytes, int]]) -> None:
+    def add_events(self, events: Iterable[tuple[int, bytes, int]]) -> None:
         """Add projects, 16-byte ids and times of receipt (Unix ms), each id of a project once."""
         for project, identity, received_ms in events:
             own = uuid7_ms(identity) // DAY_MS if is_uuid7(identity) else 0

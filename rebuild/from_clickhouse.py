@@ -145,7 +145,7 @@ async def seen(need: Need) -> list[Message]:
         # One more day than the window: the newest may come from an edge with a wrong clock.
         received = rebuild_queries.received_days(client, days + 2) or [0]
         known = IdKeys(len(covered.events), received, days)
-        known.add(rebuild_queries.ids(client, received[-1] * DAY_MS))
+        known.add_events(rebuild_queries.ids(client, received[-1] * DAY_MS))
     return [
         (partition, key, value)
         for partition, last in covered.events.items()

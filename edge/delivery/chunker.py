@@ -52,7 +52,7 @@ class Chunker:
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting_events = 0
 
-    def add(
+    def add_events(
         self, partition: int, partitions: int, events: Sequence[EventTuple]
     ) -> list[asyncio.Future[None]]:
         """Add events of one partition to chunks, in order; returns a future for each chunk that contains one of them.

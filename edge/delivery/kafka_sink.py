@@ -142,7 +142,7 @@ class KafkaSink:
             async with timeout:
                 self._waiting.add(timeout)
                 name, headers = self._names[topic], _HEADERS.get(topic)
-                await (await producer.add(name, value, key, partition, headers))
+                await (await producer.enqueue(name, value, key, partition, headers))
         finally:
             # Before the error is handled: an expired timeout can't be rescheduled.
             self._waiting.discard(timeout)

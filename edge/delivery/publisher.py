@@ -34,9 +34,11 @@ class EventPublisher:
         for (event_id, event), (raw_id,) in zip(events, raw_ids, strict=True):
             group = by_partition[partition_of(seed, event_id, partitions)]
             group.append((number, raw_id, received_ms, sdk, bytes(event)))
-        add = self._chunker.add
+        add_events = self._chunker.add_events
         return [
-            chunk for partition, group in by_partition.items() for chunk in add(partition, partitions, group)
+            chunk
+            for partition, group in by_partition.items()
+            for chunk in add_events(partition, partitions, group)
         ]
 
     @staticmethod

@@ -64,7 +64,7 @@ class BodyReader:
         try:
             if content.is_eof():
                 data = content.read_nowait()
-                reservation.add(len(data))
+                reservation.add_bytes(len(data))
                 return data
             length = request.content_length
             if length is not None:
@@ -90,7 +90,7 @@ class BodyReader:
                 reservation.begin(lambda: timeout.reschedule(started))
                 while size <= max_bytes and (part := await content.readany()):
                     size += len(part)
-                    reservation.add(len(part))
+                    reservation.add_bytes(len(part))
                     parts.append(part)
                     timeout.reschedule(started + self._times.allowed(size))
         finally:

@@ -82,7 +82,7 @@ class BodyReservation:
         """Refuse a body that would exceed the token's share. Raises RequestError."""
         self._budget.check(self._token, size)
 
-    def add(self, size: int) -> None:
+    def add_bytes(self, size: int) -> None:
         """Reserve `size` more bytes. Raises RequestError."""
         if self._gave_way:
             raise unavailable("memory")

@@ -29,7 +29,7 @@ class Usage:
         """The use, decayed until now."""
         return self._seconds * math.exp((self._at - now) / _DECAY_SECONDS)
 
-    def add(self, seconds: float, now: float) -> None:
+    def add_seconds(self, seconds: float, now: float) -> None:
         """Record use; negative if less was used than estimated."""
         self._seconds = max(0.0, self.seconds(now) + seconds)
         self._at = now

@@ -81,7 +81,7 @@ class FairScheduler:
             )
         finally:
             now = time.perf_counter()
-            usage.add(now - started, now)
+            usage.add_seconds(now - started, now)
             if self._usages.has_others(usage, now):
                 factor = max(_MIN_PAUSE_FACTOR, _PAUSE_FACTOR_PER_USED_SECOND * usage.seconds(now))
                 usage.blocked_until = now + min(factor * (now - started), _MAX_PAUSE_SECONDS)
@@ -127,7 +127,7 @@ class FairScheduler:
             asyncio.get_running_loop().call_soon(self._next_round)
         now = time.perf_counter()
         self._remaining -= ROUND_WEIGHT if self.is_heavy(usage, now) else weight
-        usage.add(weight * _EXPECTED_SECONDS, now)
+        usage.add_seconds(weight * _EXPECTED_SECONDS, now)
 
     def _next_round(self) -> None:
         self._remaining = ROUND_WEIGHT
@@ -188,7 +188,7 @@ class TimeSlice:
     def _record(self) -> None:
         if self._started:
             now = time.perf_counter()
-            self._usage.add(now - self._started - self._expected, now)
+            self._usage.add_seconds(now - self._started - self._expected, now)
             self._started = self._expected = 0.0
 
     def __enter__(self) -> Self:

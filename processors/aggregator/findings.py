@@ -43,22 +43,22 @@ def findings(
     """
     found: list[Activity] = []
 
-    def add(kind: ActivityKind, data: dict[str, Any]) -> None:
+    def add_activity(kind: ActivityKind, data: dict[str, Any]) -> None:
         found.append(by_event(record, news, origin, kind, data, len(found)))
 
     for release in shown.releases:
-        add("seenInRelease", {"release": release})
+        add_activity("seenInRelease", {"release": release})
     for environment in shown.environments:
-        add("seenInEnvironment", {"environment": environment})
+        add_activity("seenInEnvironment", {"environment": environment})
     reached = milestone(shown.users)
     if reached > record.life.reached:
         record = replace(record, life=replace(record.life, reached=reached))
-        add("usersReached", {"users": reached})
+        add_activity("usersReached", {"users": reached})
     hour = news.received_ms // HOUR_MS
     calm = not 0 <= news.received_ms - record.escalated_ms < ESCALATING_MS
     if calm and escalates(shown.hours, hour, record.first_seen_ms // HOUR_MS):
         record = replace(record, escalated_ms=news.received_ms)
-        add("escalated", {"events": sum(hours.get(hour, 0) for hours in shown.hours)})
+        add_activity("escalated", {"events": sum(hours.get(hour, 0) for hours in shown.hours)})
     return record, found
 
 

@@ -168,7 +168,7 @@ class Fold:
         """A copy of the figures of its original fingerprint."""
         return figures(own(self.record()))
 
-    def add(self, partition: int, offset: int, increment: Increment) -> bool:
+    def add_increment(self, partition: int, offset: int, increment: Increment) -> bool:
         """Fold in the increment of the source record at `partition`, `offset`; False where it is a repeat.
 
         Increments of one source partition arrive in order, and a replay begins at an offset that is already

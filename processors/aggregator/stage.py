@@ -3,7 +3,7 @@
 For each batch of a partition (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: records from the next offset on. Repeats are dropped; a gap stops the worker.
-2. *Decide*: increments are folded (`Fold.add`, which drops those that an issue's position covers); commands
+2. *Decide*: increments are folded (`Fold.add_increment`, which drops those that an issue's position covers); commands
    and signals change states (`BatchChanges`). Invalid ones and refused commands become dead letters.
 3. *Publish*, after a look whether the partition is still owned, `issue-activity`, then signals and forwarded
    commands in `issue-deltas`, then `dead-letters`.
@@ -183,7 +183,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
                 )
             await asyncio.sleep(0)
         changes.finish()
-        self._limit.add(len(records) - len(dead) + refused, len(dead) - refused)
+        self._limit.add_batch(len(records) - len(dead) + refused, len(dead) - refused)
         return changes, dead
 
     def _apply(self, state: DeltasState, record: SourceRecord, changes: BatchChanges) -> None:
@@ -218,7 +218,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
                 if fold is None:
                     fold = folds[increment.issue] = Fold.new(increment, at)
                 is_first = not fold.has_events
-                if not fold.add(partition, offset, increment):
+                if not fold.add_increment(partition, offset, increment):
                     repeated += 1
                     continue
                 folded += 1

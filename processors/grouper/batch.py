@@ -317,7 +317,7 @@ class _ChunkWork:
         recorded = struct.unpack(f"<{len(record.fingerprints) // 8}Q", record.fingerprints)
         fingerprints: list[int] = []
         dead: list[tuple[int, str]] = [(position, UNREADABLE) for position in record.dead]
-        group, count, published = self.fingerprinter.group, self.increments.add, self.published
+        group, count, published = self.fingerprinter.group, self.increments.count_event, self.published
         repeated: list[int] = []
         for index, position in enumerate(positions):
             chunk_event = chunk[position]

@@ -61,7 +61,7 @@ class LogCompaction:
         self._small.sort()
         self._set_blocks(self._blocks)
 
-    def add(self, entries: Iterable[DedupEntry]) -> None:
+    def add_entries(self, entries: Iterable[DedupEntry]) -> None:
         for entry in entries:
             key = entry_key(self._partition, entry.first, entry.last)
             self._small.append(EntryRange.of(key, entry))

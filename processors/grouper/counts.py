@@ -44,7 +44,7 @@ class Increments:
         self._users: set[tuple[int, int, int]] = set()
         self._rows: dict[tuple[int, int, str, str, str, int], Row] = {}
 
-    def add(
+    def count_event(
         self, chunk_event: ChunkEvent, event: EventOutline, result: EventGrouping, fingerprint: int
     ) -> None:
         """Count an event under `fingerprint`: the computed one, or one that was recorded or published earlier."""

@@ -229,7 +229,7 @@ class GrouperStage(PartitionStage[PartitionState]):
         self._metrics.forwarded_again.inc(replayed)
         # The limit already has the replayed records, from `restore`.
         bad = len({event.offset for event in output.dead} - recorded)
-        self._limit.add(len(new) - replayed - bad, bad)
+        self._limit.add_batch(len(new) - replayed - bad, bad)
         output.records = len(new)
         self._metrics.rules_failed.set(self._fingerprinter.failed_rules)
         for project, skipped in output.rules_skipped:
@@ -242,7 +242,7 @@ class GrouperStage(PartitionStage[PartitionState]):
             (entry_key(output.partition, entry.first, entry.last), encode(entry)) for entry in output.entries
         ]
         await self._seen.write(output.partition, changes)
-        self._entries[output.partition].add(output.entries)
+        self._entries[output.partition].add_entries(output.entries)
 
     def _outputs(self, output: BatchOutput) -> Iterator[Output]:
         partition = output.partition

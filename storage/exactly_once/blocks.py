@@ -101,13 +101,13 @@ class Block:
         self, record: "Record", chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
     ) -> None:
         self._records.append((len(self), record))
-        add, groupings = self.columns.add, chunk.groupings
+        add_row, groupings = self.columns.add_row, chunk.groupings
         for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
             event = events[position]
             if origin is not None and not self._is_first(event, origin):
                 continue
             try:
-                add(event, groupings[group], *_stored_days(chunk, event))
+                add_row(event, groupings[group], *_stored_days(chunk, event))
             except Unreadable as error:
                 self.rejected.append(
                     rejected_event(record, chunk, event, groupings[group], "unreadable", str(error))

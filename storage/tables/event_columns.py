@@ -55,7 +55,7 @@ class EventColumns:
     def __len__(self) -> int:
         return len(self._fields) // _ROW
 
-    def add(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
+    def add_row(self, event: ChunkEvent, grouping: Grouping, retention_days: int, payload_days: int) -> None:
         """Add a row. Raises Unreadable, with nothing added."""
         fields = extract(event.payload)
         user, error, codes = fields.user, fields.error, self._codes

@@ -88,7 +88,7 @@ class Auditor:
         lost = [project for project, _ in orphans & self._orphans if project not in erased]
         self._orphans = orphans
         self._report_lost(len(lost))
-        differences = self._confirmed.add(find_differences(first, second, since, until, erased, short))
+        differences = self._confirmed.confirm(find_differences(first, second, since, until, erased, short))
         self._report(differences, now, until)
         return "different" if differences else "equal"
 

@@ -221,15 +221,15 @@ SLIPS: Final = {
         f"{_COUNTS}._add", "total.first_ms, total.first_release = ms, release", "total.first_ms = ms", seed=88
     ),
     "counts: the hour of receipt": Slip(
-        f"{_COUNTS}.Increments.add", "ms // HOUR_MS", "chunk_event.received_ms // HOUR_MS", seed=5
+        f"{_COUNTS}.Increments.count_event", "ms // HOUR_MS", "chunk_event.received_ms // HOUR_MS", seed=5
     ),
     "counts: of equal times the smaller id is the newest": Slip(
         f"{_COUNTS}._add", "chunk_event.id > total.last_event", "chunk_event.id < total.last_event", seed=52
     ),
     # The aggregator, merges and the life cycle.
-    "aggregator: a position is compared with <": Slip(f"{_FOLD}.add", ">= offset", "> offset", seed=151),
+    "aggregator: a position is compared with <": Slip(f"{_FOLD}.add_increment", ">= offset", "> offset", seed=151),
     "aggregator: positions of all partitions are one": Slip(
-        f"{_FOLD}.add", "record.positions[partition] = offset", "record.positions = dict.fromkeys((*record.positions, partition), offset)", seed=877
+        f"{_FOLD}.add_increment", "record.positions[partition] = offset", "record.positions = dict.fromkeys((*record.positions, partition), offset)", seed=877
     ),
     "aggregator: the position is written before the issues": Slip(
         f"{_AGGREGATOR}._record", "await self._issues.write(partition, changes)\n        issues",
@@ -248,9 +248,9 @@ SLIPS: Final = {
     "aggregator: a stale fold": Slip(
         f"{_AGGREGATOR}._find", "fold = state.folds[issue] = Fold.restore(value)", "fold = Fold.restore(value)", seed=816
     ),
-    "aggregator: users of an increment are forgotten": Slip(f"{_FOLD}.add", "bool(increment.users)", "len(increment.users) > 1", seed=229),
-    "aggregator: first seen is not moved back": Slip(f"{_FOLD}.add", "or first < record.first_seen_ms", "or first > record.first_seen_ms", seed=229),
-    "aggregator: an older event describes the issue": Slip(f"{_FOLD}.add", "or last > record.last_seen_ms", "or last < record.last_seen_ms", seed=229),
+    "aggregator: users of an increment are forgotten": Slip(f"{_FOLD}.add_increment", "bool(increment.users)", "len(increment.users) > 1", seed=229),
+    "aggregator: first seen is not moved back": Slip(f"{_FOLD}.add_increment", "or first < record.first_seen_ms", "or first > record.first_seen_ms", seed=229),
+    "aggregator: an older event describes the issue": Slip(f"{_FOLD}.add_increment", "or last > record.last_seen_ms", "or last < record.last_seen_ms", seed=229),
     "aggregator: environments count events once": Slip(
         f"{_FOLD}._add_rows", "environments[row.environment] = environments.get(row.environment, 0) + events", "environments[row.environment] = events", seed=229
     ),
@@ -349,7 +349,7 @@ SLIPS: Final = {
     "purge: the first table alone": Slip(f"{_PURGE}.purge", "for table, counts in partitions.items():", "for table, counts in list(partitions.items())[:1]:", seed=700000),
     "rebuild merges: an unread request is forgotten": Slip(f"{_PARTS}.__init__", "self._requested.add(pair)", "pass", seed=700009),
     "rebuild merges: the whole alone is told": Slip(f"{_PARTS}.activities", '((whole, part, of_whole), (part, whole, {"from": whole}))', "((whole, part, of_whole),)", seed="700409.38"),
-    "rebuild ids: all are of the first partition": Slip(f"{_REBUILT_IDS}.IdKeys.add", "event_partition(project, identity, self._partitions)", "0", seed="700167.43"),
+    "rebuild ids: all are of the first partition": Slip(f"{_REBUILT_IDS}.IdKeys.add_events", "event_partition(project, identity, self._partitions)", "0", seed="700167.43"),
     "recovery: both stages go on at one offset": Slip(
         f"{_RECOVERY}.next_offsets", "offset = self._aggregator.next_offset(tp.partition)", "offset = self._grouper.next_offset(tp.partition)", seed=700022
     ),

@@ -150,7 +150,7 @@ class ConfirmedDifferences:
     def __init__(self) -> None:
         self._last: frozenset[tuple[int, int, str, Kind]] = frozenset()
 
-    def add(self, differences: Iterable[AuditDifference]) -> list[AuditDifference]:
+    def confirm(self, differences: Iterable[AuditDifference]) -> list[AuditDifference]:
         """The differences of this audit that the last one had too."""
         found = list(differences)
         confirmed = [difference for difference in found if difference.key in self._last]

@@ -23,7 +23,7 @@ class DeadLettered:
     def __init__(self) -> None:
         self._origins: dict[EventKey, set[str]] = {}
 
-    def add(self, record: Record, topic: str) -> None:
+    def add_record(self, record: Record, topic: str) -> None:
         """Note the event of a dead letter, if it is one of `topic`."""
         try:
             letter, headers = from_headers(record.headers)
@@ -51,5 +51,5 @@ async def dead_lettered(settings: KafkaSettings) -> DeadLettered:
     found, topic = DeadLettered(), name_of(settings, Topic.GROUPED)
     async with open_consumer(settings, Topic.DEAD_LETTERS) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
-            found.add(record, topic)
+            found.add_record(record, topic)
     return found

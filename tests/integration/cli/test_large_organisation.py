@@ -194,7 +194,7 @@ async def test_everything_with_a_list_works(organisation: Organisation) -> None:
     with timed(f"ids of {TOPIC_PARTITIONS} partitions"):
         received = rebuild_queries.received_days(client, DAYS)
         known = IdKeys(TOPIC_PARTITIONS, received, DAYS)
-        known.add(rebuild_queries.ids(client, received[-1] * DAY_MS))
+        known.add_events(rebuild_queries.ids(client, received[-1] * DAY_MS))
         assert all(
             list(entries(partition, 1_000, known.blocks(partition), received[0]))
             for partition in range(TOPIC_PARTITIONS)

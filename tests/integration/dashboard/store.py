@@ -72,7 +72,7 @@ class Store:
             number = uuid.UUID(sent.event["id"]).bytes
             payload = json.dumps(sent.event).encode()
             chunk = ChunkEvent(project, number, sent.received_ms, sent.sdk, payload)
-            columns.add(chunk, Grouping(sent.fingerprint, "1", "stack", tuple(sent.parts)), _DAYS, _DAYS)
+            columns.add_row(chunk, Grouping(sent.fingerprint, "1", "stack", tuple(sent.parts)), _DAYS, _DAYS)
             lives.setdefault(sent.fingerprint, []).append(sent)
         self._client.insert_arrow("ingest", columns.table())
         self.put([record(project, life) for life in lives.values()])

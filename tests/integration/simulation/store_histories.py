@@ -66,7 +66,7 @@ class Block:
             event = ChunkEvent(project, random.randbytes(16), moment, "js/1", msgspec.json.encode(content))
             # One fingerprint and one tag a project: so every rollup has the same keys, as in the model.
             grouping = Grouping(project, "v1", "frames", ())
-            columns.add(event, grouping, retention, payload)
+            columns.add_row(event, grouping, retention, payload)
         self.rows: pa.Table = columns.table()
         self.packed: pa.Table = columns.packed()
         self.ids: list[bytes] = self.rows["id"].to_pylist()

@@ -42,7 +42,7 @@ def test_each_stored_id_is_a_repeat_and_a_new_one_is_not(
     received = sorted({(START + ms) // DAY for _, _, ms in events}, reverse=True)
     ids = IdKeys(PARTITIONS, received, DAYS)
     rows = [(project, event_id(number), START + ms) for project, number, ms in events]
-    ids.add(rows)
+    ids.add_events(rows)
     newest = max((ms for _, _, ms in rows), default=START)
     for partition in range(PARTITIONS):
         log_records = dict(entries(partition, last, ids.blocks(partition), newest // DAY))
@@ -67,7 +67,7 @@ def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> Non
 
 def test_many_ids_make_blocks_of_bounded_size() -> None:
     ids = IdKeys(1, [START // DAY], DAYS)
-    ids.add((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))
+    ids.add_events((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))
     log_records = dict(entries(0, 100, ids.blocks(0), START // DAY))
     sizes = [decode_entry(value).ids for key, value in log_records.items() if is_entry(key)]
     assert sorted(sizes) == [5, BLOCK_IDS, BLOCK_IDS]
@@ -79,7 +79,7 @@ def test_many_ids_make_blocks_of_bounded_size() -> None:
 def test_no_invented_time_of_receipt_makes_a_stored_id_new(days: list[int]) -> None:
     received = sorted((START // DAY + day for day in days), reverse=True)
     ids = IdKeys(1, received, DAYS)
-    ids.add((1, event_id(day), day * DAY) for day in received)
+    ids.add_events((1, event_id(day), day * DAY) for day in received)
     dedupe, is_due, _ = restored(0, dict(entries(0, 100, ids.blocks(0), received[0])))
     assert is_due == 101
     again = Incoming(101, START, [1] * len(received), [event_id(day) for day in received])
@@ -92,7 +92,7 @@ def test_ids_of_clocks_that_were_ahead_are_remembered_until_their_own_time_has_p
 ) -> None:
     ids = [event_id(number, START + days * DAY) for number, days in enumerate(own)]
     known = IdKeys(1, [START // DAY], DAYS)
-    known.add((1, one, START - received * DAY) for one in ids)
+    known.add_events((1, one, START - received * DAY) for one in ids)
     dedupe, _, decoded = restored(0, dict(entries(0, last, known.blocks(0), START // DAY)))
     assert not LogCompaction(0, decoded).needed(dedupe.oldest_day)
     for day in range(1, 60):

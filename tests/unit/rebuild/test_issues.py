@@ -79,9 +79,9 @@ def test_increments_that_are_in_are_dropped_and_later_ones_are_counted() -> None
     record = one([counted()], [])
     assert record.positions == {0: 7}
     fold = Fold.restore(encode_json(record))
-    assert not fold.add(0, 7, increment())
-    assert fold.add(0, 8, increment())
-    assert fold.add(1, 0, increment())
+    assert not fold.add_increment(0, 7, increment())
+    assert fold.add_increment(0, 8, increment())
+    assert fold.add_increment(1, 0, increment())
     assert fold.record().events == 7
 
 
@@ -156,7 +156,7 @@ def test_merged_issues_keep_their_own_counts_and_the_whole_shows_the_sum() -> No
     assert (record.life.home.events, record.life.home.message) == (5, "stored")
     assert (member.events, member.merged_into, member.life.join) == (7, record.id, AT)
     fold = Fold.restore(encode_json(record))
-    fold.add(0, 8, replace_fingerprint(2))
+    fold.add_increment(0, 8, replace_fingerprint(2))
     assert fold.record().events == 13
 
 

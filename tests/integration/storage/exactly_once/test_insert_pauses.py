@@ -53,7 +53,7 @@ def recent(**changes: Any) -> pa.Table:
     # What compresses payloads is for one thread.
     with MAKING:
         for number in range(RECENT):
-            columns.add(chunk_event(number, **changes), Grouping(number % 7, "v1", "frames", ()), 90, 30)
+            columns.add_row(chunk_event(number, **changes), Grouping(number % 7, "v1", "frames", ()), 90, 30)
     return columns.table()
 
 

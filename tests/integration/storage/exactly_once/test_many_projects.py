@@ -41,7 +41,7 @@ def completed(client: Client, projects: int, days: int, rows: int) -> None:
         sent = noon - number // projects % days * DAY_MS
         project, identity = FIRST_PROJECT + number % projects, number.to_bytes(16, "big")
         event = ChunkEvent(project, identity, sent, "js/1", event_json(number, sent))
-        columns.add(event, Grouping(1, "v1", "frames", ()), 90, 30)
+        columns.add_row(event, Grouping(1, "v1", "frames", ()), 90, 30)
     done = complete(client, columns.table(), "many")
     assert done.added == {"events": rows, "payloads": rows}
     assert not done.refused

@@ -35,10 +35,10 @@ def block(size: int = ROWS) -> pa.Table:
     columns = EventColumns()
     for number in range(size - 1):
         event = chunk_event(number, spread_days=15)
-        columns.add(event, Grouping(number % 7, "v1", "frames", ()), (30, 90)[number % 2], 30)
+        columns.add_row(event, Grouping(number % 7, "v1", "frames", ()), (30, 90)[number % 2], 30)
     other = {7: 8, 8: 7}[event.project]
     twin = type(event)(other, event.id, event.received_ms, event.sdk, event.payload)
-    columns.add(twin, Grouping(3, "v1", "frames", ()), 90, 30)
+    columns.add_row(twin, Grouping(3, "v1", "frames", ()), 90, 30)
     return columns.table()
 
 
@@ -234,7 +234,7 @@ def test_a_completion_killed_while_it_unpacks_leaves_no_payload_twice(
 ) -> None:
     columns = EventColumns()
     for number in range(60):
-        columns.add(chunk_event(number), Grouping(number % 4, "v1", "frames", ()), 90, 30)
+        columns.add_row(chunk_event(number), Grouping(number % 4, "v1", "frames", ()), 90, 30)
     # The insert of the whole block reached this table only.
     packed = columns.packed().select(list(PAYLOAD_COLUMNS))
     client.insert_arrow("payloads", packed, settings=dict(INSERT_SETTINGS))

@@ -48,7 +48,7 @@ def shorten(client: Client, window: int) -> None:
 def block(number: int) -> pa.Table:
     """The rows of one event."""
     columns, days = EventColumns(), DEFAULT_RETENTION_DAYS
-    columns.add(chunk_event(number), Grouping(1, "v1", "frames", ()), days, days)
+    columns.add_row(chunk_event(number), Grouping(1, "v1", "frames", ()), days, days)
     return columns.table()
 
 

@@ -36,7 +36,7 @@ class Block:
         self.events = [chunk_event(number, spread_days=15) for number in range(size)]
         self.columns = EventColumns()
         for number, event in enumerate(self.events):
-            self.columns.add(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
+            self.columns.add_row(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
         self.sent: Payloads = {(event.project, event.id): event.payload for event in self.events}
 
     def of_user(self, event: ChunkEvent) -> bool:

@@ -63,7 +63,7 @@ async def test_payloads_go_sooner_their_disk_is_free_and_the_event_is_still_show
         # Three weeks old: past a week of payloads, whatever the weekday.
         event = chunk_event(number, now_ms=now - 21 * DAY_MS, note=secrets.token_hex(2000))
         ids.append(str(UUID(bytes=event.id)))
-        columns.add(event, Grouping(1, "v1", "frames", ()), 90, 7)
+        columns.add_row(event, Grouping(1, "v1", "frames", ()), 90, 7)
     client.insert_arrow("ingest", columns.table())
     assert payload_bytes(client) > 200 * 1500
     reader = Reader.open([clickhouse_database_url])

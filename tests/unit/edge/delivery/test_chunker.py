@@ -15,7 +15,7 @@ def event(number: int, size: int = 10) -> EventTuple:
 
 
 def add(chunker: Chunker, partition: int, partitions: int, one: EventTuple) -> asyncio.Future[None]:
-    (done,) = chunker.add(partition, partitions, [one])
+    (done,) = chunker.add_events(partition, partitions, [one])
     return done
 
 
@@ -75,7 +75,7 @@ async def test_chunks_of_all_partitions_leave_at_once_but_for_those_under_way(
         return end
 
     monkeypatch.setattr(asyncio.get_running_loop(), "call_later", call_later)
-    chunker.add(2, 3, [event(0), event(1)])
+    chunker.add_events(2, 3, [event(0), event(1)])
     waits = [add(chunker, partition, 3, event(2 + partition)) for partition in (2, 0, 1)]
     monkeypatch.undo()
     (end,) = ends

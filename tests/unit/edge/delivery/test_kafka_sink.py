@@ -72,7 +72,7 @@ class FakeProducer(RecordProducer):
         if self.broker.start_error:
             raise self.broker.start_error
 
-    async def add(
+    async def enqueue(
         self,
         topic: str,
         value: bytes,

@@ -11,7 +11,7 @@ def receive(budget: BodyBudget, token: str, size: int, stopped: list[str]) -> Bo
     """A body of which `size` bytes have come; the token is in `stopped` once it has given way."""
     body = budget.reservation(token)
     body.begin(lambda: stopped.append(token))
-    body.add(size)
+    body.add_bytes(size)
     return body
 
 
@@ -20,7 +20,7 @@ def test_declared_bytes_take_no_memory_and_a_body_beyond_the_share_is_refused_be
     for _ in range(100):
         budget.reservation("a").check(100)
     with budget.reservation("a") as body:
-        body.add(60)
+        body.add_bytes(60)
         assert budget.total == 60
         with pytest.raises(RequestError) as refused:
             budget.reservation("a").check(50)
@@ -40,7 +40,7 @@ def test_full_memory_is_left_by_the_token_that_holds_most_its_oldest_body_first(
         bodies[0].end()
     assert gave_way.value.error is WireError.UNAVAILABLE
     with pytest.raises(RequestError):
-        bodies[2].add(1)
+        bodies[2].add_bytes(1)
     honest.end()
     for body in bodies[2:]:
         body.__exit__(None, None, None)

@@ -67,7 +67,7 @@ async def test_token_that_has_used_less_goes_before_those_who_wait_longer() -> N
             seen.append(token)
 
     now = time.perf_counter()
-    scheduler._usages.of("greedy", now).add(10.0, now)
+    scheduler._usages.of("greedy", now).add_seconds(10.0, now)
     await asyncio.gather(
         use_up_a_round(scheduler),
         *(one("greedy") for _ in range(MAX_OPEN)),
@@ -99,7 +99,7 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
     scheduler = FairScheduler()
     now = time.perf_counter()
     usage = scheduler._usages.of("greedy", now)
-    usage.add(10.0, now)
+    usage.add_seconds(10.0, now)
     assert not scheduler.is_heavy(usage, now)
     scheduler._usages.of("other", now)
     assert scheduler.is_heavy(usage, now)
@@ -120,7 +120,7 @@ async def test_greedy_token_has_one_stretch_a_round_and_shorter_ones_while_other
 async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in_it() -> None:
     scheduler = FairScheduler()
     now = time.perf_counter()
-    scheduler._usages.of("greedy", now).add(10.0, now)
+    scheduler._usages.of("greedy", now).add_seconds(10.0, now)
     scheduler._usages.of("other", now)
     seen: list[str] = []
 
@@ -137,10 +137,10 @@ async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in
 
 def test_use_counts_less_the_longer_ago_it_was() -> None:
     usage = Usage(1)
-    usage.add(8.0, 100.0)
+    usage.add_seconds(8.0, 100.0)
     assert usage.seconds(100.0) == 8.0
     assert 2.9 < usage.seconds(102.0) < 3.0
-    usage.add(-100.0, 102.0)
+    usage.add_seconds(-100.0, 102.0)
     assert usage.seconds(102.0) == 0.0
 
 

@@ -94,7 +94,7 @@ def read_everywhere(number: str, sent: bytes) -> None:
     from_json(sent, "test/1", chunk_event.received_ms)
     assert not run_trial([], [PastEvent(sent, 1, 1, "test/1", chunk_event.received_ms)]).unreadable
     columns = EventColumns()
-    columns.add(chunk_event, found.grouping, 30, 30)
+    columns.add_row(chunk_event, found.grouping, 30, 30)
     (row,) = columns.table().to_pylist()
     payload = unpacked(row["payload"])[chunk_event.id] if any(row["pack"]) else row["payload"]
     assert payload == sent

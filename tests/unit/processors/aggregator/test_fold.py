@@ -42,7 +42,7 @@ def increment(
 def folded(log: list[tuple[int, int, Increment]], start: IssueRecord | None = None) -> IssueRecord:
     fold = Fold.restore(encode_json(start)) if start else Fold.new(log[0][2], 0)
     for partition, offset, one in log:
-        fold.add(partition, offset, one)
+        fold.add_increment(partition, offset, one)
     return fold.record()
 
 
@@ -150,5 +150,5 @@ def test_ten_thousand_increments_of_a_hot_issue_keep_its_state_small() -> None:
     for n in range(10_000):
         one = increment(ms=START + n * 60_000, release=f"a@{n % 500}+1", users=(luck.getrandbits(64) or 1,))
         one.rows[0].environment = f"e{n % 300}"
-        fold.add(0, n, one)
+        fold.add_increment(0, n, one)
     assert len(encode_json(fold.record())) < 20_000

@@ -35,7 +35,7 @@ def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], LogCompact
             decision.watermark_ms, offset, [record], clock=started(offset, decision.watermark_ms)
         )
         part[entry_key(0, offset, offset)] = encode(entry)
-        entries.add([entry])
+        entries.add_entries([entry])
     return part, entries
 
 

@@ -19,7 +19,7 @@ def counted(events: list[ChunkEvent]) -> list[Increment]:
     increments = Increments()
     for one in events:
         event, found = grouper.group(one)
-        increments.add(one, event, found, found.fingerprint)
+        increments.count_event(one, event, found, found.fingerprint)
     return increments.finish()
 
 

@@ -33,7 +33,7 @@ def table(rng: random.Random) -> dict[bytes, bytes]:
         record = DedupRecord(offset, 3, None, keys, dead=(0,) * (rng.random() < 0.2), ahead=ahead)
         entry = DedupEntry(day * DAY_MS, offset, [record], clock=LogClock(day, day, offset))
         apply(part, [(entry_key(0, offset, offset), encode(entry))])
-        compaction.add([entry])
+        compaction.add_entries([entry])
         if compaction.needed(day - DAYS):
             for changes in compaction.compact(part, day - DAYS):
                 apply(part, changes)

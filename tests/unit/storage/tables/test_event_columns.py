@@ -26,7 +26,7 @@ def chunk_event(**changes: object) -> ChunkEvent:
 def rows(*events: ChunkEvent) -> list[dict[str, object]]:
     columns = EventColumns()
     for event in events:
-        columns.add(event, GROUPING, 90, 30)
+        columns.add_row(event, GROUPING, 90, 30)
     table = columns.table()
     assert tuple(table.column_names) == COLUMNS
     found: list[dict[str, object]] = table.to_pylist()
@@ -58,7 +58,7 @@ def test_packed_rows_are_the_same_but_for_their_order_and_payloads() -> None:
     columns, weeks = EventColumns(), [NOW, NOW - 14 * DAY_MS]
     for number in range(120):
         event = chunk_event(timestamp=iso(weeks[number % 2]), tags={"n": str(number)})
-        columns.add(
+        columns.add_row(
             ChunkEvent((7, 8)[number % 3 == 0], *(event.id, NOW, event.sdk, event.payload)),
             Grouping(number % 4, "v1", "frames", ()),
             90,
@@ -97,9 +97,9 @@ def test_an_empty_block_is_an_empty_table() -> None:
 @pytest.mark.parametrize("payload", [b"nothing", b"[]"])
 def test_a_bad_payload_leaves_the_block_as_it_was(payload: bytes) -> None:
     columns = EventColumns()
-    columns.add(chunk_event(), GROUPING, 90, 90)
+    columns.add_row(chunk_event(), GROUPING, 90, 90)
     with pytest.raises(Unreadable):
-        columns.add(ChunkEvent(7, uuid7().bytes, NOW, "js", payload), GROUPING, 90, 90)
+        columns.add_row(ChunkEvent(7, uuid7().bytes, NOW, "js", payload), GROUPING, 90, 90)
     assert len(columns) == columns.table().num_rows == 1
 
 

@@ -25,7 +25,7 @@ def block(size: int = ROWS, **changes: Any) -> pa.Table:
     for number in range(size):
         tags = {"tier": ("free", "pro")[number % 2], "account": f"account-{number % 40}"}
         event = chunk_event(number, **{"tags": tags, **changes})
-        columns.add(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
+        columns.add_row(event, Grouping(number % 7, "v1", "frames", ()), 90, 30)
     return columns.table()
 
 

@@ -86,7 +86,7 @@ def test_the_bytes_are_gone_from_the_disk(client: Client) -> None:
         message = secrets.token_hex(50_000) if number == 7 else "m"
         error = {"type": "E", "message": message, "stack": []}
         user = {"id": USER if number == 7 else "other"}
-        columns.add(chunk_event(number, user=user, error=error), Grouping(1, "v1", "frames", ()), 90, 30)
+        columns.add_row(chunk_event(number, user=user, error=error), Grouping(1, "v1", "frames", ()), 90, 30)
     insert(client, columns.table(), "t")
     on_disk = "SELECT sum(bytes_on_disk) FROM system.parts WHERE database = currentDatabase() AND table = 'payloads'"
     before = scalar(client, on_disk)
@@ -122,7 +122,7 @@ def test_a_second_time_there_is_nothing_and_a_stranger_is_refused(client: Client
 def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(client: Client) -> None:
     columns = EventColumns()
     secret = "somebody-7f3a9c"
-    columns.add(chunk_event(1, user={"id": secret}), Grouping(1, "v1", "frames", ()), 30, 30)
+    columns.add_row(chunk_event(1, user={"id": secret}), Grouping(1, "v1", "frames", ()), 30, 30)
     insert(client, columns.table(), "t")
     erase(client, user=secret)
     client.command("SYSTEM FLUSH LOGS")
@@ -322,7 +322,7 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
 
 def test_an_issue_of_the_user_alone_is_left_without_text(client: Client) -> None:
     columns = EventColumns()
-    columns.add(chunk_event(1, user={"id": USER}), Grouping(1, "v1", "frames", ()), 30, 30)
+    columns.add_row(chunk_event(1, user={"id": USER}), Grouping(1, "v1", "frames", ()), 30, 30)
     insert(client, columns.table(), "t")
     client.command(
         """INSERT INTO issues (project_id, issue_id, fingerprints, message, events, last_event, version)

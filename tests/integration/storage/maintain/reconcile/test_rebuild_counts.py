@@ -18,7 +18,7 @@ def test_projects_that_are_counted_together_have_the_counts_that_each_has_alone(
     for number in range(60):
         event = chunk_event(number, spread_days=10)
         of_project = ChunkEvent(7 + number % 5, event.id, event.received_ms, event.sdk, event.payload)
-        columns.add(of_project, Grouping(number % 3, "v1", "frames", ()), 90, 30)
+        columns.add_row(of_project, Grouping(number % 3, "v1", "frames", ()), 90, 30)
     insert(client, columns.table(), "t")
 
     def found() -> list[StoredCounts]:

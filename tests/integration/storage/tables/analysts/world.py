@@ -170,7 +170,7 @@ def _event(
     }
     sdk = chance.choice(SDKS)
     payload = json.dumps(event).encode()
-    block.add(ChunkEvent(project, name.bytes, received, sdk, payload), grouping, 90, 30)
+    block.add_row(ChunkEvent(project, name.bytes, received, sdk, payload), grouping, 90, 30)
     return Happened(
         project=project,
         id=str(name),

@@ -91,10 +91,10 @@ def test_younger_events_and_those_before_the_window_are_not_judged() -> None:
 def test_a_difference_counts_that_two_audits_in_a_row_have_found() -> None:
     confirmed = ConfirmedDifferences()
     one = AuditDifference(1, SINCE, "stored", "missing", 1)
-    assert confirmed.add([one]) == []
-    assert confirmed.add([]) == []
-    assert confirmed.add([one]) == []
-    assert confirmed.add([AuditDifference(1, SINCE, "stored", "missing", 2)]) != []
+    assert confirmed.confirm([one]) == []
+    assert confirmed.confirm([]) == []
+    assert confirmed.confirm([one]) == []
+    assert confirmed.confirm([AuditDifference(1, SINCE, "stored", "missing", 2)]) != []
 
 
 def test_counts_of_an_hour_replace_those_of_its_minutes() -> None:

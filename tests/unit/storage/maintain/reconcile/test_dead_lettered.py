@@ -20,7 +20,7 @@ def letter(origin: bytes, topic: str = "svc.grouped", value: bytes | None = None
 def found(*letters: Record) -> DeadLettered:
     dead = DeadLettered()
     for record in letters:
-        dead.add(record, "svc.grouped")
+        dead.add_record(record, "svc.grouped")
     return dead
 
 
