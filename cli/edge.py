@@ -6,7 +6,7 @@ import msgspec
 from cli import process
 from cli.logs import configure
 from edge.limits.remote_window import store_error
-from edge.supervisor import run
+from edge.supervisor import run_edge
 from schemas.errors import BadSetting
 from schemas.settings import EdgeSettings
 
@@ -19,7 +19,7 @@ def command(context: click.Context, workers: int | None) -> None:
     settings = process.settings_of(context, EdgeSettings, _check)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
-    process.run(lambda: run(settings, configure), settings, collect=True)
+    process.run(lambda: run_edge(settings, configure), settings, collect=True)
 
 
 def _check(settings: EdgeSettings) -> None:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from cli import process
 from cli.health_server import serving_health
-from processors.faust_app.worker import run
+from processors.faust_app.worker import run_processors
 from schemas.health import Health
 from schemas.settings import ProcessorsSettings
 from storage.client import parse_url
@@ -43,7 +43,7 @@ async def _main(settings: ProcessorsSettings) -> None:
         ClickHouseRights(settings.shard_urls, reader_rights, spread=len(shards) > 1) if shards else None
     )
     async with serving_health(host, port, "SVC_PROCESSORS_HEALTH_PORT", health, registry):
-        await run(settings, stop, health, registry, stored_ids, stored_rights)
+        await run_processors(settings, stop, health, registry, stored_ids, stored_rights)
 
 
 if __name__ == "__main__":

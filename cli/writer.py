@@ -16,7 +16,7 @@ from storage.client import parse_url
 from storage.server_watch import PART, watch_servers
 from storage.shards import shards_of
 from storage.write.metrics import WriterMetrics
-from storage.write.process import run
+from storage.write.process import run_writer
 
 _OF_A_SERVER: Final = ("events", "issues", "projects", "retention", PART)
 """Parts that each server has. One that is down holds up its own partitions, and no restart of a writer."""
@@ -47,7 +47,7 @@ async def _main(settings: WriterSettings) -> None:
     async with serving_health(host, port, "SVC_WRITER_HEALTH_PORT", health, metrics.registry):
         watching = asyncio.create_task(watch_servers(shards, health, metrics.waiting))
         try:
-            await run(settings, health, metrics)
+            await run_writer(settings, health, metrics)
         finally:
             watching.cancel()
 

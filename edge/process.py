@@ -136,7 +136,7 @@ class EdgeProcess:
             except Exception:
                 log.exception("shutdown step failed", extra={"event": "shutdown_step_failed"})
                 self.failed = True
-        self._scheduler.close()
+        self._scheduler.shut_down()
         self._folder.release()
 
     async def _end_tasks(self) -> None:

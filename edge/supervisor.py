@@ -38,7 +38,7 @@ _RESTART_SECONDS: Final = (0.0, 0.5)
 """Short, because a missing worker costs capacity; not zero, because one that can't start would use up the CPU."""
 
 
-def run(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
+def run_edge(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT with the configured number of processes.
 
     If there are several, each worker calls `configure_logs`. Raises CannotRun.

@@ -108,7 +108,7 @@ class EdgeConnection(RequestHandler):
         super().connection_lost(exc)
         self._last_body = None
         self._server.end_head(self)
-        self._server.limits.close(self._sender)
+        self._server.limits.release(self._sender)
 
     def handle_error(
         self,
@@ -190,7 +190,7 @@ class EdgeServer(web.Server):
 
     def admit(self, sender: str) -> bool:
         """Whether the limits admit one more connection, which is counted."""
-        refused = self.limits.open(sender)
+        refused = self.limits.admit(sender)
         if refused:
             self.metrics.connections_ended.labels(refused).inc()
         return not refused

@@ -30,7 +30,7 @@ class ConnectionLimits:
         self._by_sender: Counter[str] = Counter()
         self.total = 0
 
-    def open(self, sender: str) -> Refused | None:
+    def admit(self, sender: str) -> Refused | None:
         """Count a connection, or say which limit refuses it."""
         if self.total >= self._most:
             return "total"
@@ -40,7 +40,7 @@ class ConnectionLimits:
         self.total += 1
         return None
 
-    def close(self, sender: str) -> None:
+    def release(self, sender: str) -> None:
         """A counted connection ended."""
         self.total -= 1
         self._by_sender[sender] -= 1

@@ -53,7 +53,7 @@ class FairScheduler:
         self._thread_free = True
         self._thread_timer: asyncio.TimerHandle | None = None
 
-    def close(self) -> None:
+    def shut_down(self) -> None:
         self._thread.shutdown(wait=False)
 
     def time_slice(self, token: str) -> "TimeSlice":

@@ -188,7 +188,7 @@ class Processors:
 
     async def _revoked(self, *_: Any, **__: Any) -> None:
         try:
-            await self.fence.close(self.lease.seconds)
+            await self.fence.stop_batches(self.lease.seconds)
         except TimeoutError as error:
             await self.app.crash(error)
 

@@ -53,7 +53,7 @@ class RebalanceFence:
             if not self._in_progress:
                 self._idle.set()
 
-    async def close(self, seconds: float) -> None:
+    async def stop_batches(self, seconds: float) -> None:
         """Admit no more batches, interrupt those that wait, and wait for those in progress. Raises TimeoutError."""
         self.open = False
         for scope in self._waits:

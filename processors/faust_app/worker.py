@@ -45,7 +45,7 @@ _FENCED: Final = "UnknownError"
 GC_THRESHOLDS: Final = (50_000, 20, 50)
 
 
-async def run(
+async def run_processors(
     settings: ProcessorsSettings,
     stop: asyncio.Event,
     health: Health,

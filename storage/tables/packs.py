@@ -33,7 +33,7 @@ def packed(
     columns: tuple[list[bytes], list[bytes]] = ([], [])
     first, size, last = 0, 0, object()
 
-    def close(end: int) -> None:
+    def end_pack(end: int) -> None:
         if end - first == 1:
             columns[0].append(payloads[first])
             columns[1].append(bytes(16))
@@ -45,10 +45,10 @@ def packed(
     for row, group in enumerate(groups):
         added = size + len(payloads[row])
         if group != last or added > MAX_BYTES or row - first == MAX_EVENTS:
-            close(row)
+            end_pack(row)
             first, last, added = row, group, len(payloads[row])
         size = added
-    close(len(payloads))
+    end_pack(len(payloads))
     return columns
 
 

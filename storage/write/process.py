@@ -46,7 +46,7 @@ class ShardInserters:
             inserter.close()
 
 
-async def run(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
+async def run_writer(settings: WriterSettings, health: Health, metrics: WriterMetrics) -> None:
     """Write until SIGTERM or SIGINT.
 
     Raises CannotRun, and errors other than Kafka or ClickHouse being unavailable.

@@ -116,7 +116,7 @@ class Writer:
         self._settings = settings
 
     async def run(self) -> None:
-        """As `storage.write.process.run`."""
+        """As `storage.write.process.run_writer`."""
         settings, health, metrics = self._settings, Health(), METRICS
         policy = FlushPolicy(block_rows=BLOCK_ROWS, block_bytes=1 << 26, quiet_seconds=0.2, wait_seconds=1.0)
         dead_letters = DeadLetterWriter(settings, metrics)

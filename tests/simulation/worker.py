@@ -185,7 +185,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
     async def on_partitions_revoked(self, revoked: Any) -> None:
         """As `Processors._revoked`."""
         try:
-            await self._fence.close(self._lease.seconds)
+            await self._fence.stop_batches(self._lease.seconds)
         except TimeoutError as error:
             self._fail(error)
         await self._stop_reading()

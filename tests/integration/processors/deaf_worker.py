@@ -39,11 +39,11 @@ def deafen(file: Path, ended: threading.Event) -> None:
 
 
 async def deaf(*arguments: Any) -> None:
-    """What `run` does, with that."""
+    """`run_processors`, deafened on request."""
     ended = threading.Event()
     waiting = asyncio.create_task(asyncio.to_thread(deafen, Path(os.environ["SVC_DATA_DIR"]) / "deaf", ended))
     try:
-        await worker.run(*arguments)
+        await worker.run_processors(*arguments)
     finally:
         ended.set()
         await waiting
@@ -56,7 +56,7 @@ def main() -> None:
         (aiokafka.consumer.consumer, "Fetcher", DeafFetcher),
         (log_end_offsets, "POLL_SECONDS", 1.0),
         (worker, "STALL_SECONDS", 8.0),
-        (processors, "run", deaf),
+        (processors, "run_processors", deaf),
     ):
         setattr(changed, name, value)
     processors.command()

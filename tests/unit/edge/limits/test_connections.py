@@ -7,31 +7,31 @@ from edge.limits.connections import ConnectionLimits, affordable, sender_of
 
 def test_one_sender_meets_its_limit_and_another_is_admitted() -> None:
     limits = ConnectionLimits(10, 2)
-    assert [limits.open("a") for _ in range(3)] == [None, None, "address"]
-    assert limits.open("b") is None
-    limits.close("a")
-    assert limits.open("a") is None
+    assert [limits.admit("a") for _ in range(3)] == [None, None, "address"]
+    assert limits.admit("b") is None
+    limits.release("a")
+    assert limits.admit("a") is None
     assert limits.total == 3
 
 
 def test_one_sender_never_takes_more_than_half_of_all() -> None:
     limits = ConnectionLimits(10, 5000)
-    assert [limits.open("a") for _ in range(6)] == [None] * 5 + ["address"]
-    assert [limits.open("b") for _ in range(6)] == [None] * 5 + ["total"]
+    assert [limits.admit("a") for _ in range(6)] == [None] * 5 + ["address"]
+    assert [limits.admit("b") for _ in range(6)] == [None] * 5 + ["total"]
 
 
 def test_without_a_limit_of_its_own_one_sender_may_take_all() -> None:
     limits = ConnectionLimits(10, 0)
-    assert [limits.open("proxy") for _ in range(11)] == [None] * 10 + ["total"]
+    assert [limits.admit("proxy") for _ in range(11)] == [None] * 10 + ["total"]
 
 
 def test_senders_that_are_gone_are_forgotten() -> None:
     limits = ConnectionLimits(10, 1)
     for number in range(100):
-        limits.open(str(number))
-        limits.close(str(number))
-    limits.open("a")
-    limits.open("a")
+        limits.admit(str(number))
+        limits.release(str(number))
+    limits.admit("a")
+    limits.admit("a")
     assert dict(limits._by_sender) == {"a": 1}
 
 

@@ -132,7 +132,7 @@ async def test_token_that_used_much_of_the_thread_rests_while_others_go_ahead_in
     await one("greedy")
     await asyncio.gather(one("greedy"), one("other"), one("another"))
     assert seen == ["greedy", "other", "another", "greedy"]
-    scheduler.close()
+    scheduler.shut_down()
 
 
 def test_use_counts_less_the_longer_ago_it_was() -> None:
@@ -192,7 +192,7 @@ async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> 
             assert await time_slice.run_in_thread(work, token) == token
 
     await asyncio.gather(*(one("many") for _ in range(20)), one("few"))
-    scheduler.close()
+    scheduler.shut_down()
     assert Counter(done) == {"many": 20, "few": 1}
     assert done.index("few") <= 2
 
@@ -221,7 +221,7 @@ async def test_work_that_fails_or_is_given_up_leaves_the_thread_to_the_next() ->
     with suppress(asyncio.CancelledError):
         await first
     await asyncio.gather(*waiting[1:])
-    scheduler.close()
+    scheduler.shut_down()
 
 
 @pytest.mark.parametrize("hops", range(6))

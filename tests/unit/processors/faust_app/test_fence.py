@@ -18,7 +18,7 @@ async def test_closing_waits_for_the_batch_in_progress() -> None:
 
     handling = asyncio.create_task(handle_batch())
     await asyncio.sleep(0)
-    await fence.close(5)
+    await fence.stop_batches(5)
     order.append("closed")
     await handling
     assert order == ["handled", "closed"]
@@ -28,7 +28,7 @@ async def test_closing_waits_for_the_batch_in_progress() -> None:
 async def test_a_batch_that_does_not_end_is_reported() -> None:
     fence = RebalanceFence()
     with fence.batch(), pytest.raises(TimeoutError, match="a batch in progress did not end within 0 s"):
-        await fence.close(0.01)
+        await fence.stop_batches(0.01)
 
 
 class Endless:
@@ -49,7 +49,7 @@ async def test_closing_interrupts_a_batch_that_waits_for_a_look_up() -> None:
 
     handling = asyncio.create_task(handle_batch())
     await asyncio.sleep(0)
-    await fence.close(5)
+    await fence.stop_batches(5)
     with pytest.raises(Interrupted):
         await handling
 
