@@ -1,4 +1,4 @@
-"""What a real broker says of a group that has committed nothing: each partition, with -1."""
+"""A real broker's answer about a group without commits: each partition, with -1."""
 
 from contextlib import suppress
 
@@ -12,7 +12,7 @@ from schemas.settings import KafkaSettings
 from tests.eventually import eventually
 
 
-async def test_a_group_that_nobody_knows_has_committed_nothing_of_each_partition(
+async def test_an_unknown_group_has_committed_no_partition(
     kafka_bootstrap: str,
 ) -> None:
     partitions = [TopicPartition(f"never-made-{new_token()}", partition) for partition in range(3)]

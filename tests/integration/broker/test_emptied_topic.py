@@ -43,7 +43,7 @@ async def test_a_topic_is_emptied_once_its_leader_has_taken_the_changed_policy(
     changes, refused = list[Callable[[], Awaitable[None]]](), 0
 
     async def later(admin: Any, topic: str, changed: dict[str, str]) -> None:
-        """Change what allows the deletion only after a deletion was tried."""
+        """Allow the deletion only after one was tried."""
         if "delete" in changed["cleanup.policy"]:
             changes.append(lambda: replace(admin, topic, changed))
         else:

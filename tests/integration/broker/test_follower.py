@@ -58,7 +58,7 @@ def project(number: int, token: str) -> Project:
     return Project(str(number), "p", WHEN, (Token(token, WHEN),))
 
 
-async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_later_soon(
+async def test_records_of_the_topic_are_applied_when_loaded_and_later_ones_soon(
     settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
 ) -> None:
     name, first, second = settings.topic_prefix + "projects", new_token(), new_token()
@@ -73,7 +73,7 @@ async def test_what_stands_in_the_topic_is_known_when_loaded_and_what_comes_late
 
 
 @pytest.mark.slow
-async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_frozen(
+async def test_age_is_small_without_new_records_and_grows_while_the_broker_is_frozen(
     tmp_path: Path, running: list[asyncio.Task[None]]
 ) -> None:
     kafka = LocalKafka(tmp_path / "kafka", CACHE)
@@ -87,7 +87,7 @@ async def test_age_is_small_while_nobody_writes_and_grows_while_the_broker_is_fr
         assert follower.answering() == Part(ok=False, detail="connecting")
         await loaded(follower, running)
         assert follower.answering() == Part(ok=True)
-        # The topic stays empty: what grows young again does so by the broker's answers alone.
+        # The topic stays empty: only the broker's answers make it young again.
         await eventually(lambda: follower.age > 1, 60)
         await eventually(lambda: follower.age < 1, 60)
         assert kafka.pid is not None
@@ -129,7 +129,7 @@ async def test_a_topic_that_is_made_later_is_waited_for(
     await eventually(lambda: seen == [b"7"])
 
 
-async def test_a_client_pauses_after_metadata_that_nobody_answers() -> None:
+async def test_a_client_pauses_after_unanswered_metadata_requests() -> None:
     class Client:
         async def _metadata_update(self, *_: object) -> bool:
             return False

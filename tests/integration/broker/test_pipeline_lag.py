@@ -71,12 +71,12 @@ def waiting(lag: PipelineLag) -> int:
 
 
 def near(behind: Behind | None, moment_ms: int) -> bool:
-    """Whether what waits begins then, within the fiftieth that is not distinguished; never later."""
+    """Whether the oldest waiting record is from then, within 2 %; never later."""
     age = time.time_ns() // 1_000_000 - moment_ms
     return behind is not None and -0.03 * age - 1_000 <= behind.until_ms - moment_ms <= 0
 
 
-async def test_what_waits_is_dated_by_the_oldest_record_that_a_group_has_not_committed(
+async def test_lag_is_dated_by_the_oldest_record_that_a_group_has_not_committed(
     settings: KafkaSettings,
 ) -> None:
     async with looking(settings) as lag:
@@ -96,7 +96,7 @@ async def test_what_waits_is_dated_by_the_oldest_record_that_a_group_has_not_com
         await eventually(lambda: lag.lag.is_known and lag.lag.behind is None)
 
 
-async def test_what_has_just_arrived_is_a_steady_flow(settings: KafkaSettings) -> None:
+async def test_new_records_are_a_steady_flow(settings: KafkaSettings) -> None:
     await send(settings, "events", 0)
     async with looking(settings) as lag:
         await eventually(lambda: lag.lag.is_known)

@@ -16,7 +16,7 @@ NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Broker:
-    """Answers what a client asks before it reads or writes, and resets its connections.
+    """Answers the requests of a starting client, and resets its connections.
 
     It leaves requests in `unanswered` without an answer until `answer`, and sets `requested`. It hangs up
     when a record is asked for.
@@ -67,7 +67,7 @@ class Broker:
                 writer.write(answer)
 
     def answer(self) -> None:
-        """Answer what was requested, and everything from now on."""
+        """Answer waiting requests, and all later ones."""
         self.unanswered.clear()
         for writer, answer in self._withheld:
             writer.write(answer)

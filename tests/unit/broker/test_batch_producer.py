@@ -14,7 +14,7 @@ from schemas.settings import KafkaSettings
 
 
 class Producer:
-    """Takes batches; what becomes of them is decided by the test."""
+    """Takes batches; the test decides their results."""
 
     def __init__(self) -> None:
         self.sent: list[asyncio.Future[Any]] = []
@@ -46,7 +46,7 @@ async def test_a_batch_tells_its_first_and_last_offset(producer: Producer, forwa
 
 
 @pytest.mark.filterwarnings("error")
-async def test_batches_that_nobody_awaits_after_a_failure_say_nothing(
+async def test_unawaited_batches_after_a_failure_log_nothing(
     producer: Producer, forwarder: BatchProducer, caplog: pytest.LogCaptureFixture
 ) -> None:
     begun = [*await forwarder.begin("t", 0, [Message(None, b"a")])]

@@ -67,5 +67,5 @@ async def test_a_commit_without_an_answer_ends_and_is_not_sent_again(
     with pytest.raises(raised) as caught:
         await consumer._client.send(0, request_)
     assert type(caught.value) is raised
-    # aiokafka repeats what is.
+    # aiokafka retries these.
     assert caught.value.retriable is (raised is not CommitStalled)

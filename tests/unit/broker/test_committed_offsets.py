@@ -15,7 +15,7 @@ WHOLE = {partition: OffsetAndMetadata(7, "") for partition in PARTITIONS}
 
 
 class Admin:
-    """Answers what a broker does that was started a moment ago, then what it knows."""
+    """Answers like a broker that was just started, then with the offsets."""
 
     def __init__(self, *answers: dict[TopicPartition, OffsetAndMetadata]) -> None:
         self._answers = list(answers)

@@ -15,7 +15,7 @@ def test_partitions_of_all_members_count_and_those_without_an_assignment_have_no
     assert assigned(members) == {TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 2)}
 
 
-def test_partitions_that_nobody_reads_are_named_with_what_waits_in_them() -> None:
+def test_partitions_without_a_member_are_named_with_their_lag() -> None:
     assert no_member_message("a", {2: 7, 0: 1}) == (
         "no member of the group reads partitions 0, 2 of a, where 8 records wait"
     )

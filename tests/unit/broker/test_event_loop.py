@@ -17,14 +17,14 @@ from tests.unit.broker.answering_broker import Broker
 
 @pytest.fixture
 def unmended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Puts back at the end what the test mends."""
+    """Undoes the patch at the end."""
     for name in ("send", "_send_sasl_token", "close"):
         write = getattr(AIOKafkaConnection, name)
         monkeypatch.setattr(AIOKafkaConnection, name, getattr(write, "__wrapped__", write))
 
 
 async def ask_while_reset(monkeypatch: pytest.MonkeyPatch) -> tuple[asyncio.Task[None], bool | None]:
-    """The task that asks for metadata, and the answer to what is asked of it after a reset that came as it asked."""
+    """The metadata task, and the answer to a request after a reset during the task's request."""
     broker = Broker()
     client = AIOKafkaClient(bootstrap_servers=await broker.start(), retry_backoff_ms=10)
     await client.bootstrap()

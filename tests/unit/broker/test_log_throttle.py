@@ -1,4 +1,4 @@
-"""What the log repeats."""
+"""Repeated log messages are throttled."""
 
 import logging
 
@@ -54,7 +54,7 @@ def test_sentences_long_past_are_forgotten() -> None:
         ("control.issue_changes", "StorageUnavailable('the reading user lacks a right on ClickHouse')"),
     ],
 )
-def test_refusal_is_logged_once_in_30_s_whoever_logs_it(name: str, message: str) -> None:
+def test_refusal_is_logged_once_in_30_s_by_any_logger(name: str, message: str) -> None:
     now = 0.0
     rarely = RepeatFilter(lambda: now)
     passed = []

@@ -13,7 +13,7 @@ SENTENCE = "another process is in the group writers with NAME=0 too"
 
 
 class World:
-    """A name, what the broker says of it, again and again the last answer, and a clock that tests set."""
+    """A name, the broker's answers about it (the last one repeats), and a clock that tests set."""
 
     def __init__(self, *answers: Mapping[str, str], session_seconds: float = 10.0) -> None:
         self.now = 100.0

@@ -1,4 +1,4 @@
-"""Until when everything that arrived is stored, given what the two groups had done and when."""
+"""The time until which all records are stored, from the progress of the two groups."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ from tests.eventually import eventually
 LOOKS = [Grouped(at_ms=1_000, until_ms=400), Grouped(2_000, 500), Grouped(3_000, 2_900)]
 
 
-def test_what_was_grouped_before_a_moment_had_arrived_long_before_if_the_processors_were_behind() -> None:
+def test_records_grouped_before_a_moment_had_arrived_long_before_if_the_processors_were_behind() -> None:
     assert stored_until(LOOKS, 2_999) == 500
     assert stored_until(LOOKS, 3_000) == 2_900
     assert stored_until(LOOKS, 9_000) == 2_900

@@ -18,7 +18,7 @@ READ, DESCRIBE, INSERT = "Read on topic svc.grouped", "Describe on topic svc.eve
 
 
 class Servers:
-    """What Kafka refuses, and ClickHouse; None where it doesn't tell."""
+    """Rights that Kafka and ClickHouse refuse; None if the server doesn't tell."""
 
     def __init__(self) -> None:
         self.kafka: Sequence[str] = [READ, DESCRIBE]

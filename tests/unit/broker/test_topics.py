@@ -1,4 +1,4 @@
-"""Topics that exist, compared with what is asked, and what `svc migrate` says of them."""
+"""Existing topics compared with the required ones, and the report of `svc migrate`."""
 
 from typing import Any
 
@@ -30,7 +30,7 @@ def test_more_replicas_than_asked_are_no_difference() -> None:
     assert list(differences(SPEC, FoundTopic(4, 5, dict(SPEC.configs)))) == []
 
 
-def test_what_the_broker_does_not_tell_is_unknown_and_no_agreement() -> None:
+def test_settings_that_the_broker_does_not_tell_are_unknown_and_no_agreement() -> None:
     found = FoundTopic(None, None, None)
     assert list(differences(SPEC, found)) == []
     assert list(unknown(SPEC, found)) == [
@@ -63,7 +63,7 @@ def test_what_the_broker_does_not_tell_is_unknown_and_no_agreement() -> None:
         ("events", "min.insync.replicas", "4", False),
     ],
 )
-def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
+def test_a_setting_is_harmless_if_it_keeps_the_promise(
     topic: str, setting: str, have: str, harmless: bool
 ) -> None:
     spec = next(spec for spec in topic_specs("", {}, 4, 3) if spec.name == topic)
@@ -77,7 +77,7 @@ def test_a_setting_is_harmless_where_it_keeps_what_is_promised(
     )
 
 
-def test_up_to_date_is_said_only_of_what_was_compared() -> None:
+def test_only_compared_topics_are_called_up_to_date() -> None:
     def message(differences: list[TopicDifference] | None = None, unknown: list[str] | None = None) -> str:
         return closing(TopicsReport([], differences or [], unknown or []))
 

@@ -7,7 +7,7 @@ import pytest
 from broker.waiting import pause, until
 
 
-async def test_what_the_work_returns_is_returned() -> None:
+async def test_the_result_of_the_work_is_returned() -> None:
     assert await until(asyncio.Event(), asyncio.sleep(0, "done")) == "done"
 
 
@@ -26,7 +26,7 @@ async def test_a_stop_cancels_work_that_does_not_end() -> None:
     await cancelled.wait()
 
 
-async def test_what_the_work_raises_is_raised() -> None:
+async def test_the_error_of_the_work_is_raised() -> None:
     async def fail() -> None:
         raise ValueError("no")
 
