@@ -10,7 +10,7 @@ from tests.topics import EDGE_TOPICS, create_topics
 
 
 class Deployment(NamedTuple):
-    """A broker, a prefix, and the project that stands there."""
+    """A broker, a prefix, and the stored project."""
 
     bootstrap: str
     prefix: str

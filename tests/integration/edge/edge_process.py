@@ -1,4 +1,4 @@
-"""A real edge in a process of its own, and what stands in its topics."""
+"""A real edge as a separate process, and the records in its topics."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ class Stored(NamedTuple):
 
 
 class EdgeProcess:
-    """`svc edge` with a data directory and a port of its own."""
+    """`svc edge` with its own data directory and port."""
 
     def __init__(
         self, bootstrap: str, prefix: str, data_dir: Path, workers: int = 1, **settings: str

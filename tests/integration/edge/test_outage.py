@@ -41,7 +41,7 @@ async def outage(broker: LocalKafka) -> Deployment:
 
 
 class Load:
-    """Clients that send single events and batches, and remember what was answered 202."""
+    """Clients that send single events and batches, and remember the accepted ones."""
 
     def __init__(self, edge: EdgeProcess, project: Project) -> None:
         self.edge = edge

@@ -1,4 +1,4 @@
-"""The edge as a process: what reaches Kafka, how it starts, how it stops, what it says of itself."""
+"""The edge as a process: its records in Kafka, start, stop, health and log."""
 
 import asyncio
 import gzip
@@ -208,7 +208,7 @@ async def test_log_is_json_without_tokens_or_tracebacks(deployment: Deployment, 
     lines = log_lines(edge)
     assert lines[0]["message"] == "listening"
     assert lines[0]["port"] == edge.port
-    # What Kafka's client says of a topic that was made a moment ago is its own affair.
+    # The log of Kafka's client about a new topic is not ours.
     ours = [line for line in lines if "kafka" not in line["logger"]]
     assert [line for line in ours if line["level"] in {"warning", "error", "critical"}] == []
     assert "svc_pk_" not in edge.log

@@ -16,7 +16,7 @@ from tests.integration.edge.conftest import Deployment
 from tests.integration.edge.edge_process import EdgeProcess, headers, running
 
 PATIENT = 30.0
-"""A busy machine's store may be slow to answer: where its answer is what is tested, it is waited for."""
+"""Waits for the store on a busy machine, so that its answer is the one tested."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_refused_requests_do_not_count_in_the_store(valkey: ValkeyServer, 
     await window.close()
 
 
-async def test_machine_decides_alone_while_the_store_is_unreachable_and_knows_what_it_admitted(
+async def test_machine_decides_alone_while_the_store_is_unreachable_and_counts_earlier_requests(
     tmp_path: Path,
 ) -> None:
     with ValkeyServer() as server:

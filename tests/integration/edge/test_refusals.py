@@ -89,7 +89,7 @@ async def test_event_larger_than_the_topic_takes_is_quarantined_and_the_others_a
         assert "svc spool list" in (await client.readiness())[1]["spool"]["detail"]
 
         (row,) = (await spool_command(deployment, edge, "list"))["segments"]
-        # One that came while the producer was replaced may stand beside it.
+        # A record sent while the producer was replaced may be there twice.
         assert (row["reason"], row["unreadable"]) == ("too-large", 0)
         await limit(deployment, 1_000_000)
         (row,) = (await spool_command(deployment, edge, "replay"))["segments"]
@@ -106,7 +106,7 @@ async def test_event_larger_than_the_topic_takes_is_quarantined_and_the_others_a
 
 
 async def spool_command(deployment: Deployment, edge: EdgeProcess, name: str) -> dict[str, Any]:
-    """What `svc spool NAME --json` prints, beside the running edge."""
+    """The output of `svc spool NAME --json` while the edge runs."""
     done = await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-P", "-m", "cli", "spool", name, "--json", "--data-dir", str(edge.data_dir)],

@@ -39,7 +39,7 @@ def workers_of(edge: EdgeProcess) -> list[int]:
 
 
 async def post_alone(edge: EdgeProcess, body: bytes, sent: dict[str, str]) -> int:
-    """On a connection of its own, so that the system gives it to any worker."""
+    """On a new connection, so that the system gives it to any worker."""
     async with (
         aiohttp.ClientSession() as session,
         session.post(edge.url + "/v1/events", data=body, headers=sent) as response,
@@ -73,9 +73,7 @@ async def test_metrics_are_the_sum_over_the_workers(deployment: Deployment, tmp_
                 assert counted in await response.text()
 
 
-async def test_killed_worker_is_replaced_and_what_it_counted_stays(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+async def test_killed_worker_is_replaced_and_its_counts_stay(deployment: Deployment, tmp_path: Path) -> None:
     accepted: set[str] = set()
     statuses: set[int] = set()
     edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path, workers=2)
@@ -122,7 +120,7 @@ async def test_workers_end_with_a_killed_supervisor(deployment: Deployment, tmp_
         await eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 60)
 
 
-async def test_neither_it_nor_its_workers_take_code_from_the_folder_where_a_person_stands(
+async def test_neither_it_nor_its_workers_import_code_from_the_current_folder(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     edge = EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)

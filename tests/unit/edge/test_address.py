@@ -68,7 +68,7 @@ def test_two_addresses_of_one_machine_may_have_the_same_port(port: int) -> None:
         new_listener("127.0.0.2", port, shared=True).close()
 
 
-def test_connections_that_an_ended_edge_left_behind_keep_nobody_from_starting(port: int) -> None:
+def test_connections_left_by_an_ended_edge_do_not_prevent_a_start(port: int) -> None:
     with claim("127.0.0.1", port, patience=0), new_listener("127.0.0.1", port, shared=True) as listener:
         listener.listen()
         client = socket.create_connection(("127.0.0.1", port))

@@ -51,7 +51,7 @@ def test_figures_of_a_killed_supervisor_are_removed_also_of_one_with_the_same_nu
     remove_stale_metrics(known)
 
 
-def test_folder_that_can_not_be_written_keeps_nobody_from_counting(tmp_path: Path, memory: Path) -> None:
+def test_folder_that_can_not_be_written_does_not_prevent_counting(tmp_path: Path, memory: Path) -> None:
     known = tmp_path / "metrics"
     known.write_bytes(b"in the way")
     assert create_metrics_folder(known, memory).is_dir()

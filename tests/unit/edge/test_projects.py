@@ -1,4 +1,4 @@
-"""The project directory: what is believed before and after the topic has been read, and the snapshot between."""
+"""The project directory: its answers before and after the topic has been read, and the snapshot between."""
 
 import asyncio
 from pathlib import Path
@@ -49,8 +49,8 @@ def test_nothing_is_known_until_the_topic_has_been_read(tmp_path: Path) -> None:
     assert fault(new_token(), directory) is WireError.UNAUTHORIZED
 
 
-def test_token_that_may_be_newer_than_what_is_known_is_not_unauthorized(tmp_path: Path) -> None:
-    """Kafka has been away for a while: whoever made a token meanwhile must not have its events refused for good."""
+def test_token_that_may_be_newer_than_the_known_ones_is_not_unauthorized(tmp_path: Path) -> None:
+    """After an outage of Kafka, events of a token created meanwhile must not be refused for good."""
     directory = ProjectSnapshot(tmp_path / "p.json")
     directory.set_current()
     known, age = put(directory, project()), 0.0

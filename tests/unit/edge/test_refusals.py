@@ -60,7 +60,7 @@ def test_a_limit_is_the_reason_before_other_violations(details: list[Detail], re
         ([], ""),
     ],
 )
-def test_an_example_has_what_was_answered_and_a_valid_release_and_id(sent: Any, origin: str) -> None:
+def test_an_example_has_the_response_and_a_valid_release_and_id(sent: Any, origin: str) -> None:
     assert example_of([TAGS], json.dumps(sent).encode()) == "tags: at most 50 tag keys per event" + origin
 
 

@@ -16,7 +16,7 @@ class Sent(NamedTuple):
 
 
 class MemorySink:
-    """Keeps what it is given; `up` can be set to False to play an outage."""
+    """Keeps the records; `up` can be set to False to play an outage."""
 
     def __init__(self, partitions: int = 4) -> None:
         self.partitions = partitions

@@ -1,4 +1,4 @@
-"""What stays in memory of what was sent."""
+"""Memory held by objects after they were sent."""
 
 import gc
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Gathering: when a chunk leaves, what it holds, and what its waiters learn."""
+"""Chunking: when a chunk is sent, its events, and the results of its waiters."""
 
 import asyncio
 from collections.abc import Callable
@@ -62,7 +62,7 @@ async def test_partitions_gather_apart_and_keep_their_order() -> None:
     assert by_partition == {0: [0, 2, 4, 6, 8], 1: [1, 3, 5, 7, 9]}
 
 
-async def test_chunks_of_all_partitions_leave_at_once_but_for_those_under_way(
+async def test_chunks_of_all_partitions_are_sent_together_except_those_under_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taker = Taker()
@@ -112,7 +112,7 @@ async def test_every_waiter_of_a_chunk_learns_of_its_failure_and_the_next_chunk_
     await add(chunker, 0, 4, event(4))
 
 
-async def test_failure_that_nobody_waits_for_is_quiet() -> None:
+async def test_unawaited_failure_is_quiet() -> None:
     taker = Taker()
     taker.error = SpoolFull("full")
     chunker = Chunker(taker, ChunkLimits(linger_ms=0))
@@ -121,7 +121,7 @@ async def test_failure_that_nobody_waits_for_is_quiet() -> None:
     assert chunker.waiting_events == 0
 
 
-async def test_stop_sends_what_has_gathered_and_waits_for_it() -> None:
+async def test_stop_sends_the_gathered_events_and_waits_for_them() -> None:
     taker = Taker()
     chunker = Chunker(taker, ChunkLimits(linger_ms=60_000))
     waits = [add(chunker, n % 3, 3, event(n)) for n in range(9)]

@@ -37,7 +37,7 @@ def written(directory: Path, name: str, *records: bytes, tail: bytes = b"") -> P
 
 @asynccontextmanager
 async def draining(directory: Path) -> AsyncIterator[tuple[Spool, MemorySink]]:
-    """A spool of what stands in the folder, drained until it is empty."""
+    """A spool of the folder's segments, drained until it is empty."""
     spool, sink = Spool(directory, 1 << 30, 1e12), MemorySink(1)
     task = asyncio.create_task(drain_forever(spool, sink))
     try:
@@ -131,7 +131,7 @@ async def test_tail_that_a_dead_process_left_was_perhaps_never_finished_and_is_k
         assert (tmp_path / (FIRST + ".unfinished")).read_bytes() == content
 
 
-async def test_what_is_quarantined_takes_room_until_it_is_removed(tmp_path: Path) -> None:
+async def test_quarantined_segments_take_room_until_they_are_removed(tmp_path: Path) -> None:
     written(tmp_path, FIRST, encode_chunk([event()]), tail=bytes(1000))
     async with draining(tmp_path) as (spool, _):
         size = await eventually(lambda: spool.quarantined_bytes)
@@ -155,7 +155,7 @@ async def test_segment_that_can_not_be_read_at_all_is_quarantined(tmp_path: Path
         assert (spool.size, spool.quarantined) == (0, {QuarantineReason.DAMAGED: 1})
 
 
-async def test_segment_that_somebody_removed_is_passed_over(tmp_path: Path) -> None:
+async def test_removed_segment_is_skipped(tmp_path: Path) -> None:
     removed = written(tmp_path, FIRST, encode_chunk([event()]))
     two = event()
     written(tmp_path, SECOND, encode_chunk([two]))

@@ -42,7 +42,7 @@ ERRORS = sorted(
 
 
 class Broker:
-    """What the fake producers write to, and how it fails: `errors` by topic, before or after it has the record."""
+    """The log of the fake producers, and their failures: `errors` by topic, before or after the record is stored."""
 
     def __init__(self) -> None:
         self.errors: dict[str, Exception] = {}

@@ -52,7 +52,7 @@ async def test_segment_whose_events_the_topic_takes_now_is_sent_to_their_partiti
     assert names(tmp_path) == []
 
 
-async def test_bytes_that_nobody_can_read_stay_and_are_not_replayed_again(tmp_path: Path) -> None:
+async def test_unreadable_bytes_stay_and_are_not_replayed_again(tmp_path: Path) -> None:
     given = event()
     path = put(tmp_path, ".damaged", [given], tail=b"?" * 30)
     content = path.read_bytes()
@@ -97,7 +97,7 @@ async def test_replay_that_is_killed_before_the_acknowledgement_keeps_the_segmen
     assert row.sent == 1
 
 
-async def test_missing_right_ends_the_replay_at_once_and_keeps_the_segment(tmp_path: Path) -> None:
+async def test_missing_right_ends_the_replay_and_keeps_the_segment(tmp_path: Path) -> None:
     path = put(tmp_path, ".damaged", [event()])
     broker = Broker()
     broker.errors[EVENTS] = TopicAuthorizationFailedError(EVENTS)
@@ -114,7 +114,7 @@ async def test_kafka_that_does_not_answer_ends_the_replay_after_a_while(tmp_path
         await replayed(tmp_path, broker, patience=0.01)
 
 
-async def test_what_cannot_be_read_at_all_is_reported_and_holds_up_no_other(tmp_path: Path) -> None:
+async def test_unreadable_segment_is_reported_and_delays_no_other(tmp_path: Path) -> None:
     (tmp_path / "0").mkdir()
     (tmp_path / "0" / (segments.name(1, 1.0) + ".damaged")).mkdir()
     put(tmp_path, ".unfinished", [event()], number=2)

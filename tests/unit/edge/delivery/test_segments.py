@@ -42,7 +42,7 @@ def test_flipped_bit_costs_at_most_the_record_that_it_hits(given: list[bytes], c
 
 
 @given(records, st.integers(0, 1 << 30))
-def test_cut_tail_costs_what_is_cut_and_its_rest_is_seen(given: list[bytes], chosen: int) -> None:
+def test_cut_tail_costs_only_the_cut_bytes_and_its_rest_is_seen(given: list[bytes], chosen: int) -> None:
     data = data_of(given)
     cut = chosen % (len(data) + 1)
     starts = places(given)

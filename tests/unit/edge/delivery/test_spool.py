@@ -103,7 +103,7 @@ async def test_spool_that_is_too_old_refuses(tmp_path: Path) -> None:
     await spool.stop()
 
 
-async def test_disk_that_refuses_is_reported_and_what_was_promised_stays(tmp_path: Path) -> None:
+async def test_disk_that_refuses_is_reported_and_accepted_events_stay(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "spool", MB, 3600)
     (tmp_path / "spool").mkdir()
     await spool.append(b"kept")
@@ -148,7 +148,7 @@ async def test_records_come_in_while_others_are_drained(tmp_path: Path) -> None:
     await spool.stop()
 
 
-def test_each_worker_gets_a_folder_of_its_own_and_a_freed_one_is_reused(tmp_path: Path) -> None:
+def test_each_worker_gets_its_own_folder_and_a_freed_one_is_reused(tmp_path: Path) -> None:
     first, second = WorkerFolder(tmp_path), WorkerFolder(tmp_path)
     assert (first.number, second.number) == (0, 1)
     first.release()
@@ -174,7 +174,7 @@ async def test_orphans_are_adopted_behind_one_s_own_and_living_neighbours_left_a
         slot.release()
 
 
-def test_what_a_dead_worker_quarantined_is_reported_by_its_heir(tmp_path: Path) -> None:
+def test_segments_quarantined_by_a_dead_worker_are_reported_by_its_heir(tmp_path: Path) -> None:
     names = [
         "000000000001-0000000000001.spool.damaged",
         "000000000002-0000000000001.spool.too-large.replayed",

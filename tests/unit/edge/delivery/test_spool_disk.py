@@ -29,7 +29,7 @@ async def stored(spool: Spool) -> list[bytes]:
 
 
 async def fill(spool: Spool, chance: random.Random) -> list[bytes]:
-    """What was promised until the first refusal, of several that ask at once."""
+    """Events accepted until the first refusal, of several concurrent writers."""
     promised: list[bytes] = []
     refused = False
 
@@ -48,7 +48,7 @@ async def fill(spool: Spool, chance: random.Random) -> list[bytes]:
 
 
 def fill_files_of(directory: str, seed: int) -> tuple[list[bytes], list[bytes]]:
-    """What was promised and what stands, of three segments that each could not be finished."""
+    """Accepted and stored events of three segments that each could not be finished."""
 
     async def run() -> tuple[list[bytes], list[bytes]]:
         chance = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Memory for bodies: what is declared takes none, and in a full one the token that holds most gives way."""
+"""Memory for bodies: a declared length takes none, and in a full one the token that holds most is stopped."""
 
 import pytest
 
@@ -48,7 +48,7 @@ def test_full_memory_is_left_by_the_token_that_holds_most_its_oldest_body_first(
 
 
 @pytest.mark.parametrize("greedy", [1, 9, 100])
-def test_token_that_holds_little_finds_room_beside_any_number_of_greedy_ones(greedy: int) -> None:
+def test_token_that_holds_little_finds_room_despite_any_number_of_greedy_ones(greedy: int) -> None:
     budget, stopped = BodyBudget(1000, 1000), list[str]()
     for number in range(1000):
         receive(budget, str(number % greedy), 1, stopped)

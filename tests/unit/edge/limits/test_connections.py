@@ -20,7 +20,7 @@ def test_one_sender_never_takes_more_than_half_of_all() -> None:
     assert [limits.admit("b") for _ in range(6)] == [None] * 5 + ["total"]
 
 
-def test_without_a_limit_of_its_own_one_sender_may_take_all() -> None:
+def test_without_a_limit_by_address_one_sender_may_take_all() -> None:
     limits = ConnectionLimits(10, 0)
     assert [limits.admit("proxy") for _ in range(11)] == [None] * 10 + ["total"]
 

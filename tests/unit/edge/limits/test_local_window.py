@@ -39,7 +39,7 @@ def now(window: LocalWindow, token: str, limit: int) -> int:
     steps=st.lists(st.integers(0, 40 * SECOND), min_size=1, max_size=60),
 )
 @pytest.mark.holds("protocol 8", "contract 2.11")
-def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, steps: list[int]) -> None:
+def test_window_admits_exactly_as_a_list_of_the_last_60_s_would(limit: int, steps: list[int]) -> None:
     clock = Clock()
     admitted: deque[int] = deque()
     with TemporaryDirectory() as folder:
@@ -57,7 +57,7 @@ def test_window_admits_exactly_what_a_list_of_the_last_60_s_would(limit: int, st
                 assert wait_ms == -(-left_us // 1000)
 
 
-def test_tokens_have_windows_of_their_own(tmp_path: Path) -> None:
+def test_tokens_have_separate_windows(tmp_path: Path) -> None:
     window = LocalWindow(tmp_path)
     assert now(window, "a", 1) == 0
     assert now(window, "b", 1) == 0
@@ -158,11 +158,11 @@ def test_ring_that_gets_no_more_room_goes_on_in_memory(tmp_path: Path) -> None:
     limit = 20_000
     assert now(window, "t", limit) == 0
     ring_of(tmp_path).unlink()
-    # What was counted on the disk is not known in memory: up to a window's more are admitted, nobody is refused for it.
+    # Counts on the disk are lost in memory: up to a window's more are admitted, none is refused.
     assert limit < [now(window, "t", limit) for _ in range(2 * limit)].count(0) < 2 * limit
 
 
-async def test_folder_that_can_not_be_made_refuses_nobody(tmp_path: Path) -> None:
+async def test_folder_that_can_not_be_made_refuses_no_request(tmp_path: Path) -> None:
     folder = tmp_path / "rate-limit"
     folder.write_bytes(b"in the way")
     clock = Clock()

@@ -1,9 +1,9 @@
-"""Refusals at a pace: the first ones at once, a flood of them so many a second, each token for itself."""
+"""Throttled refusals: the first ones are immediate, a flood gets so many a second, by token."""
 
 from edge.limits.refusal_throttle import RefusalThrottle
 
 
-def test_first_refusals_are_answered_at_once_and_later_ones_at_a_pace() -> None:
+def test_first_refusals_are_immediate_and_later_ones_delayed() -> None:
     now = [100.0]
     throttle = RefusalThrottle(lambda: now[0])
     assert [throttle.wait_seconds("a") for _ in range(199)] == [0.0] * 199
@@ -15,7 +15,7 @@ def test_first_refusals_are_answered_at_once_and_later_ones_at_a_pace() -> None:
     assert throttle.wait_seconds("a") == 0.0
 
 
-def test_nobody_waits_longer_than_the_most_and_the_flood_leaves_nothing_behind_it() -> None:
+def test_the_longest_wait_is_bounded_and_the_flood_leaves_nothing_behind_it() -> None:
     now = [0.0]
     throttle = RefusalThrottle(lambda: now[0])
     waits = [throttle.wait_seconds("") for _ in range(100_000)]

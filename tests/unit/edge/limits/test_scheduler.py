@@ -1,4 +1,4 @@
-"""Turns: a few stretches each time round the loop, fairly by token, and nobody keeps one for ever."""
+"""Scheduling: a few time slices each time round the loop, fairly by token, and no token starves the others."""
 
 import asyncio
 import threading
@@ -32,7 +32,7 @@ async def use_up_a_round(scheduler: FairScheduler) -> None:
 
 
 @pytest.mark.parametrize("weight", [SMALL, LARGE])
-async def test_whoever_is_alone_does_not_wait(weight: int) -> None:
+async def test_a_single_request_does_not_wait(weight: int) -> None:
     waiting = stretch(FairScheduler(), "a", weight)
     with pytest.raises(StopIteration):
         waiting.send(None)
@@ -175,7 +175,7 @@ async def test_token_has_only_a_few_large_bodies_open() -> None:
     assert Counter(opened) == {"many": 3 * MAX_OPEN, "one": 1}
 
 
-async def test_work_beside_the_loop_is_done_one_after_the_other_and_fairly() -> None:
+async def test_work_in_the_thread_is_done_one_after_the_other_and_fairly() -> None:
     scheduler, done = FairScheduler(), []
     running = threading.Semaphore(1)
 

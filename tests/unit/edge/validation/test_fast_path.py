@@ -1,4 +1,4 @@
-"""The fast path of batches: it gives what the events have one by one, or nothing."""
+"""The fast path of batches gives the same result as its events one by one, or none."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def _verdicts(body: bytes, rules: ValidationRules) -> list[Verdict]:
 
 
 def verdict(body: bytes, rules: ValidationRules = STRICT) -> Verdict:
-    """What became of a batch, which is the same whether its events are validated together or one by one."""
+    """The result of a batch, the same whether its events are validated together or one by one."""
     together, each = asyncio.run(_verdicts(body, rules))
     assert together == each
     return together
@@ -141,7 +141,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("body", SLOW.values(), ids=SLOW.keys())
-def test_what_is_doubtful_is_not_taken_by_the_fast_path(body: bytes) -> None:
+def test_doubtful_events_are_not_taken_by_the_fast_path(body: bytes) -> None:
     assert not goes_fast(body)
     assert verdict(body)
 

@@ -81,8 +81,8 @@ def verdict(body: bytes, rules: ValidationRules) -> Any:
         "list",
     ],
 )
-def test_values_that_nobody_looks_at_are_not_made(start: bytes, unit: bytes, end: bytes) -> None:
-    """Making them is what would hold up every other thread; a copy or two of the text is what is left."""
+def test_unused_values_are_not_made(start: bytes, unit: bytes, end: bytes) -> None:
+    """Making them would hold up every other thread; only a copy or two of the text is left."""
     assert peak_bytes(filled(start, unit, end)) < 5 * MEGABYTE
 
 
@@ -111,18 +111,18 @@ def test_crowded_event_is_repaired_and_otherwise_forwarded_as_it_came() -> None:
 @pytest.mark.parametrize(
     "body", [b"{]", b'{"a":1}x', b'{"a":NaN}', b'{"a":"', b"", b"[1,]", b'{"a":' + b"[" * 400]
 )
-def test_outline_of_what_is_no_json_is_refused(body: bytes) -> None:
+def test_outline_of_invalid_json_is_refused(body: bytes) -> None:
     with pytest.raises(MALFORMED):
         outline(body)
 
 
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
-def test_what_is_looked_at_gives_the_verdict_of_the_whole(body: bytes, rules: ValidationRules) -> None:
+def test_the_outline_gives_the_verdict_of_the_whole(body: bytes, rules: ValidationRules) -> None:
     assert rules.violations(outline(body)) == rules.violations(json.loads(body))
 
 
 @given(mutations() | st.sampled_from(EVENTS), st.sampled_from(RULES))
-def test_crowded_and_other_events_are_admitted_alike(body: bytes, rules: ValidationRules) -> None:
+def test_crowded_and_other_events_get_the_same_verdict(body: bytes, rules: ValidationRules) -> None:
     extra = b',"extra":[' + b"[]," * 25_000 + b"[]]}"
     crowded, plain = body[:-1] + extra, verdict(body, rules)
     wanted = plain if isinstance(plain, list) else (plain[0], plain[1][:-1] + extra)

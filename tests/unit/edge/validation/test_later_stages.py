@@ -1,4 +1,4 @@
-"""What the edge accepts, every later stage reads: grouping, rules, columns, packs, API, page and the tools.
+"""Every later stage reads all accepted events: grouping, rules, columns, packs, API, page and the tools.
 
 The values are those that one parser of JSON takes and another doesn't.
 """
@@ -87,7 +87,7 @@ def bodies(draw: st.DrawFn) -> bytes:
 
 
 def read_everywhere(number: str, sent: bytes) -> None:
-    """Read an event as each later stage does; each raises for what it can't read."""
+    """Read an event as each later stage does; each raises for unreadable ones."""
     chunk_event = ChunkEvent(1, uuid.UUID(number).bytes, 1_760_000_000_000, "test/1", sent)
     _, found = Fingerprinter(ProjectRegistry()).group(chunk_event)
     assert explain(sent).fingerprint == f"{found.fingerprint:016x}"

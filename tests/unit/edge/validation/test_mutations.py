@@ -1,4 +1,4 @@
-"""One good event and what is done to it: each documented mutation is refused with the field that it broke.
+"""One good event and its mutations: each documented mutation is refused with the field that it broke.
 
 The same table holds for the strict and, but for the rows named there, for the lenient rules.
 """
@@ -21,7 +21,7 @@ FRAME = {"file": "a.js", "line": 1, "inApp": True}
 
 
 class Mutation(NamedTuple):
-    """What is set where, the field that must be named, and the sentence where it is fixed."""
+    """The path and value to set, the field to be named, and the message where it is fixed."""
 
     path: str
     value: Any
@@ -248,14 +248,14 @@ def test_mutation_is_refused_with_its_field_and_no_other(mutation: Mutation) -> 
 
 
 @pytest.mark.parametrize("mutation", BOTH, ids=name)
-def test_lenient_project_refuses_what_is_no_habit_of_the_field(mutation: Mutation) -> None:
+def test_lenient_project_refuses_violations_that_no_fleet_sends(mutation: Mutation) -> None:
     ((field, _),) = refused(mutated(mutation), LENIENT)
     assert field == mutation.field
 
 
 @pytest.mark.parametrize("mutation", STRICT_ONLY, ids=name)
 @pytest.mark.holds("contract 2.7")
-def test_lenient_project_takes_what_fleets_send(mutation: Mutation) -> None:
+def test_lenient_project_accepts_events_of_fleets(mutation: Mutation) -> None:
     body = mutated(mutation)
     assert bytes(validate(body, LENIENT)[1]) == body
 

@@ -34,7 +34,7 @@ BOMBS = [
 @pytest.mark.parametrize(
     ("opening", "closing"), [(b'{"events":[', b"]}"), (b' { "x" : [] ,"events":\n[ ', b' ] , "y":{}} ')]
 )
-def test_deep_event_costs_itself_wherever_it_stands(
+def test_deep_event_costs_only_itself_at_any_index(
     bomb: bytes, index: int, opening: bytes, closing: bytes
 ) -> None:
     given = [GOOD, GOOD]
@@ -47,7 +47,7 @@ def test_deep_event_costs_itself_wherever_it_stands(
     assert all(validate(event, STRICT)[1] is event for event in events if bytes(event) == GOOD)
 
 
-def test_several_deep_events_and_a_deep_field_beside_them() -> None:
+def test_several_deep_events_and_another_deep_field() -> None:
     deep = [nested(DEEP, inside=str(number).encode()) for number in range(3)]
     body = (
         b'{"x":['

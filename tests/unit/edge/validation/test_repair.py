@@ -63,7 +63,7 @@ def test_mending_twice_is_mending_once(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [rb'"\ud8', rb'"\u', b'"\\', rb'"\ud83x"', rb'"\ud83d\u'])
-def test_what_is_no_json_passes_for_the_decoder_to_refuse(text: bytes) -> None:
+def test_invalid_json_passes_for_the_decoder_to_refuse(text: bytes) -> None:
     assert replace_lone_surrogates(text)[:1] == b'"'
 
 
@@ -85,7 +85,7 @@ def test_new_id_takes_the_place_of_every_old_one() -> None:
     assert json.loads(with_id(b'{"\\u0069d":"A","x":{"id":"B"}}', "A")) == {"id": "a", "x": {"id": "B"}}
 
 
-def test_event_whose_id_stands_once_keeps_every_other_byte() -> None:
+def test_event_whose_id_occurs_once_keeps_every_other_byte() -> None:
     assert with_id(b'{ "id" : "A", "n": 1.50 }', "A") == b'{ "id" : "a", "n": 1.50 }'
 
 
@@ -154,7 +154,7 @@ def test_more_whole_numbers_than_an_event_can_have_are_left_alone() -> None:
 
 
 def integer_fields(kind: inspect.Type) -> set[str]:
-    """Names of the fields that ask for an integer, wherever they stand below a struct."""
+    """Names of the integer fields at any depth of a struct."""
     names: set[str] = set()
     waiting, seen = [kind], set()
     while waiting:

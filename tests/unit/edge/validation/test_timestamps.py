@@ -1,4 +1,4 @@
-"""Times: many at once are told as each alone, and one that is taken is a moment for every decoder behind the edge."""
+"""Times: a batch of them gets the same verdicts as each alone, and all decoders accept those that pass."""
 
 import json
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ def test_texts_that_only_together_look_like_times_are_none(texts: list[str]) -> 
 
 
 @given(near_times())
-def test_what_is_taken_is_the_moment_that_decoders_read(text: str) -> None:
+def test_accepted_times_are_those_that_decoders_read(text: str) -> None:
     if is_utc(text):
         moment = msgspec.convert(text, datetime)
         assert moment.tzinfo is UTC

@@ -1,4 +1,4 @@
-"""Admission: both paths give one verdict, any bytes end in an event or in Refused, and what goes on always decodes."""
+"""Validation: both paths give one verdict, any bytes end in an event or in Refused, and accepted events decode."""
 
 import gzip
 import json
@@ -59,7 +59,7 @@ TEXTS = {
     "timestamp": near_times(),
     "release": st.text(alphabet="a1.@+/ \n", max_size=8),
 }
-"""What is put in the place of texts that have a form."""
+"""Values to put in place of texts that have a form."""
 
 
 @st.composite
@@ -82,7 +82,7 @@ def mutations(draw: st.DrawFn) -> bytes:
 
 
 def verdict(body: bytes, rules: ValidationRules) -> tuple[str, bytes] | list[str]:
-    """What became of it: id and bytes, or the fields."""
+    """The verdict: id and bytes, or the fields."""
     try:
         event_id, forwarded = validate(checked_text(body), rules)
     except InvalidEvents as refused:
@@ -114,7 +114,7 @@ def test_full_check_finds_nothing_in_the_samples(rules: ValidationRules) -> None
 
 @given(mutations(), st.sampled_from(RULES))
 def test_both_paths_give_one_verdict(body: bytes, rules: ValidationRules) -> None:
-    """The fast path takes nothing that has a violation; what it doesn't take and has none is repaired."""
+    """The fast path takes no event with a violation, and the full path repairs those that it leaves without one."""
     slow = rules.violations(json.loads(body))
     if valid := rules.fast.valid_events([body]):
         assert slow == []
@@ -175,7 +175,7 @@ def test_any_damage_to_the_bytes_ends_in_an_event_or_in_refused(offset: int, dam
         (b'"text"', "event"),
     ],
 )
-def test_what_is_no_json_object_is_refused_as_a_whole(body: bytes, field: str) -> None:
+def test_body_that_is_no_json_object_is_refused_as_a_whole(body: bytes, field: str) -> None:
     assert verdict(body, STRICT) == [field]
 
 
