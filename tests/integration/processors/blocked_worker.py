@@ -15,7 +15,7 @@ _group = Fingerprinter.group
 
 
 def group(self: Fingerprinter, *arguments: Any) -> Any:
-    """What the grouper does, or nothing else any more."""
+    """The grouper's handler, which blocks on request."""
     file = Path(os.environ["SVC_DATA_DIR"]) / "block"
     if file.exists():
         file.rename(file.with_name("blocked"))

@@ -1,4 +1,4 @@
-"""Chunks of made-up events on `events`, and what must become of them."""
+"""Chunks of made-up events on `events`, and their expected counts."""
 
 import random
 from collections import Counter
@@ -45,7 +45,7 @@ def event(event_id: str, kind: int, ms: int) -> dict[str, Any]:
 
 
 class Feed:
-    """Makes chunks with repeats; `expected` is what must be counted, by project."""
+    """Makes chunks with repeats; `expected` has the counts by project."""
 
     def __init__(self, partitions: int, seed: int, kinds: int = 40, now_ms: int = NOW_MS) -> None:
         self.partitions = partitions

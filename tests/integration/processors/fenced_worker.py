@@ -12,7 +12,7 @@ from cli import processors
 
 
 async def refuse(self: Any, request: Any) -> bytes:
-    """What aiokafka does with FENCED_INSTANCE_ID."""
+    """aiokafka's reaction to FENCED_INSTANCE_ID."""
     self._coordinator.request_rejoin()
     raise KafkaError("UnknownError()")
 

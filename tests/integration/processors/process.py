@@ -1,4 +1,4 @@
-"""Workers as processes of their own, that can be killed."""
+"""Workers as separate processes that can be killed."""
 
 import os
 import signal
@@ -92,7 +92,7 @@ class WorkerProcess:
             return False
 
     def metric(self, name: str) -> float:
-        """The sum of a metric over its labels; 0 where it is not there or nobody answers."""
+        """The sum of a metric over its labels; 0 if it is missing or the process doesn't answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as answer:
                 text = answer.read().decode()

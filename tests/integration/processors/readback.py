@@ -1,4 +1,4 @@
-"""What the processors wrote, read as a consumer that compares positions reads it."""
+"""Output of the processors, read by a consumer that compares positions."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
@@ -64,7 +64,7 @@ async def grouped_once(bootstrap: str, topic: str) -> list[GroupedChunk]:
 
 
 def events_of(chunks: list[GroupedChunk]) -> Counter[tuple[int, bytes]]:
-    """How often each (project, id) stands in the chunks."""
+    """How often each (project, id) is in the chunks."""
     found: Counter[tuple[int, bytes]] = Counter()
     for chunk in chunks:
         events = decode_chunk(chunk.chunk)
@@ -73,7 +73,7 @@ def events_of(chunks: list[GroupedChunk]) -> Counter[tuple[int, bytes]]:
 
 
 def issues_of(chunks: list[GroupedChunk]) -> Counter[str]:
-    """How many events each issue must count by what was forwarded."""
+    """Expected events of each issue, counted from the forwarded ones."""
     found: Counter[str] = Counter()
     for chunk in chunks:
         events = decode_chunk(chunk.chunk)

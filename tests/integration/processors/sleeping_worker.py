@@ -21,7 +21,7 @@ _write = BatchProducer.write
 async def write(
     self: BatchProducer, topic: str, partition: int, messages: Sequence[Message]
 ) -> list[WrittenBatch]:
-    """What the producer does, after the sleep."""
+    """The producer's `write`, after the sleep."""
     file = Path(os.environ["SVC_DATA_DIR"]) / "sleep"
     if topic.endswith("seen") and messages[0].key != OWNER_KEY and file.exists():
         file.rename(file.with_name("asleep"))

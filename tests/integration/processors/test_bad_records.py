@@ -25,7 +25,7 @@ async def test_a_poisoned_record_is_dead_lettered_and_the_stream_goes_on(
     await produce(kafka_bootstrap, prefix + "events", good[:20] + bad + good[20:])
     worker = start()
     await until_counted(kafka_bootstrap, prefix, feed, worker)
-    # What is good and what is bad of a take is sent at the same time: the one may be seen before the other.
+    # Good and bad records of a take are sent concurrently: either may be seen first.
     await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == len(bad))
     letters = await readback.read(kafka_bootstrap, prefix + DEAD)
     assert sorted(r.value for r in letters) == sorted(value for _, value in bad)
@@ -50,7 +50,7 @@ async def test_a_delta_that_cannot_be_applied_is_dead_lettered(
     assert "no such issue" in reasons
 
 
-async def test_each_event_is_a_record_of_its_own_where_that_is_asked_for(
+async def test_each_event_is_one_record_if_the_setting_says_so(
     kafka_bootstrap: str, prefix: str, start: Start
 ) -> None:
     feed = Feed(PARTITIONS, seed=9)

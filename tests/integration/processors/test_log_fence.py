@@ -87,7 +87,7 @@ async def test_issues_that_a_stranger_removes_come_back_with_their_counts(
     await eventually(owner.ready)
     assert not await removed(kafka_bootstrap, prefix)
     await assert_exact(kafka_bootstrap, prefix, feed)
-    # Nobody writes them any more: a start is enough.
+    # Without later writes a start is enough.
     owner.kill()
     assert await remove_issues(kafka_bootstrap, prefix)
     owner.start()
@@ -104,7 +104,7 @@ async def test_workers_of_one_name_say_that_it_is_used_twice_and_where_the_other
     twins = [start("a", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
 
     async def is_logged() -> bool:
-        # With events the log ends one of them, and whoever watches over it starts it again.
+        # With events the log ends one of them, and its supervisor restarts it.
         for twin in twins:
             if not twin.running:
                 twin.start()

@@ -1,4 +1,4 @@
-"""What the end of `grouped` tells of a partition, read from a broker."""
+"""The state of a partition from the end of `grouped`, read from a broker."""
 
 from collections.abc import Sequence
 
@@ -58,7 +58,7 @@ async def test_the_last_records_are_reported_as_they_were_first(kafka_bootstrap:
     assert (known.since, known.last, min(known.published)) == (1900, 1998, 1900)
 
 
-async def test_what_was_put_back_or_sent_again_is_not_taken_for_what_was_published(
+async def test_events_put_back_or_sent_again_are_not_taken_for_published_ones(
     kafka_bootstrap: str, prefix: str
 ) -> None:
     topic = f"{prefix}grouped"
@@ -68,9 +68,7 @@ async def test_what_was_put_back_or_sent_again_is_not_taken_for_what_was_publish
     assert await tail(kafka_bootstrap, prefix).read(2) == found
 
 
-async def test_what_has_expired_is_not_taken_for_what_was_never_there(
-    kafka_bootstrap: str, prefix: str
-) -> None:
+async def test_expired_records_are_not_taken_for_missing_ones(kafka_bootstrap: str, prefix: str) -> None:
     topic = f"{prefix}grouped"
     await write(kafka_bootstrap, topic, [record(2 * n, 7) for n in range(50)])
     await truncate(kafka_bootstrap, topic, keep=10)

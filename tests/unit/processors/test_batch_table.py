@@ -42,7 +42,7 @@ def test_a_share_that_was_read_is_read_on_from_where_it_ends(store: PartitionSto
     assert (reached(store, 0), store.parts[0]) == (9, {b"a": b"v", b"b": b"v"})
 
 
-def test_what_was_written_here_need_not_be_read(store: PartitionStore) -> None:
+def test_own_writes_need_not_be_read(store: PartitionStore) -> None:
     store.hold({0}, 5)
     store.read_records(0, [read(7, b"a")], 5)
     store.written(0, [(b"a", None), (b"c", b"w")], 12)
@@ -66,7 +66,7 @@ def test_records_fetched_for_an_earlier_assignment_are_not_taken_over(store: Par
     assert (reached(store, 0), dict(store.parts)) == (None, {})
 
 
-def test_what_was_written_too_late_makes_no_share(store: PartitionStore) -> None:
+def test_late_writes_make_no_share(store: PartitionStore) -> None:
     store.hold({1}, 5)
     store.written(0, [(b"c", b"w")], 12)
     store.hold({0}, 6)
@@ -102,7 +102,7 @@ async def test_a_partition_is_opened_once_and_again_when_it_returns(
     assert topic.keys == [OWNER_KEY, OWNER_KEY]
 
 
-async def test_after_a_recovery_the_owner_writes_again_what_a_dropped_record_hides(
+async def test_after_a_recovery_the_owner_rewrites_values_hidden_by_a_dropped_record(
     tmp_path: Any,
 ) -> None:
     app = faust.App("test", broker="kafka://127.0.0.1:1", store="memory://", datadir=str(tmp_path))

@@ -1,4 +1,4 @@
-"""Whoever opened a partition last owns it, and the log says who that is."""
+"""The last process to open a partition owns it, and the log says which one that is."""
 
 from collections.abc import Sequence
 
@@ -28,13 +28,13 @@ class Log(BatchProducer):
         return [WrittenBatch(first, len(self.messages) - 1)]
 
     def compacted(self) -> list[tuple[int, Message]]:
-        """What compaction keeps, with its offsets."""
+        """The records that compaction keeps, with their offsets."""
         last = {message.key: offset for offset, message in enumerate(self.messages)}
         return [(offset, m) for offset, m in enumerate(self.messages) if last[m.key] == offset]
 
 
 def read(changelog: Changelog, records: Sequence[tuple[int, Message]]) -> dict[bytes, bytes]:
-    """What a recovery makes of records."""
+    """The result of a recovery from records."""
     part: dict[bytes, bytes] = {}
     for offset, (key, value, headers) in records:
         assert key is not None
@@ -69,7 +69,7 @@ async def test_an_owner_that_wakes_up_after_another_opened_writes_once_and_no_re
     assert recovered(log) == {b"k": b"1", b"m": b"2"}
 
 
-async def test_an_owner_that_wakes_up_notices_before_it_publishes_what_it_has_not_recorded() -> None:
+async def test_an_owner_that_wakes_up_notices_before_it_publishes_unrecorded_outputs() -> None:
     log = Log()
     old = await opened(log)
     await old.check_owner(0)

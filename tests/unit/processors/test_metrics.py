@@ -3,7 +3,7 @@ from prometheus_client import CollectorRegistry
 from processors.metrics import ProcessorsMetrics
 
 
-def test_what_waits_in_a_partition_that_went_away_is_reported_by_its_new_owner() -> None:
+def test_the_lag_of_a_revoked_partition_is_reported_by_its_new_owner() -> None:
     registry = CollectorRegistry()
     metrics = ProcessorsMetrics(registry)
     for topic in ("events", "issue-deltas"):

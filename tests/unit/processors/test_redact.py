@@ -1,4 +1,4 @@
-"""What an erasure asks of the processors: an erased event's words leave its issue's record, the numbers stay."""
+"""An erasure's effect in the processors: an erased event's words leave its issue's record, the numbers stay."""
 
 from msgspec.structs import replace
 

@@ -1,4 +1,4 @@
-"""The rule of an escalation on series of hourly counts: what must be found, and what must not."""
+"""The rule of an escalation on series of hourly counts that escalate and that don't."""
 
 import random
 from collections.abc import Iterable

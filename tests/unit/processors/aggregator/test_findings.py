@@ -1,4 +1,4 @@
-"""What events show about an issue, through the real aggregator: each finding once, of merged issues for the whole."""
+"""Findings in events, through the real aggregator: each once, and for merged issues together."""
 
 from msgspec.structs import replace
 
@@ -46,7 +46,7 @@ async def test_the_first_event_in_a_release_and_an_environment_is_found_once() -
     assert len({one.id for one in world.activities()}) == 5
 
 
-async def test_what_the_whole_has_seen_is_not_found_in_a_part() -> None:
+async def test_names_that_the_whole_has_seen_are_not_found_in_a_part() -> None:
     world = await merged()
     world.send(1, increment(1, "app@2+1"), increment(1, "app@3+1"))
     await world.settle()

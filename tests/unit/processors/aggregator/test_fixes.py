@@ -1,4 +1,4 @@
-"""A fix in the next release: what was known then, or is older than that, does not regress."""
+"""A fix in the next release: releases known then, or older, don't regress."""
 
 import pytest
 from hypothesis import given
@@ -35,7 +35,7 @@ def test_a_release_that_no_known_one_tells_about_regresses(known: list[str], rel
 
 
 @pytest.mark.parametrize("known", [["a@2.0.0+7", "a@2.0.0+abc"], ["a@2.0.0+abc", "a@2.0.0+7"]])
-def test_numbered_and_other_builds_of_one_version_are_remembered_beside_each_other(known: list[str]) -> None:
+def test_numbered_and_other_builds_of_one_version_are_both_remembered(known: list[str]) -> None:
     fix = fix_in(NEXT, known)
     assert [regresses(fix, f"a@2.0.0+{build}") for build in ("3", "7", "abc", "8", "abd")] == [
         *(False, False, False),
@@ -43,12 +43,12 @@ def test_numbered_and_other_builds_of_one_version_are_remembered_beside_each_oth
     ]
 
 
-def test_a_fix_in_a_release_knows_what_is_older_than_a_release_before_it() -> None:
+def test_a_fix_in_a_release_knows_the_releases_older_than_one_before_it() -> None:
     fix = fix_in("a@2.0.0+abc", ["a@2.0.0+7", "a@2.0.0+abc"])
     assert [regresses(fix, f"a@2.0.0+{build}") for build in ("3", "7", "8")] == [False, False, True]
 
 
-def test_what_is_remembered_is_bounded_and_numbers_take_one_place() -> None:
+def test_remembered_builds_are_bounded_and_numbers_take_one_place() -> None:
     others = [f"a@2.0.0+x{number}" for number in range(2 * MAX_OLDER)]
     fix = fix_in("a@2.0.0+last", [*(f"a@2.0.0+{number}" for number in range(900)), *others[:400]])
     assert len(fix.older) == 401

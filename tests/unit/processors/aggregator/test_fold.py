@@ -76,7 +76,7 @@ def test_repeats_change_nothing(log: list[tuple[int, int, Increment]], data: st.
 
 
 @given(logs().filter(bool), st.integers(0, 16))
-def test_a_state_that_was_written_and_read_goes_on_alike(
+def test_a_state_that_was_written_and_read_continues_the_same(
     log: list[tuple[int, int, Increment]], cut: int
 ) -> None:
     halfway = decode_issue(encode_json(folded(log[:cut] or log[:1])))
@@ -85,7 +85,7 @@ def test_a_state_that_was_written_and_read_goes_on_alike(
 
 
 @given(logs().filter(lambda log: len(log) > 1))
-def test_what_counts_does_not_depend_on_the_order_of_source_partitions(
+def test_counts_do_not_depend_on_the_order_of_source_partitions(
     log: list[tuple[int, int, Increment]],
 ) -> None:
     ordered = sorted(log, key=lambda one: one[0])

@@ -1,4 +1,4 @@
-"""Random histories of events and commands, with repeats and crashes, against plain models of what must come of them."""
+"""Random histories of events and commands, with repeats and crashes, against plain models of the expected state."""
 
 import random
 from collections import Counter
@@ -70,7 +70,7 @@ class Model:
         self.events += count
         self.environments.add(environment)
         self.hours[hour] += count
-        # What shows anything, or comes to a closed issue, is judged in full.
+        # Increments with findings, or for a closed issue, are judged in full.
         stands_out = len(self.description) > before or self.status != "open"
         escalates = self._escalates(hour, count, stands_out=stands_out)
         if escalates:
@@ -299,7 +299,7 @@ async def test_issues_that_were_lost_are_built_again_from_the_log_as_they_were(
 
 
 @given(steps, st.integers(0, 1 << 32))
-async def test_nothing_is_lost_or_shown_twice_when_all_happens_at_once(
+async def test_nothing_is_lost_or_shown_twice_when_all_happens_together(
     history: list[tuple[Any, ...]], seed: int
 ) -> None:
     world, luck = World(), random.Random(seed)

@@ -29,7 +29,7 @@ def kinds(world: World) -> list[str]:
     return [one.kind for one in world.activities() if one.kind not in FINDINGS]
 
 
-async def test_what_an_event_ends_is_in_the_activity() -> None:
+async def test_the_state_that_an_event_ends_is_in_the_activity() -> None:
     world = World()
     await seen(world, OLD)
     await updated(world, resolvedIn=FIX)
@@ -130,7 +130,7 @@ async def test_a_command_with_a_bad_id_or_time_is_dead_lettered(field: str, valu
     assert kinds(world) == ["created"]
 
 
-async def test_a_signal_between_what_are_no_issues_is_dead_lettered() -> None:
+async def test_a_signal_between_unknown_issues_is_dead_lettered() -> None:
     world = World()
     world.put(
         0, DeltaRecord(signal=Signal(kind="join", issue="zz", sender="../..", project_id="1", join="j"))

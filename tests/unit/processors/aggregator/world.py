@@ -70,7 +70,7 @@ class Memory:
 
 
 class MemoryForwarder:
-    """What `BatchProducer` does, in memory."""
+    """`BatchProducer` in memory."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -86,7 +86,7 @@ class MemoryForwarder:
 
 
 class MemoryTable:
-    """What `BatchTable` does, in memory."""
+    """`BatchTable` in memory."""
 
     def __init__(self, memory: Memory, topic: str) -> None:
         self._memory = memory
@@ -94,7 +94,7 @@ class MemoryTable:
         self.parts: dict[int, dict[bytes, bytes]] = {}
 
     def recover(self) -> None:
-        """Take over what the topic says, as a recovery does."""
+        """Load the topic, as a recovery does."""
         for (topic, partition), messages in self._memory.topics.items():
             kept: dict[bytes, bytes] = {}
             for message in messages if topic == self._topic else []:
@@ -106,11 +106,11 @@ class MemoryTable:
                 self.parts[partition] = kept
 
     def part(self, partition: int) -> Mapping[bytes, bytes]:
-        """What is stored of one partition."""
+        """The stored values of one partition."""
         return self.parts.setdefault(partition, {})
 
     async def check_owner(self, partition: int) -> None:
-        """Nobody else writes."""
+        """There is no other writer."""
 
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Change keys of one partition."""
@@ -127,7 +127,7 @@ class MemoryTable:
 
 
 class World:
-    """A worker, and what tests do to it and see of it."""
+    """A worker with the inputs and outputs of tests."""
 
     def __init__(self) -> None:
         self.memory = Memory()
@@ -149,13 +149,13 @@ class World:
             ProcessorsMetrics(CollectorRegistry()),
         )
         for partition in range(PARTITIONS):
-            # What has expired of the log stays in its list; a broker would not deliver it.
+            # Expired records stay in the log's list; a broker would not deliver them.
             start = min(begins, len(self.memory.topics.get(("issue-deltas", partition), [])))
             assert worker.restore(partition, start) or not whole
         return worker
 
     def restart(self) -> None:
-        """A new process takes over from what was written."""
+        """A new process recovers from the written records."""
         self.memory.crash_in = None
         self._worker = self._started()
 
@@ -204,7 +204,7 @@ class World:
         )
 
     def send(self, fingerprint: int, *increments: Increment) -> None:
-        """Increments, each of a source record of its own."""
+        """Increments, each of a separate source record."""
         for one in increments:
             bundle = join([encode_source(SourceIncrements(0, next(self._source), [one]))])
             target = issue_of(PROJECT, fingerprint) % PARTITIONS
@@ -234,7 +234,7 @@ class World:
         return [m.value for m in self.memory.topics.get(("issues", partition), []) if m.key == key]
 
     def activities(self, *kinds: str, is_rebuilt: bool = False) -> list[Activity]:
-        """What was told, repeats (which are equal) left out; in order by partition.
+        """Activities without repeats (which are equal), in order by partition.
 
         Rebuilt issues have counted events that they had not when something was told first.
         """

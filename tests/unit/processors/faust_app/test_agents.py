@@ -1,4 +1,4 @@
-"""An agent acknowledges what its stage has handled, and nothing else."""
+"""An agent acknowledges only events that its stage has handled."""
 
 from collections.abc import Mapping, Sequence
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What the app asks of Faust: nothing that loses records, and times that follow from the session's setting."""
+"""The app's settings of Faust lose no records, and its times follow from the session's setting."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The patches wrap methods of Faust and aiokafka: if these change, somebody must check that the patches still fit."""
+"""The patches wrap methods of Faust and aiokafka: if these change, check that the patches still fit."""
 
 import asyncio
 import hashlib
@@ -147,7 +147,7 @@ async def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
     return Fetching(monkeypatch)
 
 
-async def test_what_is_fetched_is_delivered(fetching: Fetching) -> None:
+async def test_fetched_records_are_delivered(fetching: Fetching) -> None:
     fetching.consumer.pause_partitions({RESTORED})
     fetching.fetched.set_result({SEEN: ["a", "b"]})
     assert await received(fetching.consumer) == [(SEEN, "a"), (SEEN, "b")]
@@ -162,7 +162,7 @@ async def test_a_seek_waits_for_the_fetch_under_way_whose_records_are_dropped(fe
     await let_others_run()
     assert fetching.sought == []
     fetching.consumer.resume_flow()
-    fetching.fetched.set_result({SEEN: ["what the seek must let come again"]})
+    fetching.fetched.set_result({SEEN: ["a record that comes again after the seek"]})
     assert await receiving == []
     fetching.consumer.stop_flow()
     waiting = asyncio.create_task(received(fetching.consumer))
@@ -171,7 +171,7 @@ async def test_a_seek_waits_for_the_fetch_under_way_whose_records_are_dropped(fe
     waiting.cancel()
 
 
-async def test_a_stop_ends_the_delivery_of_what_was_fetched(fetching: Fetching) -> None:
+async def test_a_stop_ends_the_delivery_of_fetched_records(fetching: Fetching) -> None:
     fetching.fetched.set_result({SEEN: ["a", "b"]})
     delivery = fetching.consumer.getmany(1.0)
     delivered: tuple[TP, Any] = await anext(delivery)
@@ -237,7 +237,7 @@ class Recovering:
         self.recovery._set_recovery_started()
 
     async def fetches(self, *offsets: int, stopped: bool = False) -> list[tuple[TP, Any]]:
-        """Returns what is delivered beside the table's records."""
+        """Returns delivered records other than the table's."""
         receiving = asyncio.create_task(received(self.fetching.consumer))
         await let_others_run()
         if stopped:
@@ -268,7 +268,7 @@ async def test_a_table_is_read_in_bulk_until_its_end(recovering: Recovering) -> 
     assert not recovering.ended
 
 
-async def test_what_a_table_does_not_take_ends_no_recovery(recovering: Recovering) -> None:
+async def test_records_that_a_table_does_not_take_end_no_recovery(recovering: Recovering) -> None:
     recovering.shelf.held = False
     await recovering.fetches(2, 5)
     assert (recovering.recovery.active_offsets[TABLE], recovering.ended) == (1, False)
@@ -309,7 +309,7 @@ async def test_the_seek_goes_to_the_restored_offsets_which_count_as_committed(co
 
 
 @pytest.mark.parametrize(("committed", "commits"), [(None, [{RESTORED: 7}]), (5, [{RESTORED: 7}]), (7, [])])
-async def test_what_a_stage_has_done_is_committed_without_new_events(
+async def test_the_progress_of_a_stage_is_committed_without_new_events(
     consumer: FakeConsumer, committed: int | None, commits: list[dict[TP, int]]
 ) -> None:
     consumer._committed_offset[RESTORED] = committed

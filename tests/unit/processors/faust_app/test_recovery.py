@@ -26,7 +26,7 @@ ENDS = 100
 
 
 class Stage:
-    """A stage that restores a partition to the offset `at`, and remembers what it was asked."""
+    """A stage that restores a partition to the offset `at`, and remembers the requests."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -48,7 +48,7 @@ class Stage:
 
 
 class SyncStage(Stage):
-    """As the aggregator, whose restoring waits for nobody."""
+    """As the aggregator, whose restoring waits for nothing."""
 
     def restore(self, partition: int, *bounds: int) -> Any:
         self.partitions.add(partition)

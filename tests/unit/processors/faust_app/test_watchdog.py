@@ -42,15 +42,15 @@ def test_a_stall_is_counted_from_when_work_came() -> None:
     watchdog.check("events/0", 5, waiting=True, seconds=60)
 
 
-def test_what_may_not_move_while_partitions_change_hands_is_no_stall_afterwards() -> None:
+def test_a_pause_while_partitions_are_reassigned_is_no_stall_afterwards() -> None:
     watchdog = Watchdog()
     watchdog.check("events/0", 5, waiting=True, seconds=-1)
     watchdog.only("recovery")
     watchdog.check("events/0", 5, waiting=True, seconds=-1)
 
 
-def test_time_in_which_nobody_looked_is_no_stall(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The loop was blocked, or the process frozen: what it watches could not go on either."""
+def test_time_without_checks_is_no_stall(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop was blocked, or the process frozen: the watched work could not go on either."""
     now = 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     watchdog = Watchdog()

@@ -1,4 +1,4 @@
-"""What a worker says at its end."""
+"""The last message of a worker."""
 
 import asyncio
 from collections.abc import Mapping

@@ -45,7 +45,7 @@ def no_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class MemoryTail:
-    """What `GroupedTail` does, in memory."""
+    """`GroupedTail` in memory."""
 
     def __init__(self, memory: Memory, reach: int) -> None:
         self._memory = memory
@@ -54,7 +54,7 @@ class MemoryTail:
     async def read(
         self, partition: int, recorded: tuple[int, int] | None = None, _: float = 0.0
     ) -> ReplayBoundary | None:
-        """What `grouped` tells."""
+        """The published records in `grouped`."""
         messages = self._memory.topics.get(("grouped", partition), [])
         forwarded = [PublishedRecord.from_chunk(decode_grouped(message.value or b"")) for message in messages]
         if not forwarded:
@@ -67,7 +67,7 @@ class MemoryTail:
 
 
 class GrouperWorld:
-    """A worker, its log, and what it wrote as readers see it that compare source positions."""
+    """A worker, its log, and its outputs for readers that compare source positions."""
 
     def __init__(self, *, each: bool = False) -> None:
         self.memory = Memory()
@@ -85,7 +85,7 @@ class GrouperWorld:
             self.log.append(made if isinstance(chunk, list) else made._replace(value=chunk))
 
     async def start(self) -> None:
-        """A new process takes over from what was written."""
+        """A new process recovers from the written records."""
         self.memory.crash_in = None
         seen = MemoryTable(self.memory, "seen")
         seen.recover()
@@ -124,7 +124,7 @@ class GrouperWorld:
             self.memory.topics[log] = found[len(found) - keep :]
 
     def table(self) -> dict[bytes, bytes]:
-        """What the topic `seen` says."""
+        """The recovered state of the topic `seen`."""
         seen = MemoryTable(self.memory, "seen")
         seen.recover()
         return dict(seen.part(PARTITION))

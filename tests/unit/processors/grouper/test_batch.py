@@ -210,7 +210,7 @@ def test_crash_upon_crash_every_record_is_forwarded_as_it_was_decided(
         state = fresh(resumed.next_offset or 0)
         state.dedupe.restore(entries)
         state.decided = resumed.decided
-    # As a consumer takes it: what is not beyond the last source position is a repeat.
+    # As a consumer takes it: positions up to the last one are repeats.
     taken, last = list[tuple[int, bytes]](), -1
     for output in sent:
         some = [one for one in forwarded(output) if one[0] > last]
@@ -243,7 +243,7 @@ def test_a_replay_from_any_earlier_position_gives_the_same_output(
 def test_each_id_is_forwarded_once(log: list[list[tuple[int, int]]]) -> None:
     sources = [source(o, [copy(n, k) for n, k in events]) for o, events in enumerate(log)]
     ids = [found for _, found in forwarded(run(fresh(), sources))]
-    # Within a chunk, its first copy stands for an id.
+    # Within a chunk, the first copy of an id counts.
     firsts = [dict(reversed(events)) for events in log]
     assert len(ids) == len(set(ids)) == len({n for first in firsts for n, kind in first.items() if kind != 4})
 

@@ -49,7 +49,7 @@ def test_values_stay_bounded() -> None:
     assert sum(len(s.increments) for v in values for s in decode_bundle(v)) == 5000
 
 
-def test_what_people_ask_for_is_told_apart_from_increments_by_its_first_byte() -> None:
+def test_commands_are_told_apart_from_increments_by_their_first_byte() -> None:
     [[value]] = bundles([SourceIncrements(0, 1, [increment()])], 1).values()
     assert is_bundle(value)
     assert not is_bundle(encode_json(DeltaRecord()))

@@ -1,4 +1,4 @@
-"""Entries stay few and young, and what they say stays the same."""
+"""Entries stay few and young, with the same content."""
 
 from processors.grouper.compaction import MERGE_AT, LogCompaction
 from processors.grouper.dedup_log import (
@@ -68,7 +68,7 @@ def test_the_last_take_is_never_merged() -> None:
     assert (last.first, last.records[0].fingerprints) == (MERGE_AT, b"12345678")
 
 
-def test_merged_entries_say_what_the_small_ones_said() -> None:
+def test_merged_entries_have_the_content_of_the_small_ones() -> None:
     part, entries = log(MERGE_AT + 40, each_ms=DAY_MS // 200)
     before = known(part)
     compact(part, entries, 0)
@@ -102,7 +102,7 @@ def test_an_old_day_goes_and_is_no_hole() -> None:
     assert entries.needed(day)
     removed = 0
     for changes in entries.compact(part, day):
-        # A worker may be killed between two writes: what has expired must not look like a hole then.
+        # A worker may be killed between two writes: expired entries must not look like a hole then.
         removed += sum(value is None for _, value in changes)
         assert not removed or horizon_key(0) in part
         apply(part, changes)
@@ -115,7 +115,7 @@ def test_an_old_day_goes_and_is_no_hole() -> None:
     assert (start.next_offset, start.lost) == (2 * MERGE_AT - 1, False)
 
 
-def test_a_table_that_was_read_back_is_tidied_alike() -> None:
+def test_a_table_that_was_read_back_is_compacted_the_same() -> None:
     part, _ = log(MERGE_AT + 1)
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
     assert entries.needed(0)

@@ -30,7 +30,7 @@ async def worked(*chunks: list[ChunkEvent], limit: int = 48) -> GrouperWorld:
 
 
 def seen(world: GrouperWorld) -> tuple[Any, ...]:
-    """What readers see of it."""
+    """Its outputs as readers see them."""
     return world.stored(), world.forwarded_as(), world.counted(), world.outcomes()
 
 
@@ -73,7 +73,7 @@ async def test_an_event_that_is_stored_is_not_discarded_by_a_rule_that_was_added
     assert seen(world) == before
 
 
-async def test_what_a_rule_discarded_is_reported_as_discarded_again() -> None:
+async def test_events_that_a_rule_discarded_are_reported_as_discarded_again() -> None:
     world = await worked([carried(0)])
     [fingerprint] = world.forwarded_as()
     world.projects = registry(discarded=[f"{fingerprint:016x}"])
@@ -135,7 +135,7 @@ def test_the_first_of_repeats_counts() -> None:
     assert {offset: one.fingerprints for offset, one in found.published.items()} == {5: {0: 1}, 6: {0: 2}}
 
 
-def test_what_may_have_expired_is_not_taken_for_what_was_never_there() -> None:
+def test_possibly_expired_entries_are_not_taken_for_missing_ones() -> None:
     assert ReplayBoundary.from_records(published(7, 8), 100, whole=False).since == 7
     assert ReplayBoundary.from_records(published(7, 8), 100, whole=True).since == 0
 

@@ -155,7 +155,7 @@ def entry(first: int, last: int, batch_start: int | None = None) -> DedupEntry:
 REPLAYS = {
     "the last take is forwarded again": ([entry(0, 9), entry(10, 14, 10), entry(15, 19, 10)], 0, 10, range(10, 20)),
     "nothing is recorded": ([], 5, None, ()),
-    "back to a hole; what is recorded behind it is kept": (
+    "back to a hole; entries recorded after it are kept": (
         [entry(0, 4), entry(8, 9), entry(10, 12)], 0, 5, range(8, 13)
     ),
     "missing at the head is a hole": ([entry(8, 9)], 3, 3, range(8, 10)),

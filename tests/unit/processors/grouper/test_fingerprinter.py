@@ -1,4 +1,4 @@
-"""What is remembered of errors and stacks changes nothing: every event is grouped as it would be for the first time."""
+"""Cached errors and stacks change nothing: every event is grouped as it would be for the first time."""
 
 import msgspec
 import pytest
@@ -25,7 +25,7 @@ mixes = st.lists(
 
 
 @given(mixes)
-def test_what_came_before_decides_nothing(mix: list[tuple[int, int, int]]) -> None:
+def test_earlier_events_decide_nothing(mix: list[tuple[int, int, int]]) -> None:
     """Stacks, messages and platforms of different events, put together and repeated in any way."""
     grouper = Fingerprinter(ProjectRegistry())
     for number, (one, other, what) in enumerate(mix):
@@ -60,7 +60,7 @@ def test_a_project_of_a_version_that_this_build_does_not_know_is_grouped_by_its_
     assert decode_project(encode_project(project)).grouping_version == version
 
 
-def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:
+def test_recently_used_entries_are_kept_and_the_rest_forgotten() -> None:
     recent: LruCache[int, str] = LruCache(160)
     for number in range(100):
         recent.put(number, str(number), 10)
@@ -70,7 +70,7 @@ def test_what_was_asked_for_lately_is_kept_and_the_rest_forgotten() -> None:
     assert len(recent) <= 32
 
 
-def test_what_weighs_too_much_is_not_kept() -> None:
+def test_too_large_entries_are_not_kept() -> None:
     recent: LruCache[int, str] = LruCache(160)
     recent.put(1, "heavy", 11)
     assert recent.get(1) is None

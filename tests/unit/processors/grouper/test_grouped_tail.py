@@ -55,7 +55,7 @@ class Consumer:
 
 @pytest.fixture
 def records(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What `grouped` has; whoever waits finds that another record has arrived."""
+    """Records of `grouped`; a waiting reader finds that another record has arrived."""
     found: list[Any] = []
 
     @asynccontextmanager
@@ -76,7 +76,7 @@ async def last(recorded: tuple[int, int] | None, assigned_at: float) -> int | No
     return None if boundary is None else boundary.last
 
 
-async def test_what_a_killed_owner_has_sent_is_read_although_it_arrives_later(records: list[Any]) -> None:
+async def test_records_of_a_killed_owner_are_read_although_they_arrive_later(records: list[Any]) -> None:
     records.append(record(0))
     assert await last(None, time.monotonic()) == 1
 
@@ -84,14 +84,14 @@ async def test_what_a_killed_owner_has_sent_is_read_although_it_arrives_later(re
 @pytest.mark.parametrize(
     ("published", "recorded", "ago"), [(0, None, 0), (1, (0, 0), 0), (1, None, PRODUCER_TIMEOUT_SECONDS)]
 )
-async def test_nobody_waits_where_nothing_can_be_missing(
+async def test_there_is_no_wait_where_nothing_can_be_missing(
     records: list[Any], published: int, recorded: tuple[int, int] | None, ago: float
 ) -> None:
     records += map(record, range(published))
     assert await last(recorded, time.monotonic() - ago) == (0 if published else None)
 
 
-async def test_what_was_put_back_is_no_record_that_was_published(records: list[Any]) -> None:
+async def test_events_put_back_are_no_published_record(records: list[Any]) -> None:
     again = record(9, ((REPLAYED_HEADER, b"0/9/refused"),))
     again.offset = 1
     records += [record(0), again]

@@ -37,7 +37,7 @@ def test_the_index_answers_as_a_set_does(numbers: list[int], spread: int, limit:
     assert len(index) == len(known)
 
 
-def test_what_was_added_on_a_forgotten_day_is_new_again() -> None:
+def test_ids_of_a_forgotten_day_are_new_again() -> None:
     index = IdIndex(limit=4)
     index.new(10, keys([1, 2, 3, 4, 5, 6]))
     index.new(11, keys([7]))
@@ -61,7 +61,7 @@ def test_a_discarded_key_is_new_again_wherever_it_is() -> None:
         assert index.new(0, joined) == [1]
 
 
-def test_a_restored_index_knows_what_it_was_given() -> None:
+def test_a_restored_index_knows_its_ids() -> None:
     index = IdIndex()
     numbers = random.Random(3).sample(range(10**6), 5000)
     joined = keys(numbers, 300)
@@ -94,7 +94,7 @@ def test_a_million_ids_take_less_than_twenty_megabytes() -> None:
     assert index.size / len(ids) < 20
 
 
-def test_runs_that_are_put_beside_others_are_searched_and_merged_later() -> None:
+def test_unmerged_runs_are_searched_and_merged_later() -> None:
     numbers = random.Random(3).sample(range(10**6), 6000)
     index = IdIndex(1000)
     for start in range(0, 3000, 500):

@@ -1,4 +1,4 @@
-"""What a source record adds to each fingerprint: a function of the record, whatever the order of its events."""
+"""Increments of a source record: a function of the record, whatever the order of its events."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -228,7 +228,7 @@ def test_decisions_are_those_of_a_memory_without_an_end(
 
 
 def entry(offset: int, day: int, ahead: int = 0, *, merged: bool = True) -> DedupEntry:
-    """An entry of two ids, one of which may lie ahead."""
+    """An entry of two ids, one of which may be in the future."""
     keys = id_keys([1, 1], [event_id(2 * offset), event_id(2 * offset + 1)])
     later = [(ahead, keys[16:])] if ahead else []
     record = DedupRecord(offset, 2, None, keys, ahead=tuple(later))
@@ -244,7 +244,7 @@ def entries_of(part: dict[bytes, bytes]) -> dict[bytes, DedupEntry]:
 
 
 def compact(part: dict[bytes, bytes], oldest_day: int) -> dict[bytes, DedupEntry]:
-    """What is left of a table; every point on the way can be recovered from."""
+    """The rest of a table; every point on the way can be recovered from."""
     last = max(one.last for one in entries_of(part).values())
     compaction = LogCompaction(0, entries_of(part))
     for changes in compaction.compact(dict(part), oldest_day):
@@ -269,7 +269,7 @@ def test_an_expired_entry_of_one_record_is_replaced_in_its_place() -> None:
     assert left[entry_key(0, 0, 0)].only_ahead
 
 
-def test_what_is_left_goes_once_its_days_have_passed() -> None:
+def test_the_rest_is_removed_once_its_days_have_passed() -> None:
     table = table_of(entry(0, 1, 20), entry(1, 2), entry(2, 30, merged=False))
     assert {one.first for one in compact(table, 3).values()} == {2, 0}
     assert {one.first for one in compact(table, 21).values()} == {2, 0}

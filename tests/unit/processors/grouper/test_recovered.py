@@ -22,7 +22,7 @@ def keys_of(offset: int) -> bytes:
 
 
 def table(rng: random.Random) -> dict[bytes, bytes]:
-    """What a worker wrote to the table, which it merged, and of which days expired."""
+    """Entries that a worker wrote to the table, those that it merged, and those of expired days."""
     part: dict[bytes, bytes] = {}
     compaction, day = LogCompaction(0, {}), FIRST_DAY
 
@@ -41,7 +41,7 @@ def table(rng: random.Random) -> dict[bytes, bytes]:
 
 
 def learned(part: dict[bytes, bytes]) -> tuple[object, ...]:
-    """What a start learns."""
+    """The state that a start recovers."""
     found: Recovered = recovered(0, part, 0, DAYS, 10)
     oldest = found.dedupe.oldest_day
     known = found.dedupe._index.known(b"".join(map(keys_of, range(RECORDS))))

@@ -1,4 +1,4 @@
-"""The budget of a project's rules: what one project's rules cost is bounded within a record, however it is decided."""
+"""The budget of a project's rules bounds their cost within a record, whatever batch decides it."""
 
 import asyncio
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def test_ordinary_rules_are_asked_on_every_event_of_a_record() -> None:
     assert not budget.skipped
 
 
-def test_what_is_repeated_within_a_record_costs_once() -> None:
+def test_repeats_within_a_record_cost_once() -> None:
     budget, grouper = RuleBudget(), Fingerprinter(registry(p1=MANY))
     body = deep(0)
     with patch("processors.grouper.rule_budget.EVENT_STEPS", 0):

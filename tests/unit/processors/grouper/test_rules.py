@@ -37,7 +37,7 @@ def carried(number: int, body: bytes) -> ChunkEvent:
 
 
 @given(st.lists(st.tuples(st.integers(0, len(BODIES) - 1), st.integers(0, 3)), max_size=20))
-def test_what_came_before_decides_nothing_under_rules(mix: list[tuple[int, int]]) -> None:
+def test_earlier_events_decide_nothing_under_rules(mix: list[tuple[int, int]]) -> None:
     remembers = grouper(VARIED)
     for number, (one, tag) in enumerate(mix):
         body = msgspec.json.encode(msgspec.json.decode(BODIES[one]) | {"tags": {"n": str(tag)}})
@@ -112,7 +112,7 @@ def test_a_hostile_pattern_costs_in_proportion_to_the_text(pattern: str) -> None
     assert spent(590) < 40 * max(spent(37), 1e-4)
 
 
-def test_twenty_ordinary_rules_cost_about_what_the_event_costs() -> None:
+def test_twenty_ordinary_rules_cost_about_as_much_as_the_event() -> None:
     """Measured in turns: about 1.6 times the event's own; 21 times where nothing is remembered."""
     events, spent = sample_events()[:100], dict[bool, float]()
     groupers = {has_rules: grouper([*MATCHES, *MARKS] * has_rules) for has_rules in (False, True)}

@@ -1,4 +1,4 @@
-"""The grouper over logs in memory: what a start knows of those before it."""
+"""The grouper over logs in memory: starts that recover the state of earlier ones."""
 
 import asyncio
 from collections import Counter
@@ -42,7 +42,7 @@ async def test_a_batch_that_was_not_published_is_replayed_before_the_limit_stops
     world.send(*[[carried(n)] for n in range(8)], *[BAD] * 300)
     await world.start()
     await world.work(4)
-    # The entry is written, and nothing of what follows from it.
+    # The entry is written, but none of its outputs.
     world.memory.crash_in = 2
     with pytest.raises(Crash):
         await world.work(4)
@@ -75,7 +75,7 @@ def dropped(world: GrouperWorld) -> Counter[str]:
 
 
 @pytest.mark.parametrize("crash_in", range(2, 9))
-async def test_what_was_dropped_is_counted_once_and_for_its_reason_after_a_crash_and_a_change_of_rules(
+async def test_dropped_events_are_counted_once_and_for_their_reason_after_a_crash_and_a_change_of_rules(
     crash_in: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(DROP_REASONS, 1, "overLimit")
@@ -164,7 +164,7 @@ async def test_a_start_with_many_bad_records_behind_it_takes_good_ones() -> None
     assert sum(world.stored().values()) == 5
 
 
-async def test_an_event_of_a_record_of_its_own_has_the_same_source_position_when_it_is_repeated() -> None:
+async def test_a_single_event_record_has_the_same_source_position_when_it_is_repeated() -> None:
     world = GrouperWorld(each=True)
     world.send([carried(1), carried(2, kind=1)], [carried(1)], [carried(3)])
     await world.start()
@@ -190,7 +190,7 @@ async def test_a_record_that_was_no_chunk_to_an_older_version_stays_dead_lettere
     assert world.outcomes() == {"accepted": 2}
 
 
-async def test_skipped_rules_are_counted_in_records_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_skipped_rules_are_counted_in_separate_records(monkeypatch: pytest.MonkeyPatch) -> None:
     no_steps(monkeypatch)
     world = GrouperWorld()
     world.rule()
