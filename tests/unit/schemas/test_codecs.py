@@ -1,4 +1,4 @@
-"""What is encoded is decoded again, for every record that crosses a topic."""
+"""Every record that crosses a topic decodes to the encoded value."""
 
 import msgspec
 import pytest

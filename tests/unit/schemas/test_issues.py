@@ -1,4 +1,4 @@
-"""What is declared about outcomes and titles."""
+"""Declarations about outcomes and titles."""
 
 from typing import get_args
 
@@ -20,7 +20,7 @@ def test_every_outcome_of_events_has_its_words_for_people() -> None:
     assert set(OUTCOME_LABELS) == set(get_args(OutcomeKind)) - set(NOT_OF_EVENTS)
 
 
-def test_the_analysts_view_leaves_out_what_is_none_of_an_event() -> None:
+def test_the_analysts_view_leaves_out_outcomes_of_no_event() -> None:
     (views,) = (each.sql for each in migrations() if each.name == "analysts")
     assert f"outcome NOT IN {NOT_OF_EVENTS}" in views
 

@@ -1,4 +1,4 @@
-"""The depth of JSON text is that of its value, whatever stands in its texts."""
+"""The depth of JSON text is that of its value, whatever its texts contain."""
 
 import json
 

@@ -29,5 +29,5 @@ def test_first_plus_and_the_last_at_before_it_part_a_release(
 
 
 @given(st.text(alphabet="a1.@+/ \n") | st.text())
-def test_the_schema_takes_what_has_all_three_parts(release: str) -> None:
+def test_the_schema_takes_releases_with_all_three_parts(release: str) -> None:
     assert bool(re.search(RELEASE_PATTERN, release)) == all(split_release(release))

@@ -230,7 +230,7 @@ def test_a_list_of_servers_that_is_wrong_is_refused(more: dict[str, str], what: 
         environment.load(settings.WriterSettings, given | more)
 
 
-def test_a_value_and_its_file_at_once_are_refused_with_both_names(tmp_path: Path) -> None:
+def test_a_value_and_its_file_together_are_refused_with_both_names(tmp_path: Path) -> None:
     (tmp_path / "password").write_text("s3cret\n")
     both = {"SVC_ADMIN_PASSWORD": "other", "SVC_ADMIN_PASSWORD_FILE": str(tmp_path / "password")}
     with pytest.raises(BadSetting, match="SVC_ADMIN_PASSWORD and SVC_ADMIN_PASSWORD_FILE are both set"):
@@ -282,6 +282,6 @@ def test_variables_of_kubernetes_services_are_passed_over() -> None:
         ("SVC_INGEST_HOSTS", "10.0.0.1"),
     ],
 )
-def test_what_only_looks_like_a_service_variable_is_refused(name: str, value: str) -> None:
+def test_a_variable_that_only_looks_like_a_service_variable_is_refused(name: str, value: str) -> None:
     with pytest.raises(BadSetting, match=name):
         environment.load(settings.DashboardSettings, {"SVC_ADMIN_PASSWORD": "x", name: value})
