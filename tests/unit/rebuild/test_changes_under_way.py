@@ -1,4 +1,4 @@
-"""Changes under way while issues are rebuilt from ClickHouse: a part whose merge has not ended stands alone."""
+"""Changes under way while issues are rebuilt from ClickHouse: a part whose merge has not ended is a separate issue."""
 
 import itertools
 import random
@@ -33,7 +33,7 @@ SOURCES = Sources(
 
 
 def stored_row(issue: IssueRecord) -> StoredIssue:
-    """What the writer has stored of a record."""
+    """The writer's rows of a record."""
     return StoredIssue(
         project=PROJECT, issue=int(issue.id, 16), fingerprints=[int(name, 16) for name in issue.fingerprints],
         error_type=issue.error_type, message=issue.message, culprit=issue.culprit, status=issue.status,
@@ -47,7 +47,7 @@ def stored_row(issue: IssueRecord) -> StoredIssue:
 
 
 def stored_counts(fingerprint: int, found: list[Any]) -> StoredCounts:
-    """What is stored of the events of a fingerprint."""
+    """The stored events of a fingerprint."""
     events = sum(one.events for one in found)
     return StoredCounts(
         project=PROJECT, fingerprint=fingerprint, events=events, first_ms=START, last_ms=START, received_ms=START,
@@ -83,7 +83,7 @@ def unread_of(world: World) -> tuple[list[DeltaRecord], dict[int, int]]:
 
 
 def changes_of(world: World) -> dict[int, list[StoredChange]]:
-    """What the writer has stored of activities."""
+    """The writer's rows of activities."""
     changes: dict[int, list[StoredChange]] = {}
     for activity in sorted(world.activities(is_rebuilt=True), key=lambda one: (one.issue, one.at, one.id)):
         change = StoredChange(parse_iso(activity.at), activity.id, activity.kind, activity.data)
@@ -137,7 +137,7 @@ async def work_a_little(world: World, luck: random.Random) -> None:
 
 
 def check(world: World) -> None:
-    """Both sides of each merge agree, count the same and told last what holds; only users and a rebuild undo."""
+    """Both sides of each merge agree on state, counts and last activity; only users and a rebuild undo."""
     issues = {id_of(f): world.issue(f) for f in ALL if world.knows(f)}
     sent = {hex64(f): sum(one.events for one in increments) for f, increments in stored(world)[0].items()}
     wholes = [issue for issue in issues.values() if issue.merged_into is None]
@@ -188,7 +188,7 @@ async def under_way(*commands: tuple[str, int, int], batches: int) -> tuple[Worl
 
 
 def reported(world: World, *, since: int) -> list[tuple[str, str, str]]:
-    """What was told of merges: the issue, what, and who did it."""
+    """Activities of merges: issue, kind and author."""
     found = world.activities("merged", "unmerged", is_rebuilt=True)[since:]
     return sorted((one.issue, one.kind, one.by) for one in found)
 
@@ -270,7 +270,7 @@ async def test_an_undone_merge_can_be_made_by_another_command() -> None:
 
 
 @pytest.mark.parametrize("batches", range(1, 6))
-async def test_late_signals_of_what_was_undone_change_nothing_though_the_log_is_read_from_its_start(
+async def test_late_signals_of_undone_merges_change_nothing_though_the_log_is_read_from_its_start(
     batches: int,
 ) -> None:
     world, _ = await under_way(("merge", 1, 2), ("merge", 3, 1), batches=batches)
@@ -333,7 +333,7 @@ async def test_both_sides_agree_and_all_is_told_though_issues_are_rebuilt_meanwh
         world.send(fingerprint, increment(fingerprint))
     await world.settle()
     for at, (kind, issue, named) in enumerate(history):
-        # Others may have no events yet, and then nobody can ask for it. A rebuild knows events that the refusal didn't.
+        # Others may have no events yet, and then can't be asked for. A rebuild knows events that the refusal didn't.
         what = named & set(FINGERPRINTS) if kind == "unmerge" else named
         ask(world, (kind, issue, what), at)
         await work_a_little(world, luck)

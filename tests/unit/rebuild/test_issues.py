@@ -119,7 +119,7 @@ def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
     assert behind.life.commands == (COMMAND,)
 
 
-def test_a_fix_knows_the_releases_before_it_and_a_rest_what_came_since() -> None:
+def test_a_fix_knows_the_releases_before_it_and_a_rest_those_since() -> None:
     fixed = one(
         [counted()],
         [stored_row(status="resolved", resolved_in="a@9+1")],
