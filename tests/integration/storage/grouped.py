@@ -1,4 +1,4 @@
-"""Records of the topic `grouped` as processors would write them, and a writer as a process of its own."""
+"""Records of the topic `grouped` as processors would write them, and a writer as a separate process."""
 
 import json
 import os
@@ -48,7 +48,7 @@ RELEASES = ("shop@1.0.0+1", "shop@1.1.0+2")
 
 
 def event_json(number: int, sent_ms: int, **changes: Any) -> bytes:
-    """An event that differs by its number in what has a column."""
+    """An event whose number changes every field that has a column."""
     event = {
         "timestamp": iso(sent_ms),
         "kind": "error",
@@ -71,7 +71,7 @@ def event_json(number: int, sent_ms: int, **changes: Any) -> bytes:
 def chunk_event(
     number: int, *, spread_days: int = 0, now_ms: int | None = None, **changes: Any
 ) -> ChunkEvent:
-    """An event as a chunk carries it; its time lies up to `spread_days` before its receipt."""
+    """An event as a chunk carries it; its time is up to `spread_days` before its receipt."""
     now = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     sent = now - (number % (spread_days * 4 + 1)) * DAY_MS // 4
     payload = event_json(number, sent, **changes)
@@ -170,7 +170,7 @@ class Stage:
 
 
 async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
-    """What a writer leaves that is killed between the plan of a block of all there is and its insert."""
+    """The state after a writer was killed between the plan of a block of all records and its insert."""
     partitions = [TopicPartition(stage.topic, number) for number in range(stage.settings.topic_partitions)]
     async with AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,
@@ -220,7 +220,7 @@ class Writer:
         self.process = self._start()
 
     def freeze(self) -> None:
-        """Stop it where it stands."""
+        """Freeze it."""
         self.process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -275,12 +275,12 @@ COUNTS = {
 
 
 def counts(client: Client) -> dict[str, int]:
-    """What each table says of how many events there are; every event has two tags."""
+    """The number of events according to each table; every event has two tags."""
     return {name: int(scalar(client, sql)) for name, sql in COUNTS.items()}
 
 
 def exactly(total: int) -> dict[str, int]:
-    """What `counts` must be."""
+    """The expected result of `counts`."""
     return dict.fromkeys(COUNTS, total)
 
 
@@ -311,7 +311,7 @@ async def drained(stage: Stage) -> bool:
 
 
 async def whole(stage: Stage, timeout: float = 60.0) -> dict[str, int]:
-    """Wait until everything that was produced is written; what the tables hold then."""
+    """Wait until all records are written; returns the counts of the tables."""
 
     async def done() -> bool:
         return await drained(stage)

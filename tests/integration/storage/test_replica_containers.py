@@ -1,6 +1,6 @@
 """Three replicas and a Keeper in containers: a block is on each, and once, also after the first replica is lost.
 
-The engine that tests start themselves has no Keeper, so this needs Docker, or what speaks like it.
+The engine that tests start themselves has no Keeper, so this needs Docker or a compatible runtime.
 """
 
 import secrets

@@ -41,7 +41,7 @@ def test_every_engine_of_the_schema_may_be_used() -> None:
     assert used == set(re.findall(r"TABLE ENGINE ON (\w+)", documented()))
 
 
-def test_doctor_checks_what_is_documented() -> None:
+def test_doctor_checks_the_documented_rights() -> None:
     def granted(user: str) -> set[str]:
         return {
             f"{privilege.strip().removesuffix(' ON ' + on)} ON {on}"
@@ -65,7 +65,9 @@ def test_doctor_checks_what_is_documented() -> None:
 @pytest.mark.parametrize(
     ("part", "several"), [(0, (True, False)), (1, (False, True))], ids=["shards", "replicas"]
 )
-def test_doctor_checks_what_is_documented_of_several_servers(part: int, several: tuple[bool, bool]) -> None:
+def test_doctor_checks_the_documented_rights_on_several_servers(
+    part: int, several: tuple[bool, bool]
+) -> None:
     page = (ROOT / "docs/operate/shards.md").read_text(encoding="utf-8").split("\n## Replicas")[part]
     for user, rights in USERS.items():
         documented_rights = {
@@ -76,7 +78,7 @@ def test_doctor_checks_what_is_documented_of_several_servers(part: int, several:
         assert documented_rights == set(map(str, {*rights("svc", *several)} - {*rights("svc", False, False)}))
 
 
-def test_doctor_checks_what_is_documented_of_kafka() -> None:
+def test_doctor_checks_the_documented_rights_on_kafka() -> None:
     page = (ROOT / "docs/operate/access.md").read_text(encoding="utf-8")
     section = page[page.index("## Kafka") : page.index("## ClickHouse")]
     rows = {

@@ -20,7 +20,7 @@ def erasure(user: str, salt: str = SALT, stage: ledger.Stage = "done") -> Erasur
 
 
 @given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
-def test_a_user_is_found_again_by_the_id_and_nobody_else_is(one: str, other: str) -> None:
+def test_only_the_user_is_found_again_by_the_id(one: str, other: str) -> None:
     known = [erasure(one)]
     assert ledger.of_user(known, one) == known
     assert ledger.of_user(known, other) == (known if one == other else [])

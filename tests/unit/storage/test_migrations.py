@@ -54,7 +54,7 @@ def test_each_table_that_stores_is_replicated_with_the_same_order_and_windows() 
             "{replica}",
             was[2],
         )
-        # Unless told otherwise, a replicated table drops what equals a block of the last hour.
+        # By default a replicated table drops rows that equal a block of the last hour.
         tokens = re.findall(r"non_replicated_deduplication_window = (\d+)", statement) or ["0"]
         assert re.findall(r"\breplicated_deduplication_window = (\d+)", text) == tokens
         assert re.findall(r"\breplicated_deduplication_window_seconds = (\d+)", text) == [str(WINDOW_SECONDS)]
@@ -62,7 +62,7 @@ def test_each_table_that_stores_is_replicated_with_the_same_order_and_windows() 
         assert text.count("SETTINGS ") == 1
 
 
-def test_what_stores_nothing_is_the_same_on_each_replica() -> None:
+def test_tables_that_store_nothing_are_the_same_on_each_replica() -> None:
     others = [one for one in SCHEMA if not re.search(r"^ENGINE = \w*MergeTree", one, re.MULTILINE)]
     assert len(others) > 15
     assert [replicated(one) for one in others] == others

@@ -1,4 +1,4 @@
-"""Which replica is written to, on a model of what Keeper and the replicas of a shard say."""
+"""Which replica is written to, on a model of Keeper and the replicas of a shard."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -65,7 +65,7 @@ class Replica:
         return Answer(answers.get(sql) or self._recorded(sql, settings or {}))
 
     def _recorded(self, sql: str, settings: Mapping[str, Any]) -> list[list[Any]]:
-        # Only so does each replica see what was recorded on another.
+        # Only so does each replica see values recorded on another.
         assert settings.items() >= RECORD_SETTINGS.items()
         if sql.startswith("SELECT argMax"):
             return [[(self.shard.written, "1/1")]]
@@ -116,7 +116,7 @@ def moved(shard: Shard) -> None:
 def test_a_session_begins_only_on_the_replica_that_is_written_to(shard: Shard) -> None:
     first, second = Replica(shard, "first/a"), Replica(shard, "second/b")
     session = begin_session(first, 2)  # type: ignore[arg-type]
-    # The question is the session's first statement: what is checked is never newer than the session.
+    # The question is the session's first statement: none of the checks is newer than the session.
     assert first.sessions[0]["session_id"] == session["session_id"]
     assert session["session_check"] == 1
     with pytest.raises(AnotherServer):
@@ -147,7 +147,7 @@ def test_none_takes_the_place_of_one_that_answers(shard: Shard, answering: dict[
     assert (shard.written, shard.synced) == ("first/a", [])
 
 
-def test_a_move_that_was_interrupted_lets_nobody_write_until_it_is_run_again(
+def test_an_interrupted_move_blocks_writers_until_it_is_run_again(
     shard: Shard, answering: dict[str, str]
 ) -> None:
     shard.active, shard.fails = {"b", "c"}, "SYSTEM SYNC"

@@ -20,7 +20,7 @@ SHARDS = [Shard(number, 2, f"http://svc:secret@ch{number + 1}:8123/svc") for num
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """The address of what takes connections and says nothing, as a frozen server does."""
+    """The address of a listener that accepts connections and never answers, as a frozen server does."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://svc:x@127.0.0.1:{server.getsockname()[1]}/svc"
 

@@ -50,7 +50,7 @@ OTHERS = {
 def recent(**changes: Any) -> pa.Table:
     """A block of events of today, as almost all are."""
     columns = EventColumns()
-    # What compresses payloads is for one thread.
+    # A compressor is for one thread.
     with MAKING:
         for number in range(RECENT):
             columns.add_row(chunk_event(number, **changes), Grouping(number % 7, "v1", "frames", ()), 90, 30)

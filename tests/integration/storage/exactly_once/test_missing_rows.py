@@ -84,7 +84,7 @@ def test_the_same_token_twice_counts_once_over_several_time_partitions(client: C
 @pytest.mark.parametrize("table", first_quick(TARGETS))
 def test_a_table_that_lost_its_part_but_kept_the_token_is_completed(client: Client, table: str) -> None:
     rows = block()
-    # What a kill between token and part leaves: rows gone, token known.
+    # As after a kill between token and part: rows gone, token known.
     insert(client, rows, "t/0:0-9")
     client.command(f"TRUNCATE TABLE {table}") if table != "events" else client.command(
         "ALTER TABLE events DELETE WHERE id % 3 = 0 SETTINGS mutations_sync = 1"
@@ -101,7 +101,7 @@ def test_an_event_that_is_twice_in_a_block_is_stored_once(client: Client) -> Non
     assert counts(client) == exactly(ROWS)
 
 
-def test_what_is_missing_is_named_by_table_but_for_what_is_erased_or_past_its_retention(
+def test_missing_rows_are_named_by_table_except_erased_and_expired_ones(
     client: Client,
 ) -> None:
     rows = block(5)
@@ -181,9 +181,7 @@ def test_two_repairs_that_see_the_same_blocks_insert_their_difference_once(
     assert counts(client) == exactly(ROWS)
 
 
-def test_two_that_complete_a_block_at_once_count_it_once(
-    client: Client, clickhouse_database_url: str
-) -> None:
+def test_two_concurrent_completions_count_a_block_once(client: Client, clickhouse_database_url: str) -> None:
     other = open_client(clickhouse_database_url)
     try:
         for turn in range(2):
@@ -204,7 +202,7 @@ def test_two_that_complete_a_block_at_once_count_it_once(
 
 
 @pytest.mark.parametrize("table", first_quick(["events", "payloads"]))
-def test_one_that_halves_its_rows_beside_another_that_is_not_refused_counts_nothing_twice(
+def test_a_completion_that_halves_its_rows_during_another_counts_nothing_twice(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:
     monkeypatch.setattr("storage.exactly_once.sessions.SESSION_SECONDS", 60)
@@ -254,20 +252,20 @@ def test_a_completion_killed_while_it_unpacks_leaves_no_payload_twice(
 
 
 def late(client: Client, monkeypatch: pytest.MonkeyPatch, table: str, meanwhile: Callable[[], None]) -> None:
-    """Let the client stand still before its insert into a table, and die after it."""
+    """Freeze the client before its insert into a table, and let it die after it."""
 
-    def standing(insert: Callable[..., Any]) -> Callable[..., Any]:
-        def stand(target: str, *arguments: Any, **options: Any) -> Any:
+    def freezing(insert: Callable[..., Any]) -> Callable[..., Any]:
+        def freeze(target: str, *arguments: Any, **options: Any) -> Any:
             if target != table:
                 return insert(target, *arguments, **options)
             meanwhile()
             insert(target, *arguments, **options)
             raise Killed
 
-        return stand
+        return freeze
 
     for name in ("insert_arrow", "raw_insert"):
-        monkeypatch.setattr(client, name, standing(getattr(client, name)))
+        monkeypatch.setattr(client, name, freezing(getattr(client, name)))
 
 
 @pytest.mark.slow
@@ -370,7 +368,7 @@ def test_a_life_is_the_same_until_the_server_starts_again(tmp_path: Path) -> Non
             server.start()
             client = open_client(server.url())
             first, born = life(client), uptime(client)
-            # A second on by the server's own clock, which is what the life was once reckoned from.
+            # One second later by the server's clock, from which the life was computed once.
             asyncio.run(eventually(partial(is_older, client, born + 1)))
             assert life(client) == first
             assert len(first) == 32

@@ -97,7 +97,7 @@ def test_the_tokens_of_earlier_plans_are_unreliable_once_a_completion_may_have_i
 
 
 async def inserted_but_not_committed(stage: Stage, client: Client) -> None:
-    """What a writer leaves that is killed between the insert of all there is and its commit."""
+    """The state after a writer was killed between the insert of all records and its commit."""
     block, plan = await planned(stage)
     insert(client, block.columns.table(), plan.token(stage.topic))
 

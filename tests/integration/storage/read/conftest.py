@@ -1,4 +1,4 @@
-"""One migrated database for the tests of a module; each test takes a project of its own."""
+"""One migrated database for the tests of a module; each test uses a new project."""
 
 import secrets
 from collections.abc import AsyncIterator, Iterator

@@ -1,4 +1,4 @@
-"""What the records of issues become when they are read: ended rest, merged issues and similar ones."""
+"""Records of issues as they are read: ended rest, merged issues and similar ones."""
 
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -108,7 +108,7 @@ async def test_issues_that_share_rare_parts_are_more_similar_than_those_that_sha
     assert len((await reader.read(ListSimilarIssues(target.id, limit=1))).similar) == 1
 
 
-async def test_the_candidates_are_those_that_share_what_few_have(
+async def test_the_candidates_are_those_that_share_rare_parts(
     reader: Reader, database: Client, project: int
 ) -> None:
     target = record(project, 1, ["TypeError", "null.x"])

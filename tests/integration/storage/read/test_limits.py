@@ -1,4 +1,4 @@
-"""What one question, and all questions of the reading user together, may use."""
+"""Limits on one question, and on all questions of the reading user together."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -21,7 +21,7 @@ MEMORY: Final = 1 << 30
 
 @pytest.fixture(scope="module")
 def reader_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address for the reading user of a server of its own, since containers have no such user."""
+    """The address for the reading user of a separate server, since containers have no such user."""
     server = LocalClickHouse(tmp_path_factory.mktemp("limits"), query_memory=MEMORY).start(120)
     try:
         yield server.url("reader")
@@ -44,19 +44,19 @@ async def test_a_question_that_takes_too_long_ends_and_may_be_asked_again(reader
             await executor.rows(ENDLESS)
 
 
-async def test_a_question_that_needs_too_much_memory_ends_and_says_what_to_narrow(reader_url: str) -> None:
+async def test_a_question_that_needs_too_much_memory_ends_with_advice_to_narrow_it(reader_url: str) -> None:
     async with asking(reader_url, Limits(memory_bytes=10 << 20)) as executor:
         with pytest.raises(QueryTooExpensive, match="memory: narrow the time range or the query"):
             await executor.rows(LARGE)
 
 
-async def test_a_question_that_reads_too_many_rows_ends_and_says_what_to_narrow(reader_url: str) -> None:
+async def test_a_question_that_reads_too_many_rows_ends_with_advice_to_narrow_it(reader_url: str) -> None:
     async with asking(reader_url, Limits(rows=1_000)) as executor:
         with pytest.raises(QueryTooExpensive, match="rows: narrow the time range or the query"):
             await executor.rows(LARGE)
 
 
-async def test_questions_beyond_those_at_once_are_asked_to_come_again(reader_url: str) -> None:
+async def test_too_many_concurrent_questions_are_refused_for_now(reader_url: str) -> None:
     async with asking(reader_url, Limits(seconds=5, concurrency=1, wait_seconds=0.05)) as executor:
         first = asyncio.ensure_future(executor.rows(ENDLESS))
         with pytest.raises(StorageUnavailable, match="too many concurrent requests"):

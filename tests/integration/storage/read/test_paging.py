@@ -1,4 +1,4 @@
-"""Pages of lists together: whole, in their order, each row once, while what is listed changes."""
+"""Pages of lists together: whole, in order, each row once, while rows change."""
 
 import pytest
 from msgspec.structs import replace

@@ -52,7 +52,7 @@ async def test_issue_lists_have_the_issues_and_figures_of_their_events(
 
 
 @pytest.mark.parametrize("query", QUERIES)
-async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_events(
+async def test_an_issue_is_counted_by_the_querys_conditions_on_it_and_on_its_events(
     reader: Reader, world: World, query: str
 ) -> None:
     index = QUERIES.index(query)
@@ -67,7 +67,9 @@ async def test_an_issue_is_counted_in_what_the_query_asks_of_it_and_of_its_event
             assert issue.trend == trends[issue.id]
 
 
-async def test_an_issue_shows_its_life_beside_the_range(reader: Reader, world: World) -> None:
+async def test_an_issue_shows_its_lifetime_counts_and_those_of_the_range(
+    reader: Reader, world: World
+) -> None:
     number = issue_id(world.project, 0)
     life = world.issues[number]
     start, end = bounds(None, None)
@@ -125,7 +127,7 @@ async def test_event_lists_page_through_the_events_of_query_and_range(
         assert ids == expected
 
 
-async def test_a_listed_event_says_what_it_is(reader: Reader, world: World) -> None:
+async def test_a_listed_event_has_its_main_fields(reader: Reader, world: World) -> None:
     newest = world.found("", 0, None)[0]
     page = await reader.read(ListProjectEvents(world.project, limit=1))
     row = page.events[0]
@@ -210,7 +212,7 @@ async def test_first_and_last_event_of_a_project(reader: Reader, world: World) -
     assert (await reader.read(GetProjectEvent(world.project, "oldest"))).event_id == str(events[-1].id)
 
 
-async def test_what_is_not_there_is_not_found(reader: Reader, world: World) -> None:
+async def test_unknown_ids_are_not_found(reader: Reader, world: World) -> None:
     issue = hex64(issue_id(world.project, 0))
     other = next(event for event in world.events if event.fingerprint == 8)
     for asking in (

@@ -1,4 +1,4 @@
-"""Answers from rollups that had counted too much and were repaired: differences lie beside what they take back."""
+"""Answers from rollups that had counted too much and were repaired by rows with negative differences."""
 
 import math
 import secrets
@@ -78,7 +78,7 @@ def _surprise(trend: list[int]) -> int:
     return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
 
 
-async def test_what_no_event_has_is_neither_listed_nor_counted(reader: Reader, repaired: World) -> None:
+async def test_values_without_events_are_neither_listed_nor_counted(reader: Reader, repaired: World) -> None:
     events = repaired.found("", NOW_MS // DAY_MS * DAY_MS - 14 * DAY_MS, None)
     tags = (await reader.read(CountProjectTags(repaired.project))).tags
     assert {facet.key for facet in tags} == {key for event in events for key in event.view.tags}
@@ -101,6 +101,6 @@ async def test_releases_without_an_event_are_left_out_of_every_page(reader: Read
     assert found == wanted
 
 
-async def test_a_series_has_what_happened(reader: Reader, repaired: World) -> None:
+async def test_a_series_counts_the_events(reader: Reader, repaired: World) -> None:
     series = await reader.read(GetProjectStats(repaired.project, interval="day", start=NOW_MS - 9 * DAY_MS))
     assert sum(point.events for point in series.series) == len(repaired.found("", NOW_MS - 9 * DAY_MS, None))

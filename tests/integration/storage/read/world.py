@@ -1,4 +1,4 @@
-"""A project with events of three weeks, and what the read calls should answer of it, computed from a list."""
+"""A project with events of three weeks, and the expected answers of the read calls, computed from a list."""
 
 import json
 import random
@@ -30,7 +30,7 @@ PART = ("MergedError", "what it was", "old in src/old.ts")
 
 
 class Happened(Struct, frozen=True):
-    """An event and what is known of it."""
+    """An event with its expected grouping and counts."""
 
     id: uuid.UUID
     fingerprint: int
@@ -45,7 +45,7 @@ class World(Struct):
     events: list[Happened]
     issues: dict[int, IssueView]
     answers: dict[tuple[str, int, int | None], list[Happened]] = field(default_factory=dict)
-    """What `found` said, because many tests ask the same."""
+    """The result of `found`, cached because many tests ask the same."""
 
     def issue_of(self, fingerprint: int) -> int:
         """The issue that has the fingerprint's events now."""
@@ -69,7 +69,7 @@ class World(Struct):
         return sorted(holding, key=lambda event: (event.view.timestamp, event.id.int), reverse=True)
 
     def with_issue(self, event: Happened) -> EventView:
-        """The event beside its issue."""
+        """The event with its issue."""
         return replace(event.view, issue=self.issues[self.issue_of(event.fingerprint)])
 
     def by_issue(self, events: Iterable[Happened]) -> dict[int, list[Happened]]:

@@ -16,7 +16,7 @@ PARTITIONS = 6
 
 
 class SpreadStage(Stage):
-    """Topics of six partitions, and the tables of three servers; what it counts is on all of them."""
+    """Topics of six partitions, and the tables of three servers; counts are sums over all of them."""
 
     def __init__(self, bootstrap: str, urls: list[str], prefix: str, folder: Path) -> None:
         super().__init__(bootstrap, urls[0] + WHOLE, prefix, folder)

@@ -193,7 +193,7 @@ async def test_a_project_goes_from_every_server(filled: SpreadStage, opened: Ser
     assert again["before"]
 
 
-async def test_a_rebuild_reads_what_all_servers_have(filled: SpreadStage, opened: Servers) -> None:
+async def test_a_rebuild_reads_the_rows_of_all_servers(filled: SpreadStage, opened: Servers) -> None:
     every = Counter(dict.fromkeys(PROJECTS, len(FINGERPRINTS)))
     await eventually(lambda: issues(opened[0].own) == every, 60)
     printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))

@@ -32,7 +32,7 @@ EXTRA = {
         sorted({*rights(DATABASE, True, False)} - {*rights(DATABASE, False, False)}, key=str)
     )
 }
-"""By a user who lacks it: what a role needs on several servers beyond one."""
+"""By a user without them: the additional rights of a role on several servers."""
 
 
 def statements(role: str, without: Right | None = None) -> list[str]:
@@ -69,7 +69,7 @@ def settings_of(servers: Sequence[ShardServer], user: str) -> MigrateSettings:
 
 
 def work(servers: Sequence[ShardServer], operator: str, writer: str, reader: str) -> None:
-    """What commands, writer and dashboard do. Raises ClickHouseError."""
+    """The statements of commands, writer and dashboard. Raises ClickHouseError."""
     settings = settings_of(servers, operator)
     for number, url in enumerate(settings.shard_urls):
         migrate(url, shard=f"{number + 1}/{COUNT}")

@@ -69,7 +69,7 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
             assert _waits(writer, 1) is False
             writer.kill()
             writer.restart()
-        # What the other servers store goes on, and a rollout of writers too.
+        # The other servers go on storing, and a rollout of writers goes on too.
         for writer in (first, second):
             await eventually(partial(_is_ready, writer), 60)
             assert writer.health("clickhouse-2").get("ok") is False

@@ -1,4 +1,4 @@
-"""Payloads in packs, on a real server: what is deleted of a pack leaves the others their payloads, each once."""
+"""Payloads in packs, on a real server: deleting some events of a pack leaves each of the others its payload once."""
 
 import logging
 import time
@@ -93,7 +93,7 @@ def test_an_erased_user_is_in_no_pack_and_the_others_keep_their_payloads(client:
     )
 
 
-def test_what_was_interrupted_between_insert_and_deletion_is_finished_by_the_next(client: Client) -> None:
+def test_unpacking_interrupted_between_insert_and_deletion_is_finished_by_the_next(client: Client) -> None:
     block = Block()
     insert(client, block.columns.packed(), "t")
 
@@ -109,7 +109,9 @@ def test_what_was_interrupted_between_insert_and_deletion_is_finished_by_the_nex
 
 
 @pytest.mark.slow
-def test_two_that_unpack_at_once_store_each_event_once(client: Client, clickhouse_database_url: str) -> None:
+def test_two_concurrent_unpackings_store_each_event_once(
+    client: Client, clickhouse_database_url: str
+) -> None:
     block = Block()
     insert(client, block.columns.packed(), "t")
     together = Barrier(2, timeout=60)
@@ -148,7 +150,7 @@ def test_a_refused_event_leaves_its_pack_and_the_others_stay(client: Client) -> 
     packs = {pack[::-1] for pack in rows["pack"].to_pylist()}
     row = next(row for row, event in enumerate(block.events) if event.id in packs)
     client.command(f"ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number {row}'")
-    # What a refused block may have left.
+    # Rows that a refused block may have left.
     client.command(
         "ALTER TABLE mv_events MODIFY QUERY SELECT * EXCEPT (payload, payload_days, pack) FROM ingest WHERE 0"
     )

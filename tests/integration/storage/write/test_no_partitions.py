@@ -16,7 +16,7 @@ from tests.integration.storage.write.test_writer_failures import lag
 
 
 class Nothing(RoundRobinPartitionAssignor):  # type: ignore[misc]  # aiokafka has no types
-    """What the leader of a group does that may not see the topic."""
+    """The assignment of a group leader without rights on the topic."""
 
     @classmethod
     def assign(
@@ -30,7 +30,7 @@ def ready(writer: Writer, detail: str) -> bool:
     return status == 200 and detail in json.loads(body)["parts"]["grouped"]["detail"]
 
 
-async def test_a_writer_without_partitions_is_not_ready_while_nobody_writes_them(stage: Stage) -> None:
+async def test_a_writer_without_partitions_is_not_ready_while_some_have_no_writer(stage: Stage) -> None:
     await stage.produce(5, repeat=0)
     leader = AIOKafkaConsumer(
         bootstrap_servers=stage.settings.kafka_bootstrap,

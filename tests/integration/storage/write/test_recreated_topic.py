@@ -22,7 +22,7 @@ async def test_events_of_a_topic_that_was_created_again_are_stored(stage: Stage)
 
 
 async def send_apart(stage: Stage, first: int) -> None:
-    """Records of source positions from `first` on, each a block of its own."""
+    """Records of source positions from `first` on, each in a separate block."""
     async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
         for number in range(first, first + BLOCKS):
             await stage.send(producer, 0, grouped(0, number, [stage._event(spread_days=0) for _ in range(5)]))

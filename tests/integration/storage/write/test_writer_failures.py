@@ -68,7 +68,7 @@ async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage
         first.stop()
     await reset(stage)
     await stage.produce(10)
-    # One that is killed on its way knows what it was about.
+    # A writer killed during its insert has a plan.
     second = stage.writer("1", SVC_WRITER_BLOCK_ROWS="20")
     with ended(second):
         await eventually(lambda: 'table="events"' in second.get("metrics")[1])

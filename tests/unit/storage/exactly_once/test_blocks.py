@@ -98,7 +98,7 @@ def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
     assert (first.outcome, first.reason, first.count, first.sequence) == ("accepted", "putBack", 1, 4)
 
 
-def test_what_is_put_back_was_a_dead_letter_even_if_its_writer_ended_before_it_counted_it() -> None:
+def test_events_put_back_were_dead_letters_even_if_the_writer_ended_before_it_counted_them() -> None:
     block, again = Block(), Block()
     feed(block, [Record(4, chunk(3, [b"broken", b"broken"]))])
     feed(again, [Record(9, one.value, headers=one.headers) for one in block.rejected], seen=8)
@@ -109,7 +109,7 @@ def test_what_is_put_back_was_a_dead_letter_even_if_its_writer_ended_before_it_c
     assert [one.reason for one in reported if one.outcome == "accepted"] == ["putBack"] * 2
 
 
-def test_a_record_that_nobody_could_read_is_taken_whole_once_it_can_be_and_counts_for_nothing() -> None:
+def test_an_unreadable_record_is_taken_whole_once_it_can_be_read_and_counts_for_nothing() -> None:
     block = Block()
     feed(block, [Record(0, b"\xc1", headers=(("trace", b"x"),))])
     (rejected,) = block.rejected
@@ -156,7 +156,7 @@ def test_a_refused_row_is_traced_to_its_event() -> None:
     assert (rejected.offset, rejected.event) == (5, wanted)
 
 
-def test_an_event_that_is_refused_again_beside_its_first_copy_is_a_dead_letter_once_more() -> None:
+def test_an_event_that_is_refused_again_with_its_first_copy_is_a_dead_letter_once_more() -> None:
     first, again = Record(4, chunk(2, [FRAME])), Block()
     [event] = decode_chunk(decode_grouped(first.value or b"").chunk)
     block = Block()

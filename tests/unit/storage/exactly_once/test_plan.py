@@ -56,7 +56,7 @@ def test_tokens_are_equal_only_for_equal_records(one: BlockPlan, other: BlockPla
 
 
 @given(plans)
-def test_what_may_be_stored_already_is_known_until_it_has_been_passed(plan: BlockPlan) -> None:
+def test_positions_that_may_be_stored_already_are_known_until_passed(plan: BlockPlan) -> None:
     ends = plan.ends({r.partition: 5 for r in plan.ranges})
     for span in plan.ranges:
         offset, done = ends[span.partition]

@@ -7,7 +7,7 @@ from storage.read.execute import refusal
 
 
 @pytest.mark.parametrize("code", [158, 241, 307, 396])
-def test_a_limit_that_was_reached_says_what_to_narrow(code: int) -> None:
+def test_a_limit_that_was_reached_advises_to_narrow_the_query(code: int) -> None:
     refused = refusal(DatabaseError("Query memory limit exceeded", code=code))
     assert isinstance(refused, QueryTooExpensive)
     assert "narrow the time range or the query" in str(refused)

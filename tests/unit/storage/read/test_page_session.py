@@ -48,7 +48,7 @@ async def test_calls_of_a_page_share_the_look_up_of_an_issue_and_the_next_page_l
         assert executor.statements == number
 
 
-async def test_a_call_that_is_cancelled_takes_the_look_up_from_nobody() -> None:
+async def test_a_cancelled_call_leaves_the_look_up_to_the_others() -> None:
     executor = Counting(FOUND)
     page = Reader(executor).for_page()
     first, second = (asyncio.ensure_future(page.read(Ref())) for _ in range(2))

@@ -1,4 +1,4 @@
-"""What became of an issue between two releases."""
+"""The verdict on an issue between two releases."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the local server's users.xml says of analysts, the statements for other servers say, too."""
+"""The statements for other servers give analysts the same rights as the local server's users.xml."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ from storage.tables.analyst_views import DEFINER, TABLES, VIEWS
 from storage.tables.migrations.migrate import migrations, statements
 
 DOCKER = Path(__file__).parents[4] / "docker"
-# What only the local engine has.
+# Settings of the local engine only.
 LOCAL_ONLY = {"allow_python_table_function"}
 HASH = "0" * 64
 

@@ -33,7 +33,7 @@ def rows(*events: ChunkEvent) -> list[dict[str, object]]:
     return found
 
 
-def test_a_row_has_what_the_event_says() -> None:
+def test_a_row_has_the_events_values() -> None:
     event = chunk_event(
         timestamp=iso(NOW - 1500),
         user={"id": "u1"},

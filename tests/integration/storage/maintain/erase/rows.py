@@ -1,4 +1,4 @@
-"""Rows of forty users in two projects, and what tables say of them before and after an erasure."""
+"""Rows of forty users in two projects, and the state of tables before and after an erasure."""
 
 from collections.abc import Callable
 from typing import Any
@@ -39,13 +39,13 @@ def erase(
 
 
 def answer(client: Client, sql: str) -> list[Any]:
-    """The answer of a query, in an order of its own."""
+    """The sorted rows of a query."""
     found: list[Any] = list(client.query(sql).result_rows)
     return sorted(found)
 
 
 def recounted(client: Client) -> dict[str, tuple[object, object]]:
-    """What each rollup says, and what `events` says: equal where all is well, down to the users' states."""
+    """The sums of each rollup and those of `events`: equal if all is well, down to the users' states."""
     found: dict[str, tuple[object, object]] = {}
     for rollup in ROLLUPS:
         keys = ", ".join(f"{sql} AS {name}" for name, sql in rollup.keys)

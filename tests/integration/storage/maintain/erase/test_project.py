@@ -53,7 +53,7 @@ def test_a_project_erased_again_has_nothing_left(client: Client) -> None:
     again = whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
     assert (again.erasure, again.rows) == (first.erasure, 0)
     assert again.before is not None
-    # What a writer still had in hand goes the next time.
+    # Rows that a writer still had in memory are deleted the next time.
     insert(client, block(80), "late")
     third = whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
     assert third.rows > 0

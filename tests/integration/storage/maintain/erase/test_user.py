@@ -79,7 +79,7 @@ def test_a_users_rows_are_gone_from_every_table_and_everybody_elses_stay(
 
 @pytest.mark.slow
 def test_the_bytes_are_gone_from_the_disk(client: Client) -> None:
-    # So that those that were written anew are removed at once, whatever the server's default.
+    # Old parts are removed immediately, whatever the server's default.
     client.command("ALTER TABLE payloads MODIFY SETTING old_parts_lifetime = 0, cleanup_delay_period = 1")
     columns = EventColumns()
     for number in range(80):
@@ -119,7 +119,7 @@ def test_a_second_time_there_is_nothing_and_a_stranger_is_refused(client: Client
     assert len(ledger.read(client, PROJECT)) == 1
 
 
-def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(client: Client) -> None:
+def test_the_users_id_is_nowhere_afterwards_not_even_in_the_servers_logs(client: Client) -> None:
     columns = EventColumns()
     secret = "somebody-7f3a9c"
     columns.add_row(chunk_event(1, user={"id": secret}), Grouping(1, "v1", "frames", ()), 30, 30)
@@ -158,7 +158,7 @@ def test_the_users_id_stands_nowhere_afterwards_not_even_in_the_servers_logs(cli
     ),
     ids=lambda value: value.__name__ if isinstance(value, ModuleType) else str(value),
 )
-def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
+def test_an_erasure_killed_at_any_step_is_finished_by_the_next_run(
     client: Client, module: ModuleType, name: str, call: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     insert(client, block(), "t")
@@ -188,7 +188,7 @@ def test_what_was_killed_at_any_step_is_finished_by_the_next_run(
 def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
     client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second deletes what the first has recounted, and recounts it after the first has dropped the lists."""
+    """The second deletes the rows that the first has recounted, and recounts after the first has dropped the lists."""
     insert(client, block(), "t")
     deleted, dropped = threading.Event(), threading.Event()
     reports = list[Any]()
@@ -223,7 +223,7 @@ def test_two_runs_of_one_erasure_at_the_same_time_leave_every_rollup_exact(
     exact(client)
 
 
-def test_what_is_read_again_from_the_log_does_not_bring_it_back(client: Client) -> None:
+def test_records_read_again_from_the_log_do_not_bring_it_back(client: Client) -> None:
     rows = block()
     insert(client, rows, "t")
     erase(client)
@@ -315,7 +315,7 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
             (SELECT fingerprint, argMax(id, (ts, id)) AS newest, argMax(message, (ts, id)) AS text FROM events
              WHERE project_id = {project:UInt32} GROUP BY fingerprint) AS e ON e.fingerprint = i.issue_id - 1
         WHERE i.last_event = e.newest AND i.message = e.text"""
-    # Not only what is read: no older row is left on disk either.
+    # Not only the read rows: no older row is left on disk either.
     assert scalar(client, newest, {"project": PROJECT}) == len(before)
     assert scalar(client, "SELECT count() FROM issues") == len(before)
 

@@ -33,7 +33,7 @@ def empty(folders: list[str]) -> None:
 
 
 async def check(stage: Stage) -> list[Finding]:
-    """What `svc doctor` says of the stored rows, without waiting for the pipeline."""
+    """Findings of `svc doctor` on the stored rows, without waiting for the pipeline."""
     settings = load(MigrateSettings, stage.environ)
     groups = readers(f"{stage.settings.topic_prefix}processors", stage.settings.writer_group)
     return await asyncio.to_thread(check_damage, settings, groups, 0)

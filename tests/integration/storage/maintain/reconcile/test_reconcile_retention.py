@@ -1,4 +1,4 @@
-"""What a shorter retention has dropped is not missing after the retention was raised; what is missing still is."""
+"""Rows dropped by a shorter retention are not missing after it was raised; lost rows still are."""
 
 from datetime import UTC, date, datetime, time, timedelta
 
@@ -76,12 +76,12 @@ def differences(client: Client) -> list[FigureDifference]:
     return compare(alone(client), TODAY).differences
 
 
-def test_what_was_dropped_before_a_retention_was_raised_is_not_missing(raised: Client) -> None:
+def test_rows_dropped_before_a_retention_was_raised_are_not_missing(raised: Client) -> None:
     assert scalar(raised, "SELECT count() FROM payloads") < 80 * A_DAY
     assert differences(raised) == []
 
 
-def test_what_is_missing_of_what_came_since_is_reported(raised: Client) -> None:
+def test_missing_rows_received_since_are_reported(raised: Client) -> None:
     lost = TODAY - timedelta(days=20)
     for table in ("events", "payloads"):
         raised.command(
@@ -93,7 +93,7 @@ def test_what_is_missing_of_what_came_since_is_reported(raised: Client) -> None:
     assert {what for what, *_ in reported} >= {"stored", "issue_day", "project_hour"}
 
 
-def test_a_young_issue_is_judged_beside_one_that_is_older_than_its_events(raised: Client) -> None:
+def test_a_young_issue_is_compared_although_another_is_older_than_its_events(raised: Client) -> None:
     raised.command(
         "INSERT INTO ingest (project_id, fingerprint, ts, received, id, retention_days, payload_days, payload)"
         " SELECT {project:UInt32}, 2, {noon:DateTime64(3, 'UTC')} AS at, at, 100000 + number, 90, 90, 'x'"

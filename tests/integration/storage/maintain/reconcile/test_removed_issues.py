@@ -17,7 +17,7 @@ from tests.integration.storage.write.test_writer_records import ISSUE
 
 
 def rows_of(issue: IssueRecord, version: int, removed_at: int) -> pa.Table:
-    """What is stored of an issue that was removed at a version: its row and the mark."""
+    """The stored rows of an issue that was removed at a version: its row and the mark."""
     mark = list(issue_row(replace(issue, version=removed_at)))
     mark[ISSUES.get_field_index("deleted")] = 1
     return table(ISSUES, [issue_row(replace(issue, version=version)), tuple(mark)])

@@ -141,7 +141,7 @@ async def test_completion_knows_keys_values_and_fields(reader: Reader, world: Wo
 
 
 @pytest.mark.holds("contract 4 releases")
-async def test_releases_say_what_they_brought(reader: Reader, database: Client, world: World) -> None:
+async def test_releases_have_their_counts_and_new_issues(reader: Reader, database: Client, world: World) -> None:
     database.insert(
         "issue_activity",
         [
@@ -184,7 +184,7 @@ async def test_releases_page_from_the_newest_to_the_oldest_while_events_arrive(
         await reader.read(ListReleases(world.project, cursor="AAAA"))
 
 
-async def test_outcomes_are_summed_once_by_interval_and_what_is_none_of_an_event_apart(
+async def test_outcomes_are_summed_once_by_interval_without_those_of_no_event(
     reader: Reader, database: Client, project: int
 ) -> None:
     minute = from_ms(NOW_MS // HOUR_MS * HOUR_MS - HOUR_MS)

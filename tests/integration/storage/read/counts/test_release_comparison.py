@@ -1,4 +1,4 @@
-"""Two releases side by side are what their events say."""
+"""The comparison of two releases equals a count of their events."""
 
 from collections import Counter
 
@@ -43,6 +43,6 @@ async def test_the_newest_release_is_compared_with_the_one_before_it(reader: Rea
     assert found == await reader.read(CompareReleases(world.project, newest[1], newest[0]))
 
 
-async def test_releases_that_nobody_sent_have_nothing(reader: Reader, world: World) -> None:
+async def test_unknown_releases_have_no_counts(reader: Reader, world: World) -> None:
     found = await reader.read(CompareReleases(world.project, "a@1+1", "a@2+1"))
     assert (found.before, found.after, found.issues) == (0, 0, [])

@@ -1,4 +1,4 @@
-"""Which ids are stored, by a real server, and what an answer that can't be had waits for."""
+"""Which ids are stored, by a real server, and the wait for one that doesn't answer."""
 
 import asyncio
 import secrets

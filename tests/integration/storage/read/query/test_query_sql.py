@@ -127,7 +127,7 @@ def answers(
 
 
 def uses_index(_: int, condition: str) -> bool:
-    """Whether an index of `events` is on what the condition names."""
+    """Whether an index of `events` covers the columns of the condition."""
     return PAIRS in condition or "user_hash" in condition
 
 
@@ -209,7 +209,7 @@ def test_sql_and_evaluator_agree_on_every_special_word(database: Client, first: 
 
 
 @pytest.mark.parametrize("first", range(0, len(WORDS) - 10, 10))
-def test_sql_and_evaluator_agree_on_many_words_and_tags_at_once(database: Client, first: int) -> None:
+def test_sql_and_evaluator_agree_on_many_words_and_tags_together(database: Client, first: int) -> None:
     project = secrets.randbelow(1 << 31)
     events = [*map(corner, WORDS), corner("b=="), EventView(timestamp=NOW_MS)]
     insert(database, project, [], events)

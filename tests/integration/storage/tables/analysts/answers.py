@@ -20,7 +20,7 @@ Row = list[Any]
 
 
 class Selection(Struct, frozen=True):
-    """What Grafana puts in the place of its variables; the ends of the range are Unix ms, both included."""
+    """The values of Grafana's variables; the ends of the range are Unix ms, both included."""
 
     start: int
     end: int

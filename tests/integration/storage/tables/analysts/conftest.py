@@ -1,4 +1,4 @@
-"""An analyst's session beside a world of events, on the server that the test module makes as `server`."""
+"""An analyst's session and a world of events, on the server that the test module makes as `server`."""
 
 from collections.abc import Iterator
 

@@ -44,7 +44,7 @@ def selection(world: World) -> Selection:
 
 
 def close(got: list[Row], wanted: list[Row]) -> bool:
-    """Equal, but for the last digit of what both rounded."""
+    """Equal, except for the last digit of values that both rounded."""
     return [[pytest.approx(v, abs=0.06) if isinstance(v, float) else v for v in row] for row in wanted] == got
 
 
@@ -54,7 +54,7 @@ def test_the_document_has_fifteen_questions() -> None:
 
 
 @pytest.mark.parametrize("number", range(15), ids=[title for _, title, _ in QUESTIONS])
-def test_a_query_of_the_document_answers_what_a_count_by_hand_does(
+def test_a_documented_query_equals_a_count_by_hand(
     analyst: Session, world: World, selection: Selection, number: int
 ) -> None:
     variables = {"project": SHOP, "issue": selection.issue, "budget": selection.budget}
@@ -87,7 +87,7 @@ def test_views_count_like_the_lists(analyst: Session, world: World) -> None:
     ) == [[SHOP, "shop", 90, 90], [OTHER, "other", 30, 7]]
 
 
-def test_an_events_columns_are_what_was_sent(analyst: Session, world: World) -> None:
+def test_an_events_columns_have_the_sent_values(analyst: Session, world: World) -> None:
     by_id = {event.id: event for event in world.events}
     rows = analyst.rows(
         "SELECT event_id, project_id, issue_id, fingerprint,"
@@ -107,7 +107,7 @@ def test_a_session_with_other_rules_for_joins_gets_the_same_rows(analyst: Sessio
     assert analyst.rows(sql) == analyst.rows(sql, join_use_nulls=1)
 
 
-def test_every_column_says_what_it_means(database: Client) -> None:
+def test_every_column_has_a_comment(database: Client) -> None:
     silent = database.query(
         "SELECT table, name FROM system.columns"
         " WHERE database = 'svc' AND comment = '' AND table IN {tables:Array(String)}",
@@ -163,7 +163,7 @@ def test_only_the_users_of_a_view_of_states_are_not_plain(analyst: Session, view
         " SETTINGS additional_table_filters = {'analyst_events': 'environment = \\'prod\\''}",
     ],
 )
-def test_what_grafanas_plugin_asks_by_itself_is_answered(analyst: Session, sql: str) -> None:
+def test_the_queries_of_grafanas_plugin_are_answered(analyst: Session, sql: str) -> None:
     assert analyst.rows(sql)
 
 
@@ -213,7 +213,7 @@ OPEN_TO_ALL = {
     *("formats", "functions", "licenses", "one", "privileges", "quota_usage", "settings", "table_engines"),
     *("table_functions", "tables", "time_zones", "user_query_log"),
 }  # fmt: skip
-"""What ClickHouse shows to everybody: facts of its own, and of what is the asker's."""
+"""System tables that ClickHouse shows to everybody: facts about the server and about the asking user."""
 
 
 def test_system_tables_tell_nothing_of_others(

@@ -1,4 +1,4 @@
-"""Row policies on the tables hold whoever asks through the views, whatever the query tries."""
+"""Row policies on the tables hold for every user of the views, whatever the query tries."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def test_no_query_comes_near_a_hidden_row(analyst: Session, sql: str) -> None:
     assert analyst.rows(sql) == [[0]]
 
 
-def test_nobody_signs_in_as_the_one_that_the_views_read_as(server: LocalClickHouse) -> None:
+def test_the_user_of_the_views_can_not_sign_in(server: LocalClickHouse) -> None:
     for password in ("", DEFINER, "analyst"):
         url = re.sub(r"//[^@]+@", f"//{DEFINER}:{password}@", server.url())
         with pytest.raises(Refused) as refused:

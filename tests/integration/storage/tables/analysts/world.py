@@ -40,7 +40,7 @@ SDKS = ("browser/0.1.0", "react-native/0.2.0", "python/0.1.0")
 
 
 class Happened(Struct, frozen=True):
-    """What a person who counts by hand knows of an event; times are Unix ms."""
+    """An event's fields for counting by hand; times are Unix ms."""
 
     project: int
     id: str
@@ -107,7 +107,7 @@ def make(seed: int = 7) -> World:
 
 
 def write(client: Client, world: World) -> None:
-    """Everything, with older versions and repeats beside it, as a life of crashes leaves them."""
+    """All rows, with older versions and repeats, as crashes leave them."""
     half = world.columns.num_rows // 2
     _insert(client, "ingest", world.columns.slice(0, half), "a")
     _insert(client, "ingest", world.columns.slice(half), "b")

@@ -32,7 +32,7 @@ def test_a_migration_that_was_interrupted_is_completed(clickhouse_database_url: 
         client.close()
 
 
-def test_what_a_later_version_applied_is_left_alone(clickhouse_database_url: str) -> None:
+def test_migrations_of_later_versions_stay_applied(clickhouse_database_url: str) -> None:
     migrate(clickhouse_database_url)
     client = open_client(clickhouse_database_url)
     try:
@@ -96,7 +96,7 @@ def test_the_command_creates_database_and_topics_and_then_has_nothing_to_do(
         run_sql(clickhouse_url, f"DROP DATABASE IF EXISTS {urlsplit(missing_database_url).path[1:]} SYNC")
 
 
-def test_database_made_of_what_is_printed_counts_as_migrated(
+def test_a_database_made_from_the_printed_statements_counts_as_migrated(
     clickhouse_database_url: str, tmp_path: Path
 ) -> None:
     printed = CliRunner().invoke(svc, ["--data-dir", str(tmp_path), "migrate", "--print"])

@@ -1,4 +1,4 @@
-"""The schema of replicas: the engine that is here has no Keeper, so it parses what it can't run."""
+"""The schema of replicas: the local engine has no Keeper, so it only parses the statements."""
 
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -36,12 +36,12 @@ def test_every_printed_statement_is_parsed(
     assert all(("ON CLUSTER 'all'" in one) == bool(more) for one in found if not one.startswith("INSERT"))
 
 
-def test_what_is_asked_of_keeper_is_parsed(clickhouse_url: str) -> None:
+def test_statements_for_keeper_are_parsed(clickhouse_url: str) -> None:
     for statement in (WAITING.format(paths="'/a', '/b'"), "SYSTEM SYNC REPLICA events"):
         run_sql(clickhouse_url, f"EXPLAIN AST {statement}")
 
 
-def test_what_is_asked_of_replicas_says_nothing_where_none_are(clickhouse_database_url: str) -> None:
+def test_queries_about_replicas_are_empty_without_replicas(clickhouse_database_url: str) -> None:
     migrate(clickhouse_database_url)
     client = open_client(clickhouse_database_url)
     try:
@@ -53,7 +53,7 @@ def test_what_is_asked_of_replicas_says_nothing_where_none_are(clickhouse_databa
         client.close()
 
 
-def test_what_is_recorded_last_counts_whatever_the_clock_says(clickhouse_database_url: str) -> None:
+def test_the_last_record_counts_whatever_the_clock_says(clickhouse_database_url: str) -> None:
     migrate(clickhouse_database_url)
     client = open_client(clickhouse_database_url)
     try:

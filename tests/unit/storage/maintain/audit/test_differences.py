@@ -28,7 +28,7 @@ def counts(keys: Sequence[tuple[int, int]]) -> EventCounts:
 
 
 def reading(accepted: Sequence[Event], stored: Sequence[Event], counted: Sequence[Event]) -> AuditReading:
-    """What a reading finds when the outcomes, the events and a rollup have got to different events."""
+    """A reading whose outcomes, events and a rollup have got to different events."""
     rows = [(project, at // 60 * 60) for project, at, duplicate in stored if not duplicate]
     return AuditReading(
         accepted=counts([(project, at // 60 * 60) for project, at, _ in accepted]),

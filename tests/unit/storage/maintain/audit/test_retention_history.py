@@ -13,7 +13,7 @@ def ago(days: int) -> date:
     return TODAY - timedelta(days=days)
 
 
-def test_what_came_before_a_retention_was_raised_is_kept_for_the_shorter_one() -> None:
+def test_events_before_a_retention_was_raised_are_kept_for_the_shorter_one() -> None:
     raised = RetentionHistory(
         "shop", LONG, ((ago(80), SHORT), (ago(50), SHORT), (ago(20), LONG), (ago(3), LONG))
     )
@@ -23,7 +23,7 @@ def test_what_came_before_a_retention_was_raised_is_kept_for_the_shorter_one() -
     assert raised.shortest(ago(18)) == raised.shortest(TODAY) == LONG
 
 
-def test_what_came_before_a_retention_was_lowered_may_be_written_after_it() -> None:
+def test_events_before_a_retention_was_lowered_may_be_written_after_it() -> None:
     lowered = RetentionHistory("shop", SHORT, ((ago(80), LONG), (ago(20), SHORT)))
     assert lowered.shortest(ago(60)) == lowered.shortest(TODAY) == SHORT
 

@@ -38,7 +38,7 @@ def test_an_event_that_was_put_back_and_refused_again_is_a_dead_letter() -> None
     assert dead.among([KEY]) == {KEY}
 
 
-def test_what_is_no_counted_dead_letter_of_the_topic_is_ignored() -> None:
+def test_records_that_are_no_counted_dead_letter_of_the_topic_are_ignored() -> None:
     dead = found(
         letter(UNCOUNTED), letter(b"0/5", "svc.events"), letter(b"0/5", value=b"\xc1"), Record(3, b"")
     )

@@ -14,5 +14,5 @@ from storage.maintain.reconcile.replay import stored_before
         (9, 7, 0),  # the topic was recreated, and the commit is of the old one
     ],
 )
-def test_only_what_the_writer_has_committed_is_read(committed: int, end: int, before: int) -> None:
+def test_only_records_that_the_writer_has_committed_are_read(committed: int, end: int, before: int) -> None:
     assert stored_before(committed, end) == before

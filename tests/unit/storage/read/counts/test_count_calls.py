@@ -33,7 +33,7 @@ def test_intervals_without_events_are_there() -> None:
     ]
 
 
-def test_a_series_without_an_end_goes_on_to_now_and_to_what_lies_ahead() -> None:
+def test_a_series_without_an_end_goes_on_to_now_and_into_the_future() -> None:
     hour = NOW_MS // HOUR_MS * HOUR_MS
     span = Range(hour - HOUR_MS, None)
     assert len(filled([], span, "hour", NOW_MS).series) == 2

@@ -5,7 +5,7 @@ from storage.read.query.ranges import Range
 DAYS = [(9 * DAY_MS, SAMPLE // 2), (8 * DAY_MS, SAMPLE // 2), (7 * DAY_MS, SAMPLE)]
 
 
-def test_a_sample_lies_in_the_newest_days_that_have_enough_events() -> None:
+def test_a_sample_is_of_the_newest_days_that_have_enough_events() -> None:
     assert sampled_range(DAYS, Range(0, None)) == Range(8 * DAY_MS, None)
 
 
@@ -14,5 +14,5 @@ def test_a_sample_never_begins_before_the_range() -> None:
     assert sampled_range(DAYS, span) == span
 
 
-def test_a_sample_that_the_days_do_not_fill_lies_in_the_whole_range() -> None:
+def test_a_sample_that_the_days_do_not_fill_is_of_the_whole_range() -> None:
     assert sampled_range(DAYS[:1], Range(3, None)) == Range(3, None)

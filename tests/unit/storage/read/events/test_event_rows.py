@@ -1,4 +1,4 @@
-"""What a reader says of stored content that it can't show."""
+"""Messages of a reader about stored content that it can't show."""
 
 import msgspec
 import pytest

@@ -43,7 +43,7 @@ def test_any_other_text_is_refused(text: str) -> None:
         read_cursor(text, IssueCursor)
 
 
-def test_a_cursor_remembers_what_was_given_and_the_lowest_place() -> None:
+def test_a_cursor_remembers_the_given_rows_and_the_lowest_place() -> None:
     great = (1 << 64) - 7
     first = IssueCursor.begin("events", Range(1, None), 2).after(50, [great, 9])
     assert (first.key, first.issue, first.issues) == (50, f"{9:016x}", [great, 9])

@@ -33,7 +33,7 @@ def test_the_halves_of_a_query_together_are_the_query(query: Query, view: EventV
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: f"Z{text}Z"))
-def test_nothing_of_a_query_stands_in_the_text(text: str) -> None:
+def test_no_value_of_a_query_is_in_the_text(text: str) -> None:
     quoted = f'"{write_literal(text)}"'
     for typed in (quoted, f"tags[{quoted}]:{quoted}", f"release:{quoted}", f"file:{quoted}", f"has:{quoted}"):
         sql, values = condition(typed)
@@ -54,7 +54,7 @@ CONDITIONS: dict[str, tuple[str, dict[str, int], list[object]]] = {
     "a pair that could be read in two ways is checked again": (
         'tags["a=b"]:c', {"mapContains(tags, {p0:String}) AND tags[{p0:String}] = ": 1}, []
     ),
-    "what asks about the issue inside an alternative costs one look at the issues": (
+    "a condition on the issue inside an alternative costs one look at the issues": (
         "is:open OR events:>5 OR feature:checkout", {"FROM issues FINAL": 1}, []
     ),
     "an event without a known issue is judged as by the evaluator": ("-is:open", {"(fingerprint NOT IN (": 1}, []),
