@@ -63,6 +63,8 @@ def merge(record: IssueRecord, command: Command, data: MergeData) -> Exchanged:
     if life.pending:
         return Exchanged(record)
     pending = {issue: _pending("join", command) for issue in wanted}
+    # A doubt: each issue compares its own members with `room`. Several that join by one command may exceed MAX_MEMBERS
+    # together, which only makes the record larger.
     signals = [
         replace(_request(record, "join", issue, command.id, command), room=room, fingerprint=fingerprint)
         for issue, fingerprint in wanted.items()
@@ -128,6 +130,7 @@ def refusal(signal: Signal, reason: str) -> Signal:
 def _join(record: IssueRecord, signal: Signal) -> Exchanged:
     life = record.life
     if record.merged_into == signal.sender and life.join == signal.join:
+        # A repeat. Signals are written before the state, so the answer is in the log already.
         return Exchanged(record)
     if record.merged_into is not None:
         return Exchanged(record, signals=(refusal(signal, f"merged into {record.merged_into}"),))
@@ -138,6 +141,7 @@ def _join(record: IssueRecord, signal: Signal) -> Exchanged:
     alone = own(record)
     answer = _answer(alone, signal, "joined")
     answer = replace(answer, fingerprint=alone.fingerprints[0], members=life.members)
+    # The part is hidden before the whole shows it. In the reverse order, its events would be shown twice for a moment.
     joined = replace(alone, merged_into=signal.sender, life=replace(alone.life, join=signal.join, members={}))
     return Exchanged(joined, (_activity(record, signal, "merged", {"into": signal.sender}),), (answer,))
 
@@ -148,6 +152,8 @@ def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
         # The request is no longer pending: the sender must not consider itself merged.
         return Exchanged(record, signals=(_reply(signal, record.id, "leave"),))
     joined = {signal.sender: Member(signal.fingerprint, signal.join, signal.version, signal.figures)}
+    # Its members count from here on with the figures in the answer. Their news under the old merge is ignored, which
+    # loses nothing: figures are totals, and the reply to `move` brings the latest.
     joined |= {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
     moves = tuple(
         Signal(
@@ -182,6 +188,7 @@ def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
 
 
 def _move(record: IssueRecord, signal: Signal) -> Exchanged:
+    # Without a check: in the log it is before a `leave` of the same sender, and the caller drops repeats.
     moved = replace(record, merged_into=signal.sender, life=replace(record.life, join=signal.join))
     return Exchanged(moved, signals=(_answer(own(record), signal, "news"),))
 
@@ -193,6 +200,7 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
     known = member.version
     if signal.version <= known:
         return Exchanged(record)
+    # Before the new figures replace the old ones: a name in either is not new.
     before = [figures(record), *(one.figures for one in record.life.members.values())]
     releases = names_of(part.releases for part in before)
     environments = names_of(part.environments for part in before)
@@ -221,6 +229,7 @@ def _news(record: IssueRecord, signal: Signal) -> Exchanged:
 def _leave(record: IssueRecord, signal: Signal) -> Exchanged:
     answer = _answer(own(record), signal, "left")
     if record.merged_into != signal.sender or record.life.join != signal.join:
+        # Not a member, but the sender's request stays pending until it is answered.
         return Exchanged(record, signals=(answer,))
     alone = replace(record, merged_into=None, life=replace(record.life, join=""))
     return Exchanged(alone, (_activity(record, signal, "unmerged", {"from": signal.sender}),), (answer,))

@@ -142,10 +142,12 @@ def decide(
     # Outputs of records before the replay boundary were published; they are dropped.
     dropped, boundary = BatchOutput(state.partition), state.boundary
     before, after = _split(state, undecided)
+    # This changes the index already, for all records: hence a batch that was begun must be ended.
     decisions = [*state.dedupe.decide(before), *state.dedupe.decide(after, stored)]
     fresh: list[tuple[Decision, DedupRecord]] = []
     for source, chunk in zip(sources, chunks, strict=True):
         recorded = state.decided.pop(source.offset, None)
+        # Only records without a recorded decision have one in `decisions`, and `_pass_on_dead` replaces later ones.
         decision = decisions[len(fresh)] if recorded is None else None
         target = output if source.offset >= boundary.since else dropped
         if isinstance(chunk, BadRecord):
@@ -157,6 +159,7 @@ def decide(
             target.dead.append(_dead_record(source, NO_CHUNK))
             record = DedupRecord(source.offset, 0, [], b"")
         else:
+            # A recorded decision has the fingerprints. A lost one takes them from `grouped`, if it was published.
             published = None if recorded else _published_fingerprints(state, source)
             work = _ChunkWork(target, source, chunk, fingerprinter, published)
             record = yield from work.run(recorded or _new_record(source, chunk, decision))
@@ -328,14 +331,20 @@ class _ChunkWork:
                 dead.append((position, f"bad payload: {error}"))
                 continue
             except Exception as error:  # noqa: BLE001 - one event that grouping fails on must not stop all others
+                # A doubt: an event recorded as good fails here only after a change of code or rules. It may have been
+                # published before the crash, and then it is counted and a dead letter.
                 dead.append((position, f"grouping failed: {type(error).__name__}: {error}"))
                 continue
+            # Rules may have changed since the decision: the event must not count in a second issue.
             fingerprint = recorded[index] if recorded else result.fingerprint
             if published is not None:
                 if fingerprint >= LEAST and position not in published:
-                    # Its id came earlier, in a record that has expired.
+                    # Its id came earlier, in a record that has expired. A doubt: a rule that has changed since may have
+                    # dropped it. Then its outcome is reported again, as a duplicate.
                     repeated.append(position)
                     continue
+                # If today's rules drop it, it still counts as published. `grouped` has no dropped events: for them
+                # today's rules decide the reason.
                 fingerprint = published.get(position, fingerprint)
             fingerprints.append(fingerprint)
             if fingerprint >= LEAST:
@@ -349,6 +358,7 @@ class _ChunkWork:
         if repeated or len(positions) + len(record.dead) != len(chunk):
             self._count_duplicates(outcomes, {*positions, *record.dead}.difference(repeated))
         self._finish(outcomes)
+        # With `dead` and no fingerprints it is a recorded decision too: all its new events were dead.
         if recorded or record.dead:
             return record
         return _completed(record, fingerprints, [position for position, _ in dead], repeated)

@@ -79,6 +79,7 @@ class SessionLength:
 
         The next session has the length that these checks ask for.
         """
+        # The longest session is tried even if the checks took too long: the server then refuses a late insert.
         enough = took * 2 <= self.seconds or self.seconds == _MOST_SECONDS
         self.seconds = min(max(math.ceil(_SPARE * took), _INSERT_SECONDS), _MOST_SECONDS)
         return enough
@@ -111,6 +112,7 @@ class InsertGuard:
         while True:
             session, took = await self._check()
             if self._length.suffices(took):
+                # From now on the server may have the rows, even if the insert fails here.
                 self._repeats = True
                 return session
             log.info(
@@ -127,9 +129,11 @@ class InsertGuard:
         session = await self._begin_session()
         waited = await self._wait_for_pauses()
         if waited:
+            # The session may have ended meanwhile, and the partition may have another owner.
             began = time.monotonic()
             session = await self._begin_session()
         await self._renew(always=waited)
+        # Last: a completion pauses inserts, and this finds a pause that ended since the plan.
         if self._repeats and not is_reliable(self._renew.plan.mark, await self._server.run(server_state)):
             raise TokenUnreliable
         return session, time.monotonic() - began

@@ -62,6 +62,7 @@ class BlockPlan(Struct, frozen=True):
 
         Each is the next offset and state of a partition.
         """
+        # The bound stays until the last source position before it is passed: rows up to it may be stored already.
         passed = {r.partition: source_offsets[r.partition] for r in self.ranges}
         return {
             r.partition: (
@@ -79,6 +80,7 @@ def encode_plan(state: BlockPlan | NoBlock) -> str:
     if isinstance(state, NoBlock):
         return f"{_DONE} {state.source_offset}{_optional(' ', state.by_id_until)}"
     ranges = ",".join(
+        # The length, not the end: it is shorter, and a plan has up to MAX_RANGES of them.
         f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
         for r in state.ranges
     )
@@ -98,6 +100,7 @@ def decode_plan(text: str) -> BlockPlan | NoBlock:
         if kind == _DONE:
             return NoBlock(*map(int, fields.split(" ", 1)))
     except ValueError:
+        # A lost plan counts nothing twice: without one, a table that has rows is completed by ids.
         pass
     return NoBlock()
 

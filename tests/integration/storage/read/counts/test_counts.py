@@ -141,7 +141,9 @@ async def test_completion_knows_keys_values_and_fields(reader: Reader, world: Wo
 
 
 @pytest.mark.holds("contract 4 releases")
-async def test_releases_have_their_counts_and_new_issues(reader: Reader, database: Client, world: World) -> None:
+async def test_releases_have_their_counts_and_new_issues(
+    reader: Reader, database: Client, world: World
+) -> None:
     database.insert(
         "issue_activity",
         [
