@@ -26,7 +26,7 @@ from local.clickhouse.server import LocalClickHouse
 from storage.client import Client, open_client, scalar
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.read.counts.count_calls import GetIssueStats, GetProjectStats
-from storage.read.counts.counts import issue_counts
+from storage.read.counts.range_counts import issue_counts
 from storage.read.counts.tag_calls import CountIssueTags
 from storage.read.events.event_calls import ListIssueEvents
 from storage.read.events.event_detail import GetIssueEvent, GetProjectEvent

@@ -10,7 +10,7 @@ from typing import Any, Final
 from aiokafka.errors import GroupLoadInProgressError, KafkaError, TopicAuthorizationFailedError
 
 from broker.closing import abandon_producer, close_interrupted_start, stay_closed, stop_consumer
-from broker.diagnosis import security_options, why_unreachable
+from broker.kafka_diagnosis import security_options, why_unreachable
 from broker.send_errors import SendErrorKind, kind_of
 from broker.types import Admin, Consumer, OffsetAndMetadata, Producer, Record, TopicPartition
 from schemas.health import Part

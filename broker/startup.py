@@ -8,7 +8,7 @@ from typing import Final
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, UnsupportedVersionError
 
 from broker.cluster import describe_cluster
-from broker.diagnosis import why_unreachable
+from broker.kafka_diagnosis import why_unreachable
 from broker.rights import RequiredRights, lacking, names_of, rights_of
 from schemas.health import Health
 from schemas.settings import KafkaSettings

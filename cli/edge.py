@@ -5,8 +5,8 @@ import msgspec
 
 from cli import process
 from cli.logs import configure
+from edge.edge_supervisor import run_edge
 from edge.limits.remote_window import store_error
-from edge.supervisor import run_edge
 from schemas.errors import BadSetting
 from schemas.settings import EdgeSettings
 

@@ -22,7 +22,7 @@ from control.erasure import (
 )
 from control.operator_tools import OperatorTools
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
-from storage.maintain.erase.user import UserReport
+from storage.maintain.erase.erase_user import UserReport
 from storage.shards import open_servers
 
 _ANSWER_SECONDS: Final = 3600

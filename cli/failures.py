@@ -6,8 +6,8 @@ from typing import NoReturn
 
 import click
 
-from broker.diagnosis import why_unreachable
 from broker.errors import KafkaError, KafkaTimeoutError, TopicsRefused
+from broker.kafka_diagnosis import why_unreachable
 from broker.send_errors import SendErrorKind, kind_of
 from schemas.errors import (
     BadChange,

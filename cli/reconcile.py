@@ -18,7 +18,7 @@ from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic
 from storage.maintain.audit.damage import broken_parts
 from storage.maintain.reconcile.reconcile import TWICE, Reconciliation, compare, worst
-from storage.maintain.reconcile.repair import repair_differences, today
+from storage.maintain.reconcile.repair_differences import repair_differences, today
 from storage.shards import open_servers
 
 _DIFFERENT = 1

@@ -16,7 +16,7 @@ from cli.failures import fail
 from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.replay import QuarantinedSegment, listed, replay
+from edge.delivery.segment_replay import QuarantinedSegment, listed, replay
 from schemas.settings import EdgeSettings
 
 _WAIT_SECONDS = 30.0

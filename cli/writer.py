@@ -15,8 +15,8 @@ from schemas.settings import WriterSettings
 from storage.client import parse_url
 from storage.server_watch import PART, watch_servers
 from storage.shards import shards_of
-from storage.write.metrics import WriterMetrics
-from storage.write.process import run_writer
+from storage.write.writer_metrics import WriterMetrics
+from storage.write.writer_process import run_writer
 
 _OF_A_SERVER: Final = ("events", "issues", "projects", "retention", PART)
 """Parts that each server has. One that is down holds up its own partitions, and no restart of a writer."""

@@ -25,11 +25,11 @@ from schemas.settings import KafkaSettings
 from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
 from storage.errors import UnknownUser
-from storage.maintain.erase import project as of_project
-from storage.maintain.erase import user as of_user
-from storage.maintain.erase.issues import IssueDescription
-from storage.maintain.erase.project import ProjectReport
-from storage.maintain.erase.user import UserReport
+from storage.maintain.erase import erase_project as of_project
+from storage.maintain.erase import erase_user as of_user
+from storage.maintain.erase.erase_project import ProjectReport
+from storage.maintain.erase.erase_user import UserReport
+from storage.maintain.erase.erased_issues import IssueDescription
 
 Report = UserReport | ProjectReport
 Agree = Callable[[Report, str], bool]

@@ -10,8 +10,8 @@ from typing import Final, Generic, Protocol, TypeVar
 from broker.batch_producer import BatchProducer
 from broker.dead_events import DeadEvent, dead_letter_messages
 from broker.message import Message
-from processors.metrics import ProcessorsMetrics
 from processors.positions import OffsetGap, SourceRecord, new_records
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.topics import Topic
 
 WINDOW: Final = 200

@@ -24,9 +24,9 @@ from processors.aggregator.position import (
     encode_position,
 )
 from processors.grouper.event_outline import decode_event, grouping_event
-from rebuild.dedup_log import IdKeys, entries
-from rebuild.issues import Covered, Sources, rebuilt
-from rebuild.merges import Pair
+from rebuild.rebuilt_ids import IdKeys, entries
+from rebuild.rebuilt_issues import Covered, Sources, rebuilt
+from rebuild.rebuilt_merges import Pair
 from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import is_bundle
@@ -35,7 +35,7 @@ from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
 from storage.client import Client
-from storage.exactly_once.plan import NoBlock, decode_plan
+from storage.exactly_once.block_plan import NoBlock, decode_plan
 from storage.maintain import rebuild_queries
 from storage.shards import open_servers
 from storage.tables.packs import unpacked

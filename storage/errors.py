@@ -1,7 +1,7 @@
 """Exceptions of the storage package that its callers handle."""
 
 from schemas.read_api import EventDetail
-from storage.diagnosis import RetryLater
+from storage.clickhouse_diagnosis import RetryLater
 
 
 class UnknownUser(Exception):

@@ -13,7 +13,7 @@ import pytest
 
 from cli.__main__ import hoisted, svc
 from dashboard.api.routes import OPERATIONS
-from edge.http.openapi import document
+from edge.http.ingest_openapi import document
 from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, validate
 from schemas.environment import variables

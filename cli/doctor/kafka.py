@@ -5,8 +5,8 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from broker.cluster import ClusterView, describe_cluster
-from broker.diagnosis import addresses, why_refused
 from broker.errors import KafkaError
+from broker.kafka_diagnosis import addresses, why_refused
 from broker.rights import Process, RequiredRights, lacking
 from broker.topics import FoundTopic, TopicDifference, differences, topic_settings
 from cli.doctor.checks import Finding

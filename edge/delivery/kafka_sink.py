@@ -18,8 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.client import name_of
-from broker.diagnosis import Unreachable, why_unreachable
 from broker.errors import KafkaError, RecordTooLarge, SinkUnavailable
+from broker.kafka_diagnosis import Unreachable, why_unreachable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
 from schemas.chunks import EVENTS_FORMAT, FORMAT_HEADER

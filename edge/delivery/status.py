@@ -11,8 +11,8 @@ from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker
 from edge.delivery.kafka_sink import Failure, KafkaSink
 from edge.delivery.spool import Spool
+from edge.edge_metrics import EdgeMetrics
 from edge.limits.connections import ConnectionLimits
-from edge.metrics import EdgeMetrics
 from schemas.health import Part
 from schemas.topics import Topic
 

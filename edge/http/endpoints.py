@@ -10,8 +10,9 @@ from typing import Any, Final
 from aiohttp import web
 from msgspec import Struct
 
-from edge.delivery.outcomes import OutcomeReporter
+from edge.delivery.outcome_reports import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
+from edge.edge_metrics import EdgeMetrics
 from edge.http import responses
 from edge.http.authentication import authenticate, bearer_token
 from edge.http.body import BodyReader, SlowBody
@@ -21,7 +22,6 @@ from edge.limits.body_budget import BodyBudget
 from edge.limits.local_window import RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import LARGE, SMALL, FairScheduler, TimeSlice
-from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
 from edge.refusals import example_of, reason_of, with_field
 from edge.request_errors import RequestError

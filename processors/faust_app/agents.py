@@ -8,12 +8,12 @@ from typing import Any, Final, cast
 from faust.streams import Stream
 from faust.types import EventT, StreamT
 
-from processors.aggregator.stage import AggregatorStage
+from processors.aggregator.aggregator_stage import AggregatorStage
 from processors.faust_app.fence import Interrupted, RebalanceFence
 from processors.faust_app.patches import arrivals
-from processors.grouper.stage import GrouperStage
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import GrouperStage
 from processors.positions import SourceRecord
+from processors.processors_metrics import ProcessorsMetrics
 
 IDLE_FACTOR: Final = 10.0
 """Idle time after a batch, in multiples of the batch's duration: the next one is larger."""

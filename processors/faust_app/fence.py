@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 from broker.errors import PartitionsLost
-from processors.grouper.stage import IdLookUp, IdsByPartition
+from processors.grouper.grouper_stage import IdLookUp, IdsByPartition
 
 
 class Interrupted(Exception):

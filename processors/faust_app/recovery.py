@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from faust.types import TP
 
-from processors.aggregator.stage import AggregatorStage
+from processors.aggregator.aggregator_stage import AggregatorStage
 from processors.faust_app.fence import RebalanceFence
-from processors.grouper.stage import GrouperStage
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import GrouperStage
 from processors.partition_stage import TopicNames
 from processors.positions import LogRecreated
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.health import Part
 from schemas.topics import Topic
 

@@ -11,16 +11,16 @@ from faust.tables.manager import TableManager
 from prometheus_client import CollectorRegistry
 
 from broker.client import TopicFollower, follow_projects, name_of, open_producer
-from broker.diagnosis import reason_of
 from broker.errors import KafkaError, PartitionsLost
+from broker.kafka_diagnosis import reason_of
 from broker.log_end_offsets import LogEndOffsets
 from broker.member_name import MemberName
 from broker.rights import RequiredRights, needs
 from broker.send_errors import SendErrorKind, kind_of
 from broker.startup import Ask, missing_rights, wait_for_rights
 from broker.waiting import pause, until
-from processors.faust_app.app import Processors, ProcessorsApp
 from processors.faust_app.patches import PlacedConsumer
+from processors.faust_app.processors_app import Processors, ProcessorsApp
 from processors.faust_app.watchdog import (
     RECOVERY_SECONDS,
     SILENCE_SECONDS,
@@ -29,8 +29,8 @@ from processors.faust_app.watchdog import (
     Watchdog,
     ends_if_blocked,
 )
-from processors.grouper.stage import IdLookUp
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import IdLookUp
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.errors import CannotRun
 from schemas.health import Health, Part
 from schemas.projects import ProjectRegistry
@@ -154,7 +154,7 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
 
 def check_progress(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
     """Publish the lag, and raise if nothing at all moves while records wait."""
-    app, metrics = processors.app, processors.metrics
+    app, metrics = processors.app, processors.processors_metrics
     if not processors.fence.open:
         read = dict(cast(TableManager, app.tables).recovery.active_offsets)
         watchdog.only("recovery")

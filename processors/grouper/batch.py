@@ -15,12 +15,12 @@ from msgspec.structs import replace
 from broker.dead_events import DeadEvent
 from broker.message import Message
 from grouping.fingerprint.key import LEAST
-from processors.grouper.counts import Increments, RecordOutcomes, rules_skipped
 from processors.grouper.dedup_log import DROP_REASONS, DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds
 from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
 from processors.grouper.id_index import split
-from processors.grouper.replay import ReplayBoundary
+from processors.grouper.record_counts import Increments, RecordOutcomes, rules_skipped
+from processors.grouper.replay_start import ReplayBoundary
 from processors.grouper.rule_budget import RuleBudget
 from processors.positions import LogRecreated, SourceRecord
 from schemas.chunks import (

@@ -69,7 +69,7 @@ class DedupEntry(Struct, array_like=True, frozen=True):
     - `batch_start`: the first offset of the batch, in this entry or an earlier one; the offset after the
       entry once all of the batch is known to be published.
     - `merged`: an old entry, of which everything has been published.
-    - `boundary`: `since` and `last` of the `processors.grouper.replay.ReplayBoundary`, in entries that are
+    - `boundary`: `since` and `last` of the `processors.grouper.replay_start.ReplayBoundary`, in entries that are
       written again after the topic was emptied.
     - `clock`: the log's clock after the records (None in entries of `svc rebuild`, whose day is the watermark's).
     """

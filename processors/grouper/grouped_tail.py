@@ -10,7 +10,7 @@ from typing import Final
 
 from broker.client import PRODUCER_TIMEOUT_SECONDS, name_of, open_consumer, records_before
 from broker.types import Consumer, TopicPartition
-from processors.grouper.replay import PublishedRecord, ReplayBoundary
+from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
 from schemas.chunks import REPLAYED_HEADER, decode_grouped
 from schemas.settings import ProcessorsSettings
 from schemas.topics import Topic

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from processors.grouper.compaction import LogCompaction
 from processors.grouper.dedup_log import EntryHead, decode_entry, decode_horizon, horizon_key, is_entry
 from processors.grouper.dedupe import Dedupe, SortedIds
-from processors.grouper.replay import ReplayStart, replay_start
+from processors.grouper.replay_start import ReplayStart, replay_start
 
 PIECE_BYTES: Final = 8 << 20
 """Bytes of the entries of a piece: half a million ids. With smaller ones look-ups would search more runs."""

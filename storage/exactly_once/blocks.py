@@ -14,7 +14,8 @@ from schemas.chunks import (
     decode_grouped,
 )
 from schemas.errors import Unreadable
-from storage.exactly_once.plan import BlockPlan, RecordRange
+from storage.exactly_once.block_plan import BlockPlan, RecordRange
+from storage.exactly_once.block_tokens import ServerMark
 from storage.exactly_once.rejections import (
     UNCOUNTED,
     PutBack,
@@ -22,7 +23,6 @@ from storage.exactly_once.rejections import (
     dead_letter_headers,
     rejected_event,
 )
-from storage.exactly_once.tokens import ServerMark
 from storage.tables.event_columns import EventColumns
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
+from storage.clickhouse_diagnosis import RetryLater
 from storage.client import Client, scalar
-from storage.diagnosis import RetryLater
 from storage.exactly_once.insert_pauses import Pause, paused
 from storage.replicas import lacks_majority
 

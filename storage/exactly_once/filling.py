@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from clickhouse_connect.driver.external import ExternalData
 
+from storage.clickhouse_diagnosis import FailureKind, diagnose
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client
-from storage.diagnosis import FailureKind, diagnose
 from storage.exactly_once.consistent_read import read_consistently
 from storage.exactly_once.insert_pauses import Pause
 from storage.exactly_once.sessions import ComparisonSession

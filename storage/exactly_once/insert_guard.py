@@ -13,10 +13,10 @@ from math import inf
 from typing import Any, Final, Protocol, TypeVar
 
 from storage.client import Client
+from storage.exactly_once.block_plan import BlockPlan
+from storage.exactly_once.block_tokens import is_reliable
 from storage.exactly_once.insert_pauses import announce, in_force
-from storage.exactly_once.plan import BlockPlan
 from storage.exactly_once.server_state import server_state
-from storage.exactly_once.tokens import is_reliable
 from storage.replicas import begin_session
 
 log = logging.getLogger(__name__)

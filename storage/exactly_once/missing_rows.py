@@ -13,8 +13,8 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
+from storage.clickhouse_diagnosis import RetryLater
 from storage.client import Client
-from storage.diagnosis import RetryLater
 from storage.exactly_once.consistent_read import MIN_PAUSE_SECONDS
 from storage.exactly_once.filling import STORED_EVENTS, STORED_PAYLOADS, Filling, keys_of, stored, wanted
 from storage.exactly_once.insert_pauses import paused

@@ -1,11 +1,11 @@
-"""Reads the server's state, which shows whether tokens of planned blocks still hold (`storage.exactly_once.tokens`)."""
+"""Reads the server's state, which shows whether tokens of planned blocks still hold (`block_tokens`)."""
 
 import re
 from typing import Final
 from zlib import crc32
 
 from storage.client import Client, life
-from storage.exactly_once.tokens import ServerMark, ServerState
+from storage.exactly_once.block_tokens import ServerMark, ServerState
 from storage.tables.rollups import ROLLUPS
 
 TABLES: Final = ("events", "payloads", *(rollup.table for rollup in ROLLUPS))

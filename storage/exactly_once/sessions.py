@@ -7,8 +7,8 @@ it too: then the comparison is made again in a longer session.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from storage.clickhouse_diagnosis import diagnose
 from storage.client import ClickHouseError, Client
-from storage.diagnosis import diagnose
 from storage.exactly_once.insert_pauses import Pause
 from storage.replicas import begin_session
 

@@ -27,16 +27,16 @@ from typing import Final
 
 import pyarrow as pa
 
+from storage.exactly_once.block_tokens import ServerMark, is_reliable
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.insert_guard import InsertGuard, Renewer, SessionLength, TokenUnreliable
 from storage.exactly_once.missing_rows import any_known, complete
 from storage.exactly_once.server_state import server_state
-from storage.exactly_once.tokens import ServerMark, is_reliable
 from storage.tables.rollups import ROLLUPS
-from storage.write.dead_letters import DeadLetterWriter
 from storage.write.flush_policy import LastFlush
 from storage.write.inserter import Inserter, RefusedData
-from storage.write.metrics import WriterMetrics
+from storage.write.rejected_records import DeadLetterWriter
+from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from storage.exactly_once.server_state import TABLES
 from storage.maintain.audit.damage import broken_parts
 from storage.tables.record_rows import PROJECTS, project_row, table
 from storage.write.inserter import Inserter
-from storage.write.metrics import WriterMetrics
+from storage.write.writer_metrics import WriterMetrics
 
 OUTCOME_DAYS: Final = 400
 _WEEK: Final = timedelta(days=7)

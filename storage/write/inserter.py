@@ -15,9 +15,9 @@ import pyarrow as pa
 from msgspec import Struct
 
 from schemas.health import Health
+from storage.clickhouse_diagnosis import ClickHouseFailure, FailureKind, diagnose
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
-from storage.diagnosis import ClickHouseFailure, FailureKind, diagnose
-from storage.write.metrics import WriterMetrics
+from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")

@@ -37,10 +37,10 @@ from storage.exactly_once.rejections import RejectedRecord
 from storage.shards import Shard
 from storage.tables.record_rows import Row, table
 from storage.tables.record_topics import RECORD_TOPICS, RecordTopic
-from storage.write.dead_letters import DeadLetterWriter
 from storage.write.flush_policy import FlushPolicy, LastFlush
 from storage.write.inserter import Inserter, RefusedData
-from storage.write.metrics import WriterMetrics
+from storage.write.rejected_records import DeadLetterWriter
+from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 

@@ -27,7 +27,7 @@ from storage.maintain.audit.differences import (
     find_differences,
 )
 from storage.shards import whole_url
-from storage.write.metrics import WriterMetrics
+from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 

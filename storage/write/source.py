@@ -19,7 +19,7 @@ from broker.startup import wait_for_rights
 from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record, TopicPartition
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
-from storage.exactly_once.plan import BlockPlan, NoBlock, decode_plan, encode_plan
+from storage.exactly_once.block_plan import BlockPlan, NoBlock, decode_plan, encode_plan
 
 Records = Mapping[int, list[Record]]
 # A writer that waits for ClickHouse keeps its partitions.

@@ -22,7 +22,7 @@ from tests.simulation.world import Process
 if TYPE_CHECKING:
     from tests.simulation.schedule import Schedule
 
-_STAGE: Final = "processors.grouper.stage.GrouperStage."
+_STAGE: Final = "processors.grouper.grouper_stage.GrouperStage."
 _INSERTER: Final = "storage.write.block_inserter.BlockInserter."
 _FILLING: Final = "storage.exactly_once.filling.Filling."
 POINTS: Final = {
@@ -33,10 +33,10 @@ POINTS: Final = {
     "at increments": _STAGE + "_increments",
     "at compaction": _STAGE + "_compact",
     "at restoring": _STAGE + "restore",
-    "at fold": "processors.aggregator.stage.AggregatorStage._record",
+    "at fold": "processors.aggregator.aggregator_stage.AggregatorStage._record",
     "at insert": "storage.write.block_inserter.BlockInserter.deliver",
     "at second insert": "storage.write.block_inserter.BlockInserter.replay",
-    "at commit": "storage.write.dead_letters.DeadLetterWriter.send",
+    "at commit": "storage.write.rejected_records.DeadLetterWriter.send",
     "at completion": "storage.write.block_inserter.complete",
     "kill at decision": _STAGE + "_record",
     "sleep at decision": _STAGE + "_record",

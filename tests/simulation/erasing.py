@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from schemas.ids import issue_id
-from storage.maintain.erase import issues, ledger, purge, sizes, user
+from storage.maintain.erase import erase_user, erased_issues, ledger, purge, sizes
 from storage.tables import erased
 from storage.tables.rollups import ROLLUPS
 from tests.simulation import packs
@@ -59,11 +59,11 @@ class Erasing:
         self.statements: Mapping[str, Callable[..., Work]] = {
             ledger.READ: self._read,
             sizes.BYTES: self._nothing,
-            user.LISTS: self._unused_lists,
-            user.NEVER_AGAIN: self._forbid,
-            user.COUNT: self._count,
-            user.WEEKS: self._weeks,
-            user.TAG_KEYS: self._tag_keys,
+            erase_user.LISTS: self._unused_lists,
+            erase_user.NEVER_AGAIN: self._forbid,
+            erase_user.COUNT: self._count,
+            erase_user.WEEKS: self._weeks,
+            erase_user.TAG_KEYS: self._tag_keys,
             purge.UNDONE: self._undone,
             erased.PROJECTS: self._projects,
             erased.ERASED_AMONG: self._among,
@@ -73,15 +73,15 @@ class Erasing:
             (made_of(template), statement)
             for template, statement in (
                 (sizes.ROWS, self._size),
-                (issues.ISSUES, self._described),
-                (issues.DESCRIBING, self._describing),
-                (issues.REDESCRIBE, self._redescribe),
-                (user.LIST, self._list),
-                (user.LIST_TAGS, self._nothing_of),
+                (erased_issues.ISSUES, self._described),
+                (erased_issues.DESCRIBING, self._describing),
+                (erased_issues.REDESCRIBE, self._redescribe),
+                (erase_user.LIST, self._list),
+                (erase_user.LIST_TAGS, self._nothing_of),
                 (purge.PARTITIONS, self._partitions),
                 (purge.DELETE, self._delete),
-                (user.DROP_LIST, self._drop),
-                (issues.NEWEST, self._newest),
+                (erase_user.DROP_LIST, self._drop),
+                (erased_issues.NEWEST, self._newest),
             )
         ]
 
@@ -308,7 +308,7 @@ class Erasing:
             changed = {
                 **row,
                 "last_event": newest.id if newest else bytes(16),
-                "message": newest.column("message")[: issues.MAX_TEXT] if newest else "",
+                "message": newest.column("message")[: erased_issues.MAX_TEXT] if newest else "",
             }
             self._server.collapse("issues", [changed])
         return []
@@ -330,7 +330,7 @@ class Erasing:
         for (project, fingerprint), event in newest.items():
             left = self._newest_of(project, {fingerprint})
             if left is None or _age(event) > _age(left):
-                text = left.column("message")[: issues.MAX_TEXT] if left else ""
+                text = left.column("message")[: erased_issues.MAX_TEXT] if left else ""
                 rows.append([fingerprint, event.number, left.number if left else 0, text])
         return rows
 

@@ -31,7 +31,7 @@ from schemas.issues import Command, IssueRecord, decode_issue
 from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
-from storage.maintain.reconcile import repair as repairing
+from storage.maintain.reconcile import repair_differences as repairing
 from storage.maintain.reconcile.reconcile import compare
 from storage.shards import open_servers
 from tests.simulation.clickhouse import Server

@@ -19,12 +19,12 @@ from schemas.projects import Project
 from schemas.settings import EdgeSettings, WriterSettings
 from storage.shards import shards_of
 from storage.write.block_inserter import BlockInserter
-from storage.write.dead_letters import DeadLetterWriter
+from storage.write.events_stage import EventsStage
 from storage.write.flush_policy import FlushPolicy
 from storage.write.inserter import Inserter
 from storage.write.records_stage import RecordsStage
+from storage.write.rejected_records import DeadLetterWriter
 from storage.write.source import GroupedSource
-from storage.write.stage import EventsStage
 from tests.simulation.virtual_time import VirtualLoop
 from tests.simulation.world import World
 
@@ -116,7 +116,7 @@ class Writer:
         self._settings = settings
 
     async def run(self) -> None:
-        """As `storage.write.process.run_writer`."""
+        """As `storage.write.writer_process.run_writer`."""
         settings, health, metrics = self._settings, Health(), METRICS
         policy = FlushPolicy(block_rows=BLOCK_ROWS, block_bytes=1 << 26, quiet_seconds=0.2, wait_seconds=1.0)
         dead_letters = DeadLetterWriter(settings, metrics)

@@ -11,7 +11,7 @@ from unittest.mock import patch
 from broker.client import open_consumer, records_before
 from edge.delivery import drain, segments
 from edge.delivery.drain import OpenedSegment
-from processors.grouper.stage import GrouperStage
+from processors.grouper.grouper_stage import GrouperStage
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.exactly_once.blocks import Block
@@ -132,29 +132,29 @@ FAULTS: Final = {
             "processors.faust_app.fence.RebalanceFence.close": _close_nothing,
             "processors.changelog.Changelog.open": _close_nothing,
             "processors.changelog.PartitionLog.wrote": lambda self, batches: None,
-            "processors.aggregator.stage.supersedes": lambda value, stored: True,
+            "processors.aggregator.aggregator_stage.supersedes": lambda value, stored: True,
             "tests.simulation.worker.supersedes": lambda value, stored: True,
         },
         seed=251,
     ),
     "a repair that reads to the end of the log": Fault(
-        {"storage.maintain.reconcile.repair.send_missing": _complete_all},
+        {"storage.maintain.reconcile.repair_differences.send_missing": _complete_all},
         seed=13,
     ),
     "an offset skipped after a recovery": Fault(
-        {"processors.grouper.stage.GrouperStage.restore": _restore_and_skip}, seed=452
+        {"processors.grouper.grouper_stage.GrouperStage.restore": _restore_and_skip}, seed=452
     ),
     "a segment removed although a record is torn": Fault(
         {"edge.delivery.drain.open_segment": _open_until_damage}, seed=173
     ),
     "a repair that sends nothing": Fault(
-        {"storage.maintain.reconcile.repair.send_missing": _send_nothing}, seed=13
+        {"storage.maintain.reconcile.repair_differences.send_missing": _send_nothing}, seed=13
     ),
     "an erasure that forgets payloads": Fault(
-        {"storage.maintain.erase.user.EVENT_TABLES": ("events",)}, seed=4
+        {"storage.maintain.erase.erase_user.EVENT_TABLES": ("events",)}, seed=4
     ),
     "an erasure that is not resumed": Fault(
-        {"storage.maintain.erase.user.resume": lambda *_: []}, seed="3002.61"
+        {"storage.maintain.erase.erase_user.resume": lambda *_: []}, seed="3002.61"
     ),
     "an erasure that does not redact": Fault({"control.erasure.send_redactions": lambda *_: None}, seed=4),
     "a rebuild that takes ClickHouse for complete": Fault(

@@ -9,7 +9,7 @@ from rebuild import from_clickhouse
 from schemas.ids import is_uuid7, uuid7_ms
 from schemas.issues import FINDINGS
 from storage.maintain import rebuild_queries
-from storage.maintain.reconcile import replay
+from storage.maintain.reconcile import resend
 from tests.simulation.clickhouse_tables import Event
 from tests.simulation.packs import pack_of
 
@@ -31,7 +31,7 @@ class Rebuilding:
             rebuild_queries.ERASED_ISSUES: self._erased,
             rebuild_queries.ERASED_IDS: self._erased_ids,
             rebuild_queries.SHOWN: self._shown,
-            replay.REMOVED: self._removed,
+            resend.REMOVED: self._removed,
             rebuild_queries.CHANGES: self._changes,
             rebuild_queries.SINCE: self._since,
             rebuild_queries.RELEASES: self._releases,

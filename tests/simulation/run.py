@@ -100,18 +100,18 @@ def models(schedule: Schedule) -> Iterator[None]:
         "storage.write.inserter.ThreadPoolExecutor": Executor,
         "storage.read.events.stored_ids.ThreadPoolExecutor": Executor,
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
-        "storage.maintain.erase.user.ThreadPoolExecutor": Executor,
+        "storage.maintain.erase.erase_user.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
         # What one schedule leaves must not stay, and a recovery must not begin to look for garbage.
         "gc.freeze": lambda: None,
         "gc.disable": lambda: None,
         "gc.enable": lambda: None,
         # Metrics alone.
-        "storage.write.stage.show_lag": _nothing,
+        "storage.write.events_stage.show_lag": _nothing,
         "click.echo": lambda *_, **__: None,
         # The hash of a user's id is slow on purpose.
         "storage.maintain.erase.ledger.COST": {"n": 2, "r": 1, "p": 1},
-        "storage.maintain.reconcile.repair.today": lambda: datetime.fromtimestamp(
+        "storage.maintain.reconcile.repair_differences.today": lambda: datetime.fromtimestamp(
             EPOCH + schedule.world.now, UTC
         ).date(),
     }
@@ -125,14 +125,14 @@ def models(schedule: Schedule) -> Iterator[None]:
         replacements |= {
             "tests.simulation.pipeline.CHUNK_EVENTS": 1,
             "tests.simulation.pipeline.BLOCK_ROWS": 3,
-            "storage.write.stage._READ_RECORDS": 2,
-            "processors.faust_app.app.DELTAS_BATCH": 2,
+            "storage.write.events_stage._READ_RECORDS": 2,
+            "processors.faust_app.processors_app.DELTAS_BATCH": 2,
             "edge.delivery.spool.SEGMENT_BYTES": 600,
             "edge.delivery.drain.BATCH_EVENTS": 2,
-            "processors.grouper.counts.MAX_TOGETHER": 1,
+            "processors.grouper.record_counts.MAX_TOGETHER": 1,
             "processors.grouper.dedupe.IdIndex": partial(IdIndex, _RECENT_KEYS),
             "processors.grouper.grouped_tail.MIN_REPLAYED": 1,
-            "processors.aggregator.stage.CACHED_FOLDS": 2,
+            "processors.aggregator.aggregator_stage.CACHED_FOLDS": 2,
         }
     with (
         clocks_of(schedule.world),

@@ -79,38 +79,38 @@ _CHUNK_DELIVERY: Final = "edge.delivery.chunk_delivery"
 _SPOOL: Final = "edge.delivery.spool.Spool"
 _DRAIN: Final = "edge.delivery.drain"
 _SEGMENTS: Final = "edge.delivery.segments"
-_GROUPER: Final = "processors.grouper.stage.GrouperStage"
+_GROUPER: Final = "processors.grouper.grouper_stage.GrouperStage"
 _BATCH: Final = "processors.grouper.batch"
 _DEDUPE: Final = "processors.grouper.dedupe.Dedupe"
 _COMPACTION: Final = "processors.grouper.compaction"
-_REPLAY: Final = "processors.grouper.replay"
-_COUNTS: Final = "processors.grouper.counts"
-_AGGREGATOR: Final = "processors.aggregator.stage.AggregatorStage"
-_FOLD: Final = "processors.aggregator.fold.Fold"
-_CHANGES: Final = "processors.aggregator.changes.BatchChanges"
-_MERGES: Final = "processors.aggregator.merges"
+_REPLAY: Final = "processors.grouper.replay_start"
+_COUNTS: Final = "processors.grouper.record_counts"
+_AGGREGATOR: Final = "processors.aggregator.aggregator_stage.AggregatorStage"
+_FOLD: Final = "processors.aggregator.issue_fold.Fold"
+_CHANGES: Final = "processors.aggregator.batch_changes.BatchChanges"
+_MERGES: Final = "processors.aggregator.issue_merges"
 _LIFE: Final = "processors.aggregator.lifecycle"
 _TOTALS: Final = "processors.aggregator.totals"
 _LOG: Final = "processors.changelog"
 _TABLES: Final = "processors.batch_table"
-_STAGE: Final = "storage.write.stage.EventsStage"
+_STAGE: Final = "storage.write.events_stage.EventsStage"
 _BLOCKS: Final = "storage.exactly_once.blocks"
 _INSERTER: Final = "storage.write.block_inserter"
 _GUARD: Final = "storage.exactly_once.insert_guard.InsertGuard"
-_TOKENS: Final = "storage.exactly_once.tokens"
+_TOKENS: Final = "storage.exactly_once.block_tokens"
 _FILLING: Final = "storage.exactly_once.filling.Filling"
 _MISSING: Final = "storage.exactly_once.missing_rows"
-_USER: Final = "storage.maintain.erase.user"
-_REBUILD: Final = "rebuild.issues"
+_USER: Final = "storage.maintain.erase.erase_user"
+_REBUILD: Final = "rebuild.rebuilt_issues"
 _RECORDS: Final = "storage.write.records_stage.RecordsStage"
-_DEAD_LETTERS: Final = "storage.write.dead_letters"
-_PLAN: Final = "storage.exactly_once.plan"
+_DEAD_LETTERS: Final = "storage.write.rejected_records"
+_PLAN: Final = "storage.exactly_once.block_plan"
 _READS: Final = "storage.exactly_once.consistent_read"
 _STATE: Final = "storage.exactly_once.server_state"
-_DESCRIPTIONS: Final = "storage.maintain.erase.issues"
+_DESCRIPTIONS: Final = "storage.maintain.erase.erased_issues"
 _PURGE: Final = "storage.maintain.erase.purge"
-_PARTS: Final = "rebuild.merges.Merges"
-_REBUILT_IDS: Final = "rebuild.dedup_log"
+_PARTS: Final = "rebuild.rebuilt_merges.Merges"
+_REBUILT_IDS: Final = "rebuild.rebuilt_ids"
 _RECOVERY: Final = "processors.faust_app.recovery.Recovery"
 _RECOVERED: Final = "processors.grouper.recovered"
 _IDS: Final = "processors.grouper.id_index"
@@ -273,8 +273,8 @@ SLIPS: Final = {
     "life: a limit is one late": Slip(f"{_LIFE}._ignored", 'since.events >= until["events"]', 'since.events > until["events"]', seed=302),
     "life: a regressed issue keeps its status": Slip(f"{_LIFE}._resolved", "opened(record, regressed=True), (activity,)", "record, (activity,)", seed=64),
     "life: resolving tells nothing": Slip(f"{_LIFE}.update", "if kind is not None:", "if kind is None:", seed=240),
-    "findings: none is published": Slip("processors.aggregator.changes.BatchChanges.increment", "(*created, *found, *change.activities)", "(*created, *change.activities)"),
-    "findings: every release is a new one": Slip("processors.aggregator.fold.Fold._add_rows", "if row.release not in releases:", "if row.release:", seed=1),
+    "findings: none is published": Slip("processors.aggregator.batch_changes.BatchChanges.increment", "(*created, *found, *change.activities)", "(*created, *change.activities)"),
+    "findings: every release is a new one": Slip("processors.aggregator.issue_fold.Fold._add_rows", "if row.release not in releases:", "if row.release:", seed=1),
     # Logs with one owner.
     "changelog: an old owner's record is taken": Slip(f"{_LOG}.PartitionLog.read", "epoch < self.newest", "epoch < self.newest - 1_000_000"),
     "changelog: another's write is not noticed": Slip(f"{_LOG}.PartitionLog.wrote", "batch.first != self.end", "batch.first < self.end", seed=51),
@@ -316,8 +316,8 @@ SLIPS: Final = {
     "erasure: it is done before it begins": Slip(f"{_USER}.resume", '("user", "deleting")', '("user", "done")'),
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}", seed=142),
     "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "version=(1 if row is None else row.version + 1) + newer", "version=1", seed=369),
-    "rebuild: members are forgotten": Slip("rebuild.merges.Merges.linked", "home is not None and home in by_id", "home is None and home in by_id", seed=369),
-    "rebuild: an undone merge's late signal is applied": Slip("rebuild.merges.Merges.linked", "(*record.life.signals, signal.name)", "record.life.signals", seed=2784),
+    "rebuild: members are forgotten": Slip("rebuild.rebuilt_merges.Merges.linked", "home is not None and home in by_id", "home is None and home in by_id", seed=369),
+    "rebuild: an undone merge's late signal is applied": Slip("rebuild.rebuilt_merges.Merges.linked", "(*record.life.signals, signal.name)", "record.life.signals", seed=2784),
     "rebuild: what is undone is not told": Slip("rebuild.tables._issues", "await write(need.processors, Topic.ISSUE_ACTIVITY, new.activities)", "pass", seed=6437),
     # Several ClickHouse servers.
     "shards: a partition is on the next server": Slip("storage.shards.Shard.partitions_owned", "== self.number", "== (self.number + 1) % self.count", seed=55),

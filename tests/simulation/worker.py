@@ -9,13 +9,13 @@ from broker.batch_producer import BatchProducer
 from broker.client import new_consumer, topic_names
 from broker.errors import KafkaError
 from broker.types import RebalanceListener, TopicPartition
-from processors.aggregator.stage import supersedes
+from processors.aggregator.aggregator_stage import supersedes
 from processors.batch_table import BatchTable, PartitionStore
 from processors.changelog import Changelog
 from processors.faust_app.agents import Agent
-from processors.faust_app.app import LEASE_SHARE, parts_of
 from processors.faust_app.fence import Lease, RebalanceFence
-from processors.grouper.stage import IdLookUp, IdsByPartition
+from processors.faust_app.processors_app import LEASE_SHARE, parts_of
+from processors.grouper.grouper_stage import IdLookUp, IdsByPartition
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings

@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
+from storage.clickhouse_diagnosis import RetryLater
 from storage.client import Client
-from storage.diagnosis import RetryLater
 from storage.maintain.erase.sizes import table_bytes
 
 _ROUNDS: Final = 20

@@ -22,7 +22,7 @@ from schemas.read_api import (
 )
 from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.errors import BadQuery
-from storage.read.counts.counts import DAY_START, HOUR_START, USERS_MERGED, USERS_STATE, bucket_of
+from storage.read.counts.range_counts import DAY_START, HOUR_START, USERS_MERGED, USERS_STATE, bucket_of
 from storage.read.execute import Sql
 from storage.read.query.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.read.query.query_sql import event_condition

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from schemas.read_api import TagFacet, TagFacets, TagValue
 from schemas.times import DAY_MS
-from storage.read.counts.counts import DAY_START
+from storage.read.counts.range_counts import DAY_START
 from storage.read.execute import Rows, Sql
 from storage.read.query.question import Question, Statement
 from storage.read.query.ranges import Range

@@ -10,8 +10,8 @@ import numpy as np
 from clickhouse_connect.driver.external import ExternalData
 
 from schemas.health import Health
+from storage.clickhouse_diagnosis import FailureKind, diagnose
 from storage.client import ClickHouseError, Client, open_client
-from storage.diagnosis import FailureKind, diagnose
 from storage.shards import Shard
 from storage.tables.erased import ERASED_AMONG
 

@@ -11,7 +11,7 @@ from schemas.ids import hex64, issue_id, parse_hex64
 from schemas.issues import ActivityKind
 from schemas.read_api import ActivityPage, ActivityRow, Issue, IssuePart
 from schemas.times import iso
-from storage.read.counts.counts import count_issues
+from storage.read.counts.range_counts import count_issues
 from storage.read.execute import Sql
 from storage.read.issue_rows import IssueRow, fits, issue_by_id, issue_number, issues_of, to_issue
 from storage.read.query.cursors import ActivityCursor, read_cursor, write_cursor

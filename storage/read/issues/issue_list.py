@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from schemas.ids import parse_hex64
 from schemas.read_api import IssuePage, Sort
 from storage.errors import BadQuery
-from storage.read.counts.counts import (
+from storage.read.counts.range_counts import (
     COUNTS,
     USERS_MERGED,
     by_bucket,

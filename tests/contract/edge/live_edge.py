@@ -15,19 +15,19 @@ from aiohttp import web
 
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
-from edge.delivery.outcomes import OutcomeReporter
+from edge.delivery.outcome_reports import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
 from edge.delivery.spool import Spool
-from edge.http.app import EdgeApp
+from edge.edge_metrics import EdgeMetrics
 from edge.http.body import BodyReader, BodyTimes
+from edge.http.edge_app import EdgeApp
+from edge.http.edge_server import EdgeServer
 from edge.http.endpoints import Ingest
-from edge.http.server import EdgeServer
 from edge.limits.body_budget import BodyBudget
 from edge.limits.connections import ConnectionLimits
 from edge.limits.local_window import LocalWindow
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.scheduler import FairScheduler
-from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
 from schemas.chunks import ChunkEvent, decode_chunk
 from schemas.health import Health

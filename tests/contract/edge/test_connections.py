@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from edge.http.server import EdgeConnection
+from edge.http.edge_server import EdgeConnection
 from tests.contract.edge.live_edge import LiveEdge
 from tests.contract.edge.raw_http import hang_up, read_answer, request
 from tests.edge_events import encoded

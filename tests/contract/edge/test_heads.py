@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from edge.http.server import EdgeConnection
+from edge.http.edge_server import EdgeConnection
 from tests.contract.edge.live_edge import LiveEdge, live_edge
 from tests.contract.edge.raw_http import hang_up, head, read_answer, request
 from tests.edge_events import encoded

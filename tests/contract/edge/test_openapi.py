@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.http.openapi import document
+from edge.http.ingest_openapi import document
 from schemas.errors import WireError
 from schemas.event import Event
 from tests.contract.edge.live_edge import LiveEdge, live_edge

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from edge.address import new_listener
-from edge.process import EdgeProcess
+from edge.edge_process import EdgeProcess
 from local.ports import free_port
 from schemas.projects import Project
 from schemas.settings import EdgeSettings

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from broker.client import open_producer
-from broker.diagnosis import reason_of
 from broker.errors import KafkaError
+from broker.kafka_diagnosis import reason_of
 from broker.topics import ensure_topics
 from schemas.settings import KafkaSettings
 

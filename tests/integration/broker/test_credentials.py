@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.client import open_producer
-from broker.diagnosis import why_unreachable
+from broker.kafka_diagnosis import why_unreachable
 from broker.rights import Process, needs
 from broker.startup import wait_for_rights
 from broker.topics import ensure_topics

@@ -22,14 +22,14 @@ from broker.client import open_consumer, open_producer
 from cli.__main__ import svc
 from control.project_edits import create
 from local.ports import free_port
-from rebuild.dedup_log import IdKeys, entries
+from rebuild.rebuilt_ids import IdKeys, entries
 from schemas.environment import load
 from schemas.ids import issue_id, user_hash
 from schemas.projects import Project, encode_project
 from schemas.settings import WriterSettings
 from schemas.times import DAY_MS
 from storage.client import INSERT_SETTINGS, Client
-from storage.exactly_once.plan import NoBlock, encode_plan
+from storage.exactly_once.block_plan import NoBlock, encode_plan
 from storage.maintain import rebuild_queries
 from storage.read.counts.count_calls import ListReleases
 from storage.read.counts.tag_calls import CountProjectTags

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker.client import follow_projects
-from broker.diagnosis import why_unreachable
+from broker.kafka_diagnosis import why_unreachable
 from broker.rights import PROCESSES, Process, needs
 from broker.topics import ensure_topics
 from cli.__main__ import svc

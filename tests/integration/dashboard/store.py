@@ -14,9 +14,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from control.issue_commands import Commands, forwarded_to, is_settled
-from processors.aggregator.changes import BatchChanges
-from processors.aggregator.fold import Fold
-from processors.aggregator.merges import RefusedChange
+from processors.aggregator.batch_changes import BatchChanges
+from processors.aggregator.issue_fold import Fold
+from processors.aggregator.issue_merges import RefusedChange
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.errors import ChangesUnavailable
 from schemas.ids import hex64, issue_id

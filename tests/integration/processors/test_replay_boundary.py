@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from aiokafka import AIOKafkaProducer
 
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay import PublishedRecord, ReplayBoundary
+from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
 from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings

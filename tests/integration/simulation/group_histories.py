@@ -12,7 +12,7 @@ from broker.client import name_of, open_admin, open_consumer, open_producer, rec
 from broker.topics import empty_topic
 from rebuild.tables import count_members
 from schemas.topics import Topic
-from storage.exactly_once.plan import NoBlock
+from storage.exactly_once.block_plan import NoBlock
 from storage.write.source import GroupedSource, Listener
 from tests.eventually import eventually
 from tests.integration.simulation.clusters import PARTITIONS, Cluster, History

@@ -13,14 +13,14 @@ from msgspec.structs import replace
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.times import iso
 from storage.errors import UnknownUser
+from storage.exactly_once.block_tokens import is_reliable
 from storage.exactly_once.insert_pauses import in_force, paused
 from storage.exactly_once.missing_rows import any_known, complete
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.exactly_once.server_state import server_state
-from storage.exactly_once.tokens import is_reliable
 from storage.maintain import rebuild_queries
-from storage.maintain.erase.issues import IssueDescription
-from storage.maintain.erase.user import erase_user
+from storage.maintain.erase.erase_user import erase_user
+from storage.maintain.erase.erased_issues import IssueDescription
 from storage.maintain.reconcile.duplicates import remove_duplicates
 from storage.shards import alone
 from storage.tables import record_rows

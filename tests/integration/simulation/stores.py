@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
+from storage.clickhouse_diagnosis import diagnose
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, open_client
-from storage.diagnosis import diagnose
-from storage.exactly_once.tokens import ServerMark
+from storage.exactly_once.block_tokens import ServerMark
 from storage.tables import record_rows
 from storage.tables.rollups import ROLLUPS
 from tests.integration.simulation.virtual import in_fiber

@@ -35,8 +35,8 @@ from schemas.ids import uuid7
 from schemas.settings import WriterSettings
 from schemas.times import DAY_MS, iso
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
+from storage.exactly_once.block_plan import BlockPlan, NoBlock, decode_plan, encode_plan
 from storage.exactly_once.blocks import Block
-from storage.exactly_once.plan import BlockPlan, NoBlock, decode_plan, encode_plan
 from storage.exactly_once.server_state import server_state
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually

@@ -20,7 +20,7 @@ from storage.errors import AnotherServer
 from storage.server_identity import check_server
 from storage.tables.migrations.migrate import migrate
 from storage.write.inserter import Inserter
-from storage.write.metrics import WriterMetrics
+from storage.write.writer_metrics import WriterMetrics
 from tests.certificates import certificate
 from tests.eventually import eventually
 from tests.forwarder import forwarding

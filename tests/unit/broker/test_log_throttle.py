@@ -35,7 +35,7 @@ def test_a_takeover_is_logged_without_a_traceback() -> None:
 
 def test_other_loggers_are_never_held_back() -> None:
     rarely = RepeatFilter()
-    assert all(rarely.filter(record("edge.process", "again")) for _ in range(5))
+    assert all(rarely.filter(record("edge.edge_process", "again")) for _ in range(5))
 
 
 def test_sentences_long_past_are_forgotten() -> None:

@@ -8,9 +8,9 @@ from cli.__main__ import svc
 from cli.erase import EraseConsole, show
 from control.erasure import left
 from schemas.settings import KafkaSettings
-from storage.maintain.erase.project import ProjectReport
+from storage.maintain.erase.erase_project import ProjectReport
+from storage.maintain.erase.erase_user import UserReport
 from storage.maintain.erase.sizes import TableReport
-from storage.maintain.erase.user import UserReport
 
 USER = UserReport(project_id="7", events=3, tables=[TableReport("events", 3, 3, 100, 100)], dry_run=True)
 

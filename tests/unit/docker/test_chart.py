@@ -14,9 +14,9 @@ from prometheus_client import CollectorRegistry
 
 from cli.__main__ import COMMANDS
 from dashboard.http.metrics import DashboardMetrics
-from edge.metrics import EdgeMetrics
+from edge.edge_metrics import EdgeMetrics
 from notify.metrics import NotifyMetrics
-from processors.metrics import ProcessorsMetrics
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
 from schemas.settings import (
     DashboardSettings,
@@ -27,7 +27,7 @@ from schemas.settings import (
     ProcessorsSettings,
     WriterSettings,
 )
-from storage.write.metrics import WriterMetrics
+from storage.write.writer_metrics import WriterMetrics
 from tests.programs import program
 
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from edge.address import claim, new_listener
-from edge.supervisor import open_address
+from edge.edge_supervisor import open_address
 from local.ports import free_port
 from schemas.errors import CannotRun
 

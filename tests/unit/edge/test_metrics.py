@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from edge.supervisor import create_metrics_folder, remove_stale_metrics
+from edge.edge_supervisor import create_metrics_folder, remove_stale_metrics
 
 NOBODY = "4194305"
 """More than the highest number that Linux gives a process."""

@@ -7,7 +7,7 @@ import pytest
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.errors import PartitionsLost
 from broker.message import Message
-from processors.aggregator.stage import supersedes
+from processors.aggregator.aggregator_stage import supersedes
 from processors.changelog import Changelog, epoch_of
 
 

@@ -1,6 +1,6 @@
 from prometheus_client import CollectorRegistry
 
-from processors.metrics import ProcessorsMetrics
+from processors.processors_metrics import ProcessorsMetrics
 
 
 def test_the_lag_of_a_revoked_partition_is_reported_by_its_new_owner() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.replay import first_hole
+from processors.grouper.replay_start import first_hole
 from processors.positions import OffsetGap, new_records
 from tests.unit.processors.made import source
 

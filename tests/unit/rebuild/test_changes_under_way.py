@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from broker.message import Message
 from processors.aggregator.position import decode_position, deltas_key
 from rebuild.from_clickhouse import delta_positions
-from rebuild.issues import Covered, Sources, rebuilt
-from rebuild.merges import Pair
+from rebuild.rebuilt_issues import Covered, Sources, rebuilt
+from rebuild.rebuilt_merges import Pair
 from schemas.ids import hex64
 from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import REBUILD, Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json

@@ -7,8 +7,8 @@ from processors.grouper.compaction import BLOCK_IDS, LogCompaction
 from processors.grouper.dedup_log import DedupEntry, decode_entry, decode_horizon, horizon_key, is_entry
 from processors.grouper.dedupe import Dedupe, Incoming
 from processors.grouper.log_clock import DAY_RECORDS
-from processors.grouper.replay import replay_start
-from rebuild.dedup_log import IdKeys, entries
+from processors.grouper.replay_start import replay_start
+from rebuild.rebuilt_ids import IdKeys, entries
 from schemas.ids import event_partition
 from tests.unit.processors.made import DAY, START, event_id
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from processors.aggregator.fold import Fold
+from processors.aggregator.issue_fold import Fold
 from processors.aggregator.totals import Users
-from rebuild.issues import Covered, Sources, rebuilt
-from rebuild.merges import Pair
+from rebuild.rebuilt_issues import Covered, Sources, rebuilt
+from rebuild.rebuilt_merges import Pair
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
 from schemas.times import iso

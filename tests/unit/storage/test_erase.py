@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage.maintain.erase import ledger
+from storage.maintain.erase.erase_scope import WANTED, bucket, listed_scope, stored_scope
 from storage.maintain.erase.ledger import Erasure
-from storage.maintain.erase.scope import WANTED, bucket, listed_scope, stored_scope
 from storage.maintain.erase.sizes import Sizes, compared
 from storage.tables.rollups import ROLLUPS, Rollup
 

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from clickhouse_connect.driver.exceptions import DatabaseError, OperationalError
 
+from storage.clickhouse_diagnosis import REASONS, FailureKind, diagnose
 from storage.client import parse_url
-from storage.diagnosis import REASONS, FailureKind, diagnose
 from storage.exactly_once.consistent_read import NoConsistentRead
 
 ROOT = Path(__file__).parents[3]

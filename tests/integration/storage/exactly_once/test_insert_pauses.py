@@ -19,7 +19,7 @@ from storage.exactly_once.consistent_read import NoConsistentRead, read_in_pause
 from storage.exactly_once.insert_pauses import announce, in_force, paused
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_rollups
-from storage.maintain.erase.user import erase_user
+from storage.maintain.erase.erase_user import erase_user
 from storage.maintain.reconcile.reconcile import compare
 from storage.shards import alone
 from storage.tables.event_columns import EventColumns

@@ -15,8 +15,8 @@ from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.tables.event_columns import EventColumns
 from storage.write.inserter import Inserter, WrongStatement
-from storage.write.metrics import WriterMetrics
 from storage.write.records_stage import delete_issues
+from storage.write.writer_metrics import WriterMetrics
 from tests.integration.storage.grouped import event_json
 
 BLOCK_ROWS = 20_000

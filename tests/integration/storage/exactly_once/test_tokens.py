@@ -15,17 +15,17 @@ from schemas.chunks import Grouping
 from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import ClickHouseError, Client
+from storage.exactly_once.block_plan import BlockPlan
+from storage.exactly_once.block_tokens import ServerMark, is_reliable
 from storage.exactly_once.insert_guard import Renewer
 from storage.exactly_once.insert_pauses import paused
 from storage.exactly_once.missing_rows import complete
-from storage.exactly_once.plan import BlockPlan
 from storage.exactly_once.server_state import TABLES, server_state
-from storage.exactly_once.tokens import ServerMark, is_reliable
 from storage.tables.event_columns import EventColumns
 from storage.write.block_inserter import BlockInserter
-from storage.write.dead_letters import DeadLetterWriter
 from storage.write.inserter import Inserter
-from storage.write.metrics import WriterMetrics
+from storage.write.rejected_records import DeadLetterWriter
+from storage.write.writer_metrics import WriterMetrics
 from tests.integration.storage.grouped import (
     Stage,
     chunk_event,

@@ -13,7 +13,7 @@ from schemas.ids import issue_id
 from schemas.times import DAY_MS
 from storage.client import Client, scalar
 from storage.maintain import rebuild_queries
-from storage.maintain.erase.user import erase_user
+from storage.maintain.erase.erase_user import erase_user
 from storage.shards import Servers, open_servers
 from tests.eventually import eventually
 from tests.integration.cli.test_erase import USER, erase, printed, processors

@@ -11,7 +11,7 @@ from schemas.environment import load
 from schemas.ids import user_hash, uuid7
 from schemas.settings import MigrateSettings
 from storage.client import ClickHouseError, open_client, scalar
-from storage.maintain.erase.user import erase_user
+from storage.maintain.erase.erase_user import erase_user
 from storage.maintain.reconcile.reconcile import compare
 from storage.rights import ClickHouseRights, Right, Rights, operator_rights, reader_rights, writer_rights
 from storage.shards import WHOLE, open_servers, reader_urls, whole_url

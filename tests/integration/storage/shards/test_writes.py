@@ -18,8 +18,8 @@ from storage.server_identity import check_server
 from storage.shards import WHOLE
 from storage.tables.analyst_views import VIEWS
 from storage.tables.migrations.migrate import create_database, migrate, statements
-from storage.write.metrics import WriterMetrics
 from storage.write.running_audit import Auditor
+from storage.write.writer_metrics import WriterMetrics
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Writer, ended, exactly, whole
 from tests.integration.storage.shards.conftest import COUNT

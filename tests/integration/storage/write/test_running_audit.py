@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 
 from storage.client import Client, scalar
-from storage.maintain.erase.user import erase_user
+from storage.maintain.erase.erase_user import erase_user
 from storage.shards import alone
 from tests.eventually import eventually
 from tests.integration.storage.grouped import PROJECTS, Stage, Writer, ended, whole

@@ -9,12 +9,12 @@ from prometheus_client import CollectorRegistry
 from schemas.health import Health
 from storage.shards import only
 from storage.write.block_inserter import BlockInserter
-from storage.write.dead_letters import DeadLetterWriter
+from storage.write.events_stage import EventsStage
 from storage.write.flush_policy import FlushPolicy
 from storage.write.inserter import Inserter
-from storage.write.metrics import WriterMetrics
+from storage.write.rejected_records import DeadLetterWriter
 from storage.write.source import GroupedSource, Listener
-from storage.write.stage import EventsStage
+from storage.write.writer_metrics import WriterMetrics
 from tests.integration.storage.grouped import Stage, exactly, whole
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from broker.diagnosis import split_address
+from broker.kafka_diagnosis import split_address
 from broker.rights import needs
 from cli.doctor.checks import Finding, check_disk, check_settings
 from cli.doctor.clickhouse import check_clickhouse

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from aiokafka import errors
 
-from broker.diagnosis import Unreachable
 from broker.errors import SinkUnavailable
+from broker.kafka_diagnosis import Unreachable
 from broker.producer import RecordProducer
 from broker.send_errors import SendErrorKind, kind_of
 from edge.delivery.chunk_delivery import ChunkDelivery, send_partitioned

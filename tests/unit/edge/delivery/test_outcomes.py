@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from edge.delivery.outcomes import OutcomeReporter
-from edge.metrics import BoundedLabel, EdgeMetrics
+from edge.delivery.outcome_reports import OutcomeReporter
+from edge.edge_metrics import BoundedLabel, EdgeMetrics
 from schemas.issues import Outcome, decode_outcomes
 from schemas.topics import Topic
 from tests.unit.edge.delivery.memory_sink import MemorySink

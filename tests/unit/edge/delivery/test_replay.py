@@ -12,7 +12,7 @@ from aiokafka.errors import TopicAuthorizationFailedError
 from broker.errors import SinkUnavailable
 from edge.delivery import segments
 from edge.delivery.chunker import EventTuple
-from edge.delivery.replay import QuarantinedSegment, listed, replay
+from edge.delivery.segment_replay import QuarantinedSegment, listed, replay
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.ids import event_partition
 from tests.unit.edge.delivery.test_kafka_sink import EVENTS, Broker, event, sink_on

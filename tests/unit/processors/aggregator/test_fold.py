@@ -8,7 +8,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from processors.aggregator.findings import MAX_NAMES, created_activity
-from processors.aggregator.fold import Fold
+from processors.aggregator.issue_fold import Fold
 from processors.aggregator.totals import HOURS, Users
 from schemas.ids import id_text, issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description

@@ -3,9 +3,9 @@
 import pytest
 
 from broker.errors import PartitionsLost
+from processors.aggregator.aggregator_stage import IssuesLost
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
-from processors.aggregator.stage import IssuesLost
-from processors.grouper.counts import issue_of
+from processors.grouper.record_counts import issue_of
 from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, Crash, MemoryTable, World, increment
 
 PARTITION = issue_of(PROJECT, 1) % PARTITIONS

@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry
 
 from broker.batch_producer import BatchProducer, WrittenBatch
 from broker.message import Message
+from processors.aggregator.aggregator_stage import AggregatorStage
 from processors.aggregator.position import DeltasPosition, deltas_key, encode_position
-from processors.aggregator.stage import AggregatorStage
 from processors.batch_table import BatchTable
-from processors.grouper.counts import issue_of
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.record_counts import issue_of
 from processors.positions import SourceRecord
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.dead_letters import from_headers
 from schemas.ids import hex64
 from schemas.increments import (

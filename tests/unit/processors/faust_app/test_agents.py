@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Interrupted, RebalanceFence
-from processors.grouper.stage import GrouperStage
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import GrouperStage
 from processors.positions import SourceRecord
+from processors.processors_metrics import ProcessorsMetrics
 
 GENERATION = 5
 

@@ -9,9 +9,9 @@ from mode import CrashingSupervisor
 from prometheus_client import CollectorRegistry
 
 from broker.client import client_options
-from processors.faust_app.app import Processors
 from processors.faust_app.patches import OrderedTableManager
-from processors.metrics import ProcessorsMetrics
+from processors.faust_app.processors_app import Processors
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.environment import load
 from schemas.projects import ProjectRegistry
 from schemas.settings import KafkaSettings, ProcessorsSettings

@@ -4,7 +4,7 @@ import pytest
 
 from broker.errors import PartitionsLost
 from processors.faust_app.fence import Interrupted, InterruptibleLookUp, Lease, RebalanceFence
-from processors.grouper.stage import IdsByPartition
+from processors.grouper.grouper_stage import IdsByPartition
 
 
 async def test_closing_waits_for_the_batch_in_progress() -> None:

@@ -22,10 +22,10 @@ from faust.types import TP
 from prometheus_client import CollectorRegistry
 
 from processors.faust_app import patches
-from processors.faust_app.app import Processors
 from processors.faust_app.fence import Lease
 from processors.faust_app.patches import FETCH_WAIT_MS, RECOVERY_WAIT_MS, PlacedConsumer, arrivals
-from processors.metrics import ProcessorsMetrics
+from processors.faust_app.processors_app import Processors
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.environment import load
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings

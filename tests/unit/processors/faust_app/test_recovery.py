@@ -9,12 +9,12 @@ from faust.types import TP
 from prometheus_client import CollectorRegistry
 
 from broker.client import topic_names
-from processors.aggregator.stage import AggregatorStage
+from processors.aggregator.aggregator_stage import AggregatorStage
 from processors.faust_app.fence import RebalanceFence
 from processors.faust_app.recovery import LogTooShort, Recovery
-from processors.grouper.stage import GrouperStage
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import GrouperStage
 from processors.positions import LogRecreated
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.environment import load
 from schemas.health import Part
 from schemas.settings import ProcessorsSettings

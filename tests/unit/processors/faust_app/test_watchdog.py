@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from processors.faust_app import watchdog as module
 from processors.faust_app import worker
 from processors.faust_app.watchdog import GAP_SECONDS, Stalled, Watchdog, ends_if_blocked
-from processors.metrics import ProcessorsMetrics
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.topics import Topic
 
 

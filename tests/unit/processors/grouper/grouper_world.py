@@ -12,10 +12,10 @@ from broker.message import Message
 from processors.batch_table import BatchTable
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.replay import PublishedRecord, ReplayBoundary
-from processors.grouper.stage import GrouperStage, IdLookUp
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import GrouperStage, IdLookUp
+from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
 from processors.positions import SourceRecord
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle

@@ -11,7 +11,7 @@ from processors.grouper.batch import BatchOutput, PartitionState, decide, read_b
 from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
 from processors.grouper.dedupe import Dedupe
 from processors.grouper.fingerprinter import Fingerprinter
-from processors.grouper.replay import replay_start
+from processors.grouper.replay_start import replay_start
 from processors.positions import SourceRecord, new_records
 from schemas.chunks import (
     EVENTS_FORMAT,

@@ -4,7 +4,7 @@ import zstandard
 from msgspec import Raw
 from msgspec.structs import replace
 
-from processors.grouper.counts import MAX_BYTES, MAX_TOGETHER, bundles
+from processors.grouper.record_counts import MAX_BYTES, MAX_TOGETHER, bundles
 from schemas.ids import issue_id
 from schemas.increments import (
     Description,

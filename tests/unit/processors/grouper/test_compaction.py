@@ -14,7 +14,7 @@ from processors.grouper.dedup_log import (
 from processors.grouper.dedupe import Dedupe, Incoming
 from processors.grouper.log_clock import started
 from processors.grouper.recovered import recovered
-from processors.grouper.replay import replay_start
+from processors.grouper.replay_start import replay_start
 from schemas.times import DAY_MS
 from tests.unit.processors.made import START, apply, event_id
 

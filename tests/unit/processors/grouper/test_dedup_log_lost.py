@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from processors.grouper.compaction import MERGE_AT
 from processors.grouper.dedup_log import decode_entry, is_entry
-from processors.grouper.replay import PublishedRecord, ReplayBoundary
+from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
 from processors.positions import LogRecreated
 from schemas.chunks import ChunkEvent
 from tests.unit.processors.aggregator.world import Crash

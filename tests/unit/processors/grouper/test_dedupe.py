@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from processors.grouper.dedup_log import DedupEntry, DedupRecord, decode_entry, encode
 from processors.grouper.dedupe import Decision, Dedupe, Incoming
 from processors.grouper.log_clock import DAY_RECORDS
-from processors.grouper.replay import replay_start
+from processors.grouper.replay_start import replay_start
 from schemas.times import DAY_MS
 from tests.unit.processors.made import START, event_id
 

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from processors.grouper.counts import Increments
 from processors.grouper.event_outline import decode_event, grouping_event
 from processors.grouper.fingerprinter import MAX_TEXT, Fingerprinter
+from processors.grouper.record_counts import Increments
 from schemas.chunks import ChunkEvent
 from schemas.ids import user_hash
 from schemas.increments import Increment, decode_description

@@ -21,10 +21,10 @@ from processors.grouper.dedup_log import (
     is_entry,
 )
 from processors.grouper.dedupe import MAX_AHEAD_DAYS, Dedupe, Incoming
+from processors.grouper.grouper_stage import IdsByPartition
 from processors.grouper.id_index import id_keys
 from processors.grouper.log_clock import DAY_RECORDS, LogClock
-from processors.grouper.replay import replay_start
-from processors.grouper.stage import IdsByPartition
+from processors.grouper.replay_start import replay_start
 from tests.long_forms import first_quick
 from tests.unit.processors.grouper.grouper_world import GrouperWorld
 from tests.unit.processors.made import DAY, START, apply, carried, event_id

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from grouping.rule_checks import violations
 from grouping.rules import compile_rules
 from grouping.steps import EVENT_STEPS, MAX_STEPS, size_of
-from processors.grouper import fingerprinter, stage
+from processors.grouper import fingerprinter, grouper_stage
 from processors.grouper.batch import BatchOutput
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.rule_budget import RuleBudget
@@ -180,7 +180,7 @@ async def test_others_run_between_the_events_of_a_record_and_rules_that_are_remo
             await asyncio.sleep(0)
         world.projects.apply(b"1", encode_project(Project("1", "p1", "2026-01-01T00:00:00.000Z")))
 
-    with patch.object(stage, "PAUSE_SECONDS", -1.0):
+    with patch.object(grouper_stage, "PAUSE_SECONDS", -1.0):
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(world.work())
             tasks.create_task(remove())

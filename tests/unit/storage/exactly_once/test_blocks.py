@@ -16,11 +16,11 @@ from schemas.chunks import (
     encode_grouped,
 )
 from schemas.ids import uuid7
+from storage.exactly_once.block_plan import RecordRange
+from storage.exactly_once.block_tokens import ServerMark
 from storage.exactly_once.blocks import Block
-from storage.exactly_once.plan import RecordRange
 from storage.exactly_once.rejections import UNCOUNTED, Headers, sent_again
-from storage.exactly_once.tokens import ServerMark
-from storage.write.dead_letters import dead_letter_outcomes, put_back_outcomes
+from storage.write.rejected_records import dead_letter_outcomes, put_back_outcomes
 from tests.unit.query.test_event_fields import EVENT
 
 MARK = ServerMark(1, (0,), 1)

@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import pytest
 
+from storage.exactly_once.block_plan import BlockPlan
+from storage.exactly_once.block_tokens import ServerMark
 from storage.exactly_once.insert_guard import InsertGuard, Renewer, SessionLength
 from storage.exactly_once.insert_pauses import ANNOUNCE, IN_FORCE
-from storage.exactly_once.plan import BlockPlan
-from storage.exactly_once.tokens import ServerMark
 
 T = TypeVar("T")
 PLAN = BlockPlan((), ServerMark(1, (), 1), 0)

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage.exactly_once.plan import (
+from storage.exactly_once.block_plan import (
     MAX_RANGES,
     BlockPlan,
     NoBlock,
@@ -9,8 +9,8 @@ from storage.exactly_once.plan import (
     decode_plan,
     encode_plan,
 )
+from storage.exactly_once.block_tokens import ServerMark
 from storage.exactly_once.server_state import TABLES
-from storage.exactly_once.tokens import ServerMark
 
 offsets = st.integers(0, 10**12)
 ranges = st.builds(

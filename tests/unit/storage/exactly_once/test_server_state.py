@@ -6,8 +6,8 @@ import pytest
 from msgspec import Struct
 
 from storage.client import LIFE
+from storage.exactly_once.block_tokens import is_reliable
 from storage.exactly_once.server_state import STATE, TABLES, deduplication_window, server_state
-from storage.exactly_once.tokens import is_reliable
 from storage.tables.migrations.replicated import WINDOW_SECONDS
 
 NOW = 1_800_000_000

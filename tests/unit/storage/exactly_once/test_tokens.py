@@ -1,6 +1,6 @@
 from msgspec.structs import replace
 
-from storage.exactly_once.tokens import ServerMark, ServerState, decode_mark, encode_mark, is_reliable
+from storage.exactly_once.block_tokens import ServerMark, ServerState, decode_mark, encode_mark, is_reliable
 
 MARK = ServerMark(0xC0FFEE, (10, 20), 3)
 WINDOWS = (8, 8)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from schemas.chunks import Grouping
 from schemas.ids import user_hash
 from storage.client import Client, scalar
-from storage.maintain.erase.user import UserReport, erase_user
+from storage.maintain.erase.erase_user import UserReport, erase_user
 from storage.shards import alone
 from storage.tables.event_columns import EventColumns
 from storage.tables.rollups import ROLLUPS

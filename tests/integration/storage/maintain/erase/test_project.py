@@ -2,8 +2,8 @@ import pytest
 
 from storage.client import Client, scalar
 from storage.exactly_once.missing_rows import complete
+from storage.maintain.erase import erase_project as whole
 from storage.maintain.erase import ledger
-from storage.maintain.erase import project as whole
 from storage.shards import alone
 from tests.integration.storage.grouped import insert
 from tests.integration.storage.maintain.erase.rows import PROJECT, block, erase, exact

@@ -18,11 +18,11 @@ from storage.exactly_once import repair_rollups as repairing
 from storage.exactly_once.consistent_read import read_in_pause
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_where
+from storage.maintain.erase import erase_user as erasing
 from storage.maintain.erase import ledger
 from storage.maintain.erase import purge as purging
-from storage.maintain.erase import user as erasing
-from storage.maintain.erase.issues import IssueDescription
-from storage.maintain.erase.user import TABLES, erase_user
+from storage.maintain.erase.erase_user import TABLES, erase_user
+from storage.maintain.erase.erased_issues import IssueDescription
 from storage.shards import alone
 from storage.tables.erased import ERASED
 from storage.tables.event_columns import EventColumns

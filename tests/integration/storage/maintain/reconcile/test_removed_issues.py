@@ -10,7 +10,7 @@ from broker.client import open_consumer, records_before
 from schemas.ids import hex64
 from schemas.issues import IssueRecord, encode_json
 from schemas.topics import Topic
-from storage.maintain.reconcile.replay import replay_issues
+from storage.maintain.reconcile.resend import replay_issues
 from storage.tables.record_rows import ISSUES, issue_row, table
 from tests.integration.storage.grouped import Stage
 from tests.integration.storage.write.test_writer_records import ISSUE

@@ -9,8 +9,8 @@ from click.testing import CliRunner
 
 from cli.__main__ import svc
 from schemas.issues import Outcome
+from storage.clickhouse_diagnosis import FailureKind, diagnose
 from storage.client import ClickHouseError, open_client, version
-from storage.diagnosis import FailureKind, diagnose
 from storage.server_identity import recorded, server_id
 from storage.tables.migrations.migrate import migrate, migrations, pending, statements
 from storage.tables.record_rows import OUTCOMES, outcome_row, table

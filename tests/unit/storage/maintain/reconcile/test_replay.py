@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.maintain.reconcile.replay import stored_before
+from storage.maintain.reconcile.resend import stored_before
 
 
 @pytest.mark.parametrize(

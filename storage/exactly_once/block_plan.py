@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from storage.exactly_once.tokens import ServerMark, decode_mark, encode_mark
+from storage.exactly_once.block_tokens import ServerMark, decode_mark, encode_mark
 
 MAX_RANGES: Final = 64
 """Partitions in one block: the broker allows 4,096 bytes of metadata, and a range takes up to 60."""

@@ -51,15 +51,15 @@ from processors.grouper.batch import (
     source_position,
 )
 from processors.grouper.compaction import LogCompaction
-from processors.grouper.counts import MAX_OUTCOMES, bundles
 from processors.grouper.dedup_log import decode_entry, encode, entry_key
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
+from processors.grouper.record_counts import MAX_OUTCOMES, bundles
 from processors.grouper.recovered import recovered
-from processors.grouper.replay import ReplayBoundary, ReplayStart
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.replay_start import ReplayBoundary, ReplayStart
 from processors.partition_stage import LIMIT, WINDOW, Output, PartitionStage, TooManyBad, TopicNames
 from processors.positions import LogRecreated, SourceRecord
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.chunks import SOURCE_HEADER
 from schemas.ids import hex64, id_text, issue_id
 from schemas.issues import encode_json

@@ -33,9 +33,9 @@ from msgspec import Struct
 from broker.batch_producer import BatchProducer
 from broker.dead_events import DeadEvent
 from broker.message import Message
-from processors.aggregator.changes import BadCommand, BatchChanges
-from processors.aggregator.fold import Fold
-from processors.aggregator.merges import RefusedChange
+from processors.aggregator.batch_changes import BadCommand, BatchChanges
+from processors.aggregator.issue_fold import Fold
+from processors.aggregator.issue_merges import RefusedChange
 from processors.aggregator.position import (
     DeltasPosition,
     decode_position,
@@ -43,9 +43,9 @@ from processors.aggregator.position import (
     encode_position,
 )
 from processors.batch_table import BatchTable
-from processors.metrics import ProcessorsMetrics
 from processors.partition_stage import LIMIT, Output, PartitionStage, TopicNames
 from processors.positions import SourceRecord
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.ids import hex64, parse_hex64
 from schemas.increments import SourceIncrements, decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, decode_delta, encode_json

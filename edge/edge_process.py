@@ -20,13 +20,14 @@ from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker, ChunkLimits
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import KafkaSink
-from edge.delivery.outcomes import OutcomeReporter
+from edge.delivery.outcome_reports import OutcomeReporter
 from edge.delivery.publisher import EventPublisher
 from edge.delivery.spool import Spool
 from edge.delivery.status import Gauges, delivery_part, outcomes_part
 from edge.delivery.worker_folder import WorkerFolder
-from edge.http.app import build_app
+from edge.edge_metrics import EdgeMetrics
 from edge.http.body import BodyReader, body_times
+from edge.http.edge_app import build_app
 from edge.http.endpoints import Ingest
 from edge.limits.body_budget import BodyBudget
 from edge.limits.connections import ConnectionLimits, affordable, descriptors
@@ -34,7 +35,6 @@ from edge.limits.local_window import LocalWindow, RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
 from edge.limits.remote_window import RemoteWindow
 from edge.limits.scheduler import FairScheduler
-from edge.metrics import EdgeMetrics
 from edge.project_snapshot import ProjectSnapshot
 from schemas.health import Health, Part
 from schemas.settings import EdgeSettings

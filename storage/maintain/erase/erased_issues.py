@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from schemas.ids import hex64, issue_id
 from storage.client import Client
+from storage.maintain.erase.erase_scope import Scope
 from storage.maintain.erase.purge import purge
-from storage.maintain.erase.scope import Scope
 from storage.shards import OpenServer
 
 MAX_TEXT: Final = 1000

@@ -10,9 +10,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.web_protocol import RequestHandler
 
+from edge.edge_metrics import EdgeMetrics
 from edge.http import responses
 from edge.limits.connections import ConnectionLimits, sender_of
-from edge.metrics import EdgeMetrics
 from edge.request_errors import RequestError
 from schemas.errors import Detail, WireError
 

@@ -45,14 +45,14 @@ from broker.send_errors import SendErrorKind, kind_of
 from broker.waiting import until
 from schemas.chunks import decode_grouped
 from schemas.health import Health
+from storage.exactly_once.block_plan import MAX_RANGES, BlockPlan, NoBlock
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.insert_guard import Renewer
-from storage.exactly_once.plan import MAX_RANGES, BlockPlan, NoBlock
 from storage.shards import Shard
 from storage.write.block_inserter import BlockInserter
 from storage.write.flush_policy import FlushPolicy, LastFlush
-from storage.write.metrics import WriterMetrics
 from storage.write.source import Committed, GroupedSource, Listener
+from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from typing import Final
 
 from broker import event_loop
 from edge.address import PATIENCE_SECONDS, claim, new_listener
-from edge.metrics import MULTIPROCESS
-from edge.process import raise_file_limit, serve
+from edge.edge_metrics import MULTIPROCESS
+from edge.edge_process import raise_file_limit, serve
 from runtime.memory import trim_in_background
 from runtime.supervisor import Status, Supervisor
 from schemas.addresses import host_port

@@ -16,15 +16,15 @@ from storage.rights import ClickHouseRights, writer_rights
 from storage.server_identity import ServerCheck
 from storage.shards import Shard, shards_of
 from storage.write.block_inserter import BlockInserter
-from storage.write.dead_letters import DeadLetterWriter
+from storage.write.events_stage import EventsStage
 from storage.write.flush_policy import FlushPolicy
 from storage.write.housekeeping import run_housekeeping, write_projects
 from storage.write.inserter import Inserter
-from storage.write.metrics import WriterMetrics
 from storage.write.records_stage import RecordsStage
+from storage.write.rejected_records import DeadLetterWriter
 from storage.write.running_audit import run_audit
 from storage.write.source import GroupedSource
-from storage.write.stage import EventsStage
+from storage.write.writer_metrics import WriterMetrics
 
 _BLOCK_BYTES: Final = 32 * 1024 * 1024
 _GC_THRESHOLDS: Final = (50_000, 20, 50)

@@ -12,10 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from processors.aggregator.findings import milestone
+from processors.aggregator.issue_merges import without_events
 from processors.aggregator.lifecycle import fix_in
-from processors.aggregator.merges import without_events
 from processors.aggregator.totals import Users, recent
-from rebuild.merges import Merges, Pair
+from rebuild.rebuilt_merges import Merges, Pair
 from schemas.ids import hex64, id_text, issue_id, user_hash
 from schemas.issues import Activity, DeltaRecord, IssueRecord, Status
 from schemas.life import MAX_COMMANDS, Ignored, Life

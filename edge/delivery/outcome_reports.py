@@ -16,7 +16,7 @@ import msgspec
 
 from broker.errors import SinkUnavailable
 from edge.delivery.sink import Sink
-from edge.metrics import BoundedLabel
+from edge.edge_metrics import BoundedLabel
 from schemas.ids import uuid7
 from schemas.issues import Outcome, OutcomeKind, encode_json
 from schemas.times import MINUTE_MS, iso

@@ -7,9 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from processors.aggregator.findings import created_activity, findings, with_subject
-from processors.aggregator.fold import Fold
-from processors.aggregator.lifecycle import by_command, transition, update
-from processors.aggregator.merges import (
+from processors.aggregator.issue_fold import Fold
+from processors.aggregator.issue_merges import (
     Exchanged,
     RefusedChange,
     apply_signal,
@@ -18,6 +17,7 @@ from processors.aggregator.merges import (
     unmerge,
     without_events,
 )
+from processors.aggregator.lifecycle import by_command, transition, update
 from schemas.changes import (
     CommentData,
     MergeData,

@@ -11,7 +11,7 @@ from schemas.topics import Topic
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.maintain.reconcile.duplicates import remove_duplicates
 from storage.maintain.reconcile.reconcile import TWICE, Reconciliation
-from storage.maintain.reconcile.replay import replay_issues, replay_records, send_missing
+from storage.maintain.reconcile.resend import replay_issues, replay_records, send_missing
 from storage.shards import Servers
 
 

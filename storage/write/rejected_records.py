@@ -16,7 +16,7 @@ from schemas.settings import WriterSettings
 from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
 from storage.exactly_once.rejections import PutBack, RejectedRecord
-from storage.write.metrics import WriterMetrics
+from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 

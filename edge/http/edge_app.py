@@ -8,13 +8,13 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from edge.edge_metrics import EdgeMetrics
 from edge.http import responses
 from edge.http.body import SlowBody
+from edge.http.edge_server import EdgeServer
 from edge.http.endpoints import Ingest
-from edge.http.openapi import document
-from edge.http.server import EdgeServer
+from edge.http.ingest_openapi import document
 from edge.limits.connections import ConnectionLimits
-from edge.metrics import EdgeMetrics
 from edge.request_errors import RequestError
 from schemas.errors import WireError
 from schemas.health import Health

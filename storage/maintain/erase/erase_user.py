@@ -24,10 +24,10 @@ from storage.exactly_once.consistent_read import read_in_pause
 from storage.exactly_once.repair_rollups import repair_rollups, repair_where
 from storage.exactly_once.unpacking import unpack
 from storage.maintain.erase import ledger
-from storage.maintain.erase.issues import IssueDescription, described, descriptions, redescribe
+from storage.maintain.erase.erase_scope import WANTED, Scope, bucket, listed_scope, stored_scope
+from storage.maintain.erase.erased_issues import IssueDescription, described, descriptions, redescribe
 from storage.maintain.erase.ledger import Erasure
 from storage.maintain.erase.purge import SMALL_BYTES, purge
-from storage.maintain.erase.scope import WANTED, Scope, bucket, listed_scope, stored_scope
 from storage.maintain.erase.sizes import Sizes, TableReport, added, compared, measure
 from storage.shards import OpenServer, Servers
 from storage.tables.rollups import ROLLUPS, Rollup, difference

@@ -12,9 +12,9 @@ from yarl import URL
 
 from broker.batch_producer import BatchProducer
 from broker.client import METADATA_AGE_MS, topic_names
-from broker.diagnosis import security_options
+from broker.kafka_diagnosis import security_options
 from broker.member_name import MemberName, holders
-from processors.aggregator.stage import AggregatorStage, supersedes
+from processors.aggregator.aggregator_stage import AggregatorStage, supersedes
 from processors.batch_table import BatchTable
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import InterruptibleLookUp, Lease, RebalanceFence
@@ -22,8 +22,8 @@ from processors.faust_app.patches import FAUST_LOG, OrderedTableManager, PlacedC
 from processors.faust_app.recovery import Recovery
 from processors.grouper.fingerprinter import Fingerprinter
 from processors.grouper.grouped_tail import GroupedTail
-from processors.grouper.stage import GrouperStage, IdLookUp
-from processors.metrics import ProcessorsMetrics
+from processors.grouper.grouper_stage import GrouperStage, IdLookUp
+from processors.processors_metrics import ProcessorsMetrics
 from schemas.projects import ProjectRegistry
 from schemas.settings import ProcessorsSettings
 from schemas.topics import MAX_RECORD_BYTES, Topic
