@@ -47,7 +47,7 @@ class Broker:
     def __init__(self) -> None:
         self.errors: dict[str, Exception] = {}
         self.start_error: Exception | None = None
-        self.at_once = False
+        self.immediate = False
         self.silent = False
         self.largest: int | None = None
         self.made = 0
@@ -86,7 +86,7 @@ class FakeProducer(RecordProducer):
         if self.broker.largest is not None and len(value) > self.broker.largest:
             self.broker.refusals += 1
             error = errors.MessageSizeTooLargeError()
-        if error and self.broker.at_once:
+        if error and self.broker.immediate:
             raise error
         if error:
             future.set_exception(error)
@@ -120,17 +120,17 @@ def event(size: int = 10) -> EventTuple:
 
 
 @pytest.mark.parametrize(
-    ("error", "at_once"),
+    ("error", "immediate"),
     [
         *((each, False) for each in ERRORS),
         *((each, True) for each in (AssertionError, errors.KafkaTimeoutError, errors.ProducerClosed)),
     ],
 )
 async def test_event_is_safe_whatever_a_send_raises_and_delivery_goes_on_when_that_ends(
-    tmp_path: Path, error: type[Exception], at_once: bool
+    tmp_path: Path, error: type[Exception], immediate: bool
 ) -> None:
     broker = Broker()
-    broker.errors[EVENTS], broker.at_once = error(), at_once
+    broker.errors[EVENTS], broker.immediate = error(), immediate
     spool = Spool(tmp_path, 1 << 20, 3600)
     given = event()
     async with sink_on(broker) as sink:

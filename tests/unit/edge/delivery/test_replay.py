@@ -109,7 +109,7 @@ async def test_missing_right_ends_the_replay_and_keeps_the_segment(tmp_path: Pat
 async def test_kafka_that_does_not_answer_ends_the_replay_after_a_while(tmp_path: Path) -> None:
     put(tmp_path, ".damaged", [event()])
     broker = Broker()
-    broker.start_error = ConnectionRefusedError("nobody")
+    broker.start_error = ConnectionRefusedError("no broker")
     with pytest.raises(SinkUnavailable, match="ConnectionRefusedError"):
         await replayed(tmp_path, broker, patience=0.01)
 

@@ -63,7 +63,7 @@ BODIES: dict[str, Callable[[], bytes]] = {
     "deep": lambda: listed(b"[" * 900 + b"]" * 900),
     "too deep": lambda: text()[:-1] + b',"x":' + b"[" * 500_000 + b"]" * 500_000 + b"}",
     "names": lambda: named(b'"k%d":1', BAD),
-    "names beside an id in capitals": lambda: named(b'"k%d":1', text(id=UPPER, traceId=UPPER)),
+    "names next to an id in capitals": lambda: named(b'"k%d":1', text(id=UPPER, traceId=UPPER)),
     "a long name": lambda: filled(BAD[:-1] + b',"', b"k", b'":1}'),
     "tags": lambda: text(tags={str(number): "" for number in range(80_000)}),
     "tags that are no texts": lambda: text(tags={str(number): 1 for number in range(80_000)}),

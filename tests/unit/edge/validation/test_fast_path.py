@@ -131,7 +131,7 @@ SLOW = {
         encoded(breadcrumbs=[{"timestamp": "2026-01-31T12:00:00+01:00", "type": "custom", "data": {}}])
     ),
     "no UTF-8 in an unknown field": wrapped(encoded(x="CUT").replace(b"CUT", b"\xff"), encoded()),
-    "no UTF-8 beside other letters": wrapped(
+    "no UTF-8 among other letters": wrapped(
         unescaped(environment="é"), encoded(x="CUT").replace(b"CUT", b"\xc3")
     ),
     "half a surrogate": wrapped(encoded(environment="CUT").replace(b"CUT", rb"\ud83d"), encoded()),

@@ -219,7 +219,7 @@ OPEN_TO_ALL = {
 def test_system_tables_tell_nothing_of_others(
     analyst: Session, database: Client, server: LocalClickHouse
 ) -> None:
-    Session(server.url()).ask("SELECT 'a question of somebody else'")
+    Session(server.url()).ask("SELECT 'a question of another user'")
     Session(server.url()).ask("SYSTEM FLUSH LOGS")
     readable = set()
     for (name,) in database.query("SELECT name FROM system.tables WHERE database = 'system'").result_rows:
@@ -238,7 +238,7 @@ def test_system_tables_tell_nothing_of_others(
     words = "SELECT word FROM system.completions WHERE word IN ('payloads', 'user_hash', 'issue_day_er', 'migrations')"
     assert analyst.rows(words) == []
     assert analyst.rows(
-        "SELECT count() FROM system.user_query_log WHERE query LIKE '%somebody else%' AND user != 'analyst'"
+        "SELECT count() FROM system.user_query_log WHERE query LIKE '%another user%' AND user != 'analyst'"
     ) == [[0]]
 
 
