@@ -195,7 +195,7 @@ async def _session(settings: KafkaSettings, host: str, port: int) -> Unreachable
         try:
             answer = await connection.send(MetadataRequest([]))
             if not answer.brokers:
-                # aiokafka doesn't see that a broker refuses a token, and goes on: the next answer is an empty one.
+                # aiokafka doesn't notice that a broker refuses a token: the next response is empty.
                 raise IllegalSaslStateError
         finally:
             await connection.close()

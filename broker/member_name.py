@@ -1,4 +1,4 @@
-"""Notices that two processes are one member of a group: they take the name from each other, for ever."""
+"""Notices that two processes share a member name of a group: each takes it from the other, forever."""
 
 import asyncio
 import logging

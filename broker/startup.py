@@ -1,4 +1,4 @@
-"""Waits for a process's rights before it starts: without one a client hangs, or retries for ever."""
+"""Waits for a process's rights before it starts: without one a client hangs, or retries forever."""
 
 import asyncio
 import logging

@@ -141,7 +141,7 @@ def _record(
     if stored is not None:
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
-    # A command that was told and is unread may not have been recorded.
+    # A command in the log that is unread may not have been recorded.
     is_behind = newer or any((record.id, name) in unread for name in _commands(record.id, changes))
     state = _of_row(row) if row is not None and not is_behind else _state(changes, row)
     record = replace(record, **state._asdict())

@@ -33,7 +33,7 @@ class QuietHours(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 MOST_PER_HOUR: Final = 30
-"""Unless a rule says otherwise: of a flood of new issues so many are told, and then all others in one message."""
+"""Default limit: during a flood of new issues so many are sent, and then all others in one message."""
 
 
 class NotificationRule(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -133,7 +133,7 @@ def open_client(
 
 
 def answers(url: str, seconds: float) -> bool:
-    """Whether anything answers at the address within so many seconds. Needs no user."""
+    """Whether a server answers at the address within the timeout. Needs no user."""
     address = parse_url(url)
     context = ssl.create_default_context(cafile=address.ca_file) if address.scheme == "https" else None
     ping = f"{address.scheme}://{address.host_port}/ping"

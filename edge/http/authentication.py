@@ -13,7 +13,7 @@ _MESSAGES: Final = {
     "malformed": f"expected `Bearer` and a token: {TOKEN_PREFIX} and 26 characters of lower-case Crockford base32",
     "unknown": "the token has the right form, but is unknown or revoked",
 }
-"""By reason. Unknown and revoked are one, so that a guess of a token tells nothing about the past ones."""
+"""By reason. Unknown and revoked are one, so that guessing tokens reveals nothing about revoked ones."""
 
 
 def bearer_token(header: str | None) -> str | None:

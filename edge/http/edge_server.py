@@ -24,7 +24,7 @@ _LINGER_SECONDS: Final = 2.0
 """How long the remaining body of a refused request is read and discarded, so that the client can read the response."""
 _READ_BUFFER: Final = 64 * 1024
 _MAX_HEAD_BYTES: Final = 32 * 1024
-"""A head that has not ended after so many bytes is refused; aiohttp alone would keep a megabyte of each."""
+"""Longest head in bytes; aiohttp alone would keep a megabyte of each."""
 
 
 class EdgeConnection(RequestHandler):

@@ -49,7 +49,7 @@ class ConnectionLimits:
 
 
 def affordable(wanted: int, descriptors: int) -> int:
-    """How many connections a process may hold that may have so many file descriptors."""
+    """The number of connections that a process with so many file descriptors may hold."""
     return min(wanted, max(descriptors - _OWN_DESCRIPTORS, descriptors // 2))
 
 

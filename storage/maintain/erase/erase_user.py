@@ -238,7 +238,7 @@ def _finish(
 ) -> UserReport:
     """Update the descriptions of the issues, count the deleted rows, and end the erasure."""
     client, whole = server.own, listed_scope(erasure.project, erasure.id)
-    # Before the tables change: a resumed run tells the same again.
+    # Before the tables change: a resumed run sends the same again.
     tell(erasure.id, descriptions(server.whole, whole))
     issues = {issue for each in servers for issue in redescribe(each, whole, erasure.id)}
     client.command(COUNT, parameters={"erasure": erasure.id})

@@ -1,4 +1,4 @@
-"""Two releases of a project side by side: which issues are new, gone, worse or better.
+"""Compares two releases of a project: which issues are new, gone, worse or better.
 
 The measure is an issue's share of the release's events.
 """

@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS issues
     grouping_parts Array(String) COMMENT 'Parts of which the fingerprint was made',
     merged_into UInt64 COMMENT 'Issue that shows it now; 0 for itself',
     version UInt64 COMMENT 'Grows with every change; the greatest counts',
-    deleted UInt8 COMMENT '1: gone',
+    deleted UInt8 COMMENT '1 if it was removed',
     escalated DateTime64(3, 'UTC') COMMENT 'When its rate last rose far above its own past; 1970 for never'
 )
 ENGINE = ReplacingMergeTree(version)
@@ -82,7 +82,7 @@ CREATE TABLE IF NOT EXISTS projects
     payload_days UInt16 COMMENT 'Days for which payloads are kept',
     rate_limit UInt32 COMMENT 'Requests a minute for each of its tokens',
     version UInt64 COMMENT 'Grows with every change; the greatest counts',
-    deleted UInt8 COMMENT '1: gone'
+    deleted UInt8 COMMENT '1 if it was removed'
 )
 ENGINE = ReplacingMergeTree(version)
 ORDER BY project_id

@@ -1,6 +1,6 @@
 -- Bookkeeping: erasures, and pauses of inserts.
 
--- Who asked for which erasure, by a salted hash of the user, and how far it is. Kept for ever.
+-- Who asked for which erasure, by a salted hash of the user, and how far it is. Kept forever.
 CREATE TABLE IF NOT EXISTS erasures
 (
     project_id UInt32,
