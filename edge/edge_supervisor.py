@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # mkdtemp creates a folder in it for this user only
 _RESTART_SECONDS: Final = (0.0, 0.5)
-"""Short, because a missing worker costs capacity; not zero, because one that can't start would use up the CPU."""
+"""The first restart is immediate; the next ones wait, because a worker that can't start must not use up the CPU."""
 
 
 def run_edge(settings: EdgeSettings, configure_logs: Callable[[str], None]) -> None:

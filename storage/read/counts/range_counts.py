@@ -111,7 +111,7 @@ def issue_counts(question: Question, members: Mapping[int, Sequence[int]]) -> Sq
     if question.level == "events" or (question.level == "deployment" and unit == "hour"):
         counts = from_events(statement, f"{issue} AS issue", narrowed)
         return statement.ready(f"SELECT issue, {COUNTS} FROM ({counts}) GROUP BY issue")
-    # The trend is within the range: every row is in the range.
+    # If the trend is within the range, every row is.
     window = trend_window(question.span, question.now_ms)
     trend_inside = question.span.around(window) == question.span
     counts = " UNION ALL ".join(_pieces(statement, unit, narrowed, trend_inside))
