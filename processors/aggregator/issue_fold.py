@@ -99,7 +99,7 @@ class Fold:
         return cast(IssueRecord, self._record)
 
     def counted_state(self) -> IssueRecord:
-        """`state` with current counts and users of its original fingerprint."""
+        """`state` with current counts and users of its own fingerprint."""
         self._sketch()
         return self.state
 
@@ -165,7 +165,7 @@ class Fold:
         return growth
 
     def figures(self) -> Figures:
-        """A copy of the figures of its original fingerprint."""
+        """A copy of the figures of its own fingerprint."""
         return figures(own(self.record()))
 
     def add_increment(self, partition: int, offset: int, increment: Increment) -> bool:
