@@ -9,7 +9,7 @@ from tests.integration.storage.read.counts.test_counts import (
     test_facets_of_a_project_without_a_query_are_of_whole_days,
     test_facets_of_an_issue_are_of_all_its_events,
     test_outcomes_are_summed_once_by_interval_without_those_of_no_event,
-    test_releases_list_their_new_issues,
+    test_releases_have_their_counts_and_new_issues,
     test_series_count_each_interval_and_leave_none_out,
 )
 from tests.integration.storage.read.test_paging import (
