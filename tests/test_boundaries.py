@@ -62,7 +62,7 @@ PURE = (
         for name in (
             "batch",
             "compaction",
-            "counts",
+            "record_counts",
             "dedupe",
             "dedup_log",
             "event_outline",
@@ -71,15 +71,15 @@ PURE = (
             "log_clock",
             "lru_cache",
             "recovered",
-            "replay",
+            "replay_start",
         )
     ),
     *(
         f"processors.aggregator.{name}"
-        for name in ("changes", "fold", "lifecycle", "merges", "position", "totals")
+        for name in ("batch_changes", "issue_fold", "issue_merges", "lifecycle", "position", "totals")
     ),
     *(f"storage.tables.{name}" for name in ("event_columns", "packs", "record_rows")),
-    *(f"storage.exactly_once.{name}" for name in ("blocks", "plan", "rejections", "tokens")),
+    *(f"storage.exactly_once.{name}" for name in ("block_plan", "block_tokens", "blocks", "rejections")),
     "storage.write.flush_policy",
     *(
         f"notify.{name}"

@@ -154,7 +154,7 @@ async def _watch(processors: Processors, stop: asyncio.Event) -> BaseException |
 
 def check_progress(processors: Processors, watchdog: Watchdog, ends: LogEndOffsets) -> None:
     """Publish the lag, and raise if nothing at all moves while records wait."""
-    app, metrics = processors.app, processors.processors_metrics
+    app, metrics = processors.app, processors.metrics
     if not processors.fence.open:
         read = dict(cast(TableManager, app.tables).recovery.active_offsets)
         watchdog.only("recovery")
