@@ -305,7 +305,7 @@ def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: 
 def unmerge(
     workspace: Workspace, /, issue: str, fingerprints: list[str], by: str, key: str, as_json: bool
 ) -> None:
-    """Split FINGERPRINTS of ISSUE off into issues of their own."""
+    """Split FINGERPRINTS of ISSUE off into separate issues."""
     row = _run(workspace, lambda tools: tools.changes.unmerge(issue, fingerprints, by=by, key=key))
     _print([row], as_json)
 

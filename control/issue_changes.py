@@ -114,7 +114,7 @@ class IssueChanges:
         )
 
     async def unmerge(self, issue: str, fingerprints: Sequence[str], *, by: str, key: str = "") -> Issue:
-        """Split merged fingerprints off into issues of their own."""
+        """Split merged fingerprints off into separate issues."""
         until, wanted = self._until(), sorted(fingerprints)
         whole = (await self._records([issue]))[issue]
         project = int(whole.project_id)

@@ -1,7 +1,7 @@
 """Changes of all issues that match a query, made in the background of this process; each can be undone.
 
-The issues are changed through `IssueChanges`, some at a time, as selected ones are. A restart forgets what was
-under way; what was changed until then stays.
+The issues are changed through `IssueChanges`, some at a time, as selected ones are. A restart drops
+unfinished changes; the issues changed until then stay changed.
 """
 
 import asyncio
@@ -33,8 +33,8 @@ _REMEMBERED: Final = 50
 class BulkChange(Struct):
     """A change under way or made.
 
-    `before` are its issues as they were; the first `done` of them are changed. `where` is the choice beside
-    "Resolve".
+    `before` are its issues as they were; the first `done` of them are changed. `where` is the choice next
+    to "Resolve".
     """
 
     project: int
@@ -71,7 +71,7 @@ class BulkChanges:
         return self._start(change, run)
 
     def undo(self, changes: IssueChanges, made: BulkChange, by: str) -> str:
-        """Give the changed issues back what they had, as another change."""
+        """Restore the changed issues, as another change."""
         groups: dict[Update, list[Issue]] = {}
         for issue in made.before[: made.done]:
             groups.setdefault(_restoring(issue, made.action), []).append(issue)
@@ -80,7 +80,7 @@ class BulkChanges:
         return self._start(change, lambda: _make(changes, change, list(groups.items())))
 
     async def close(self) -> None:
-        """Stop what is under way."""
+        """Cancel the unfinished changes."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -139,7 +139,7 @@ async def _listed(reader: Reader, call: ListIssues) -> AsyncIterator[Issue]:
 
 
 def _restoring(issue: Issue, action: str) -> Update:
-    """The update that gives an issue back what it had before a change."""
+    """The update that restores an issue as it was before a change."""
     if action == "assign":
         return Update(assignee=issue.assignee)
     match issue.status:

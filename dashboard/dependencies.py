@@ -41,7 +41,7 @@ class Dependencies(Struct, frozen=True):
 
 
 class State(Struct, frozen=True):
-    """What handlers share: settings, dependencies, and the state of this process."""
+    """Shared by all handlers: settings, dependencies, and the state of this process."""
 
     settings: DashboardSettings
     dependencies: Dependencies
@@ -93,7 +93,7 @@ def lag_of(state: State) -> Lag:
 
 
 def changes_of(state: State) -> IssueChanges:
-    """What changes issues. Raises HttpError if the dashboard is read-only."""
+    """The `IssueChanges` of this process. Raises HttpError if the dashboard is read-only."""
     if state.dependencies.changes is None:
         raise unavailable("issues can't be changed here")
     return state.dependencies.changes

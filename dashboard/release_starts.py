@@ -56,7 +56,7 @@ class ReleaseStarts:
         return known.releases if known is not None else ()
 
     async def close(self) -> None:
-        """End what is being read."""
+        """Cancel the running reads."""
         for reading in self._reading.values():
             reading.cancel()
         await asyncio.gather(*self._reading.values(), return_exceptions=True)

@@ -63,7 +63,7 @@ class After(Before, frozen=True, rename="camel"):
 
 
 class Example(Struct, frozen=True, rename="camel"):
-    """Events that would move alike: `eventId` is the newest; `after` is null if they would be dropped."""
+    """Events with the same move: `eventId` is the newest; `after` is null if they would be discarded."""
 
     event_id: str
     issue_id: Hex
@@ -76,11 +76,11 @@ class Example(Struct, frozen=True, rename="camel"):
 
 
 class RuleTest(Struct, frozen=True, rename="camel"):
-    """What rules would do to past events.
+    """The effect of rules on past events.
 
     `sampled` counts the newest events, received from `oldest` to `newest` (null without events). If `whole`
     is false, the trial reached its time limit before the rest. `matched` events match a rule, `moved` events
-    would change their issue, and `discarded` events would be dropped. The affected events, matched or moved,
+    would change their issue, and `discarded` events would be discarded. The affected events, matched or moved,
     are in `issuesBefore` issues now and would be in `issuesAfter`. `warnings` names unknown keys of the
     query.
     """

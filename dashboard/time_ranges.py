@@ -20,7 +20,7 @@ DURATIONS: Final = {
 }
 DEFAULT: Final = "14d"
 _INTERVALS: Final[tuple[tuple[Interval, int], ...]] = (("minute", 3 * HOUR_MS), ("hour", 5 * DAY_MS))
-"""What a chart may show at most by minutes, and by hours."""
+"""The longest ranges of charts by minutes, and by hours."""
 _MIN_BARS: Final = 14
 _MAX_LIFE_MS: Final = 365 * DAY_MS
 
@@ -48,7 +48,7 @@ class PageRange(Struct, frozen=True):
         return {"start": self.start, "end": self.end}
 
     def is_short(self, now_ms: int) -> bool:
-        """Whether the trends of the list are by hours: they have 24 of these, or 14 days, whatever the range."""
+        """Whether the trends of the list are by hours: they have 24 of these, or 14 days, for any range."""
         return trend_unit(Range(self.start, self.end), now_ms) == "hour"
 
     @property
@@ -68,7 +68,7 @@ class PageRange(Struct, frozen=True):
 
 
 def life_range(first: int, last: int, now_ms: int) -> LifeRange:
-    """The range of an issue's chart: minutes for what has lasted an hour, days for what has lasted months.
+    """The range of an issue's chart: minutes for an issue of an hour, days for one of months.
 
     It ends now, or soon after the last event where that is long ago compared with how long the issue lasted.
     """

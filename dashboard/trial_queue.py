@@ -1,4 +1,4 @@
-"""Runs trials of grouping rules one at a time in a thread of their own, so that the event loop stays free."""
+"""Runs trials of grouping rules one at a time in a separate thread, so that the event loop stays free."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from grouping.trial import PastEvent, Trial, run_trial
 from schemas.projects import GroupingRule
 
 SECONDS: Final = 5.0
-"""Time limit of one trial; at the limit it returns what it has so far."""
+"""Time limit of one trial; at the limit it returns a partial result."""
 MAX_WAITING: Final = 3
 
 
@@ -30,7 +30,7 @@ class TrialQueue:
         events: Sequence[PastEvent],
         discarded: Collection[int],
     ) -> Trial:
-        """What the rules would do to the events. Raises HttpError if too many trials are waiting."""
+        """The effect of the rules on the events. Raises HttpError if too many trials are waiting."""
         if self._queued > self._max_waiting:
             raise unavailable("other rules are being tested: try again in a moment")
         self._queued += 1

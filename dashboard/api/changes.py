@@ -95,7 +95,7 @@ OPERATIONS = (
         errors=(WireError.CONFLICT,),
     ),
     Operation(
-        "POST", "/issues/{issue}/unmerge", "Split merged fingerprints off into issues of their own", _unmerge
+        "POST", "/issues/{issue}/unmerge", "Split merged fingerprints off into separate issues", _unmerge
     ),
     Operation("POST", "/issues/{issue}/comments", "Comment on an issue", _comment, status=201),
     Operation(

@@ -1,4 +1,4 @@
-"""A project's notification rules, what they would have sent, and what could not be sent."""
+"""A project's notification rules, their test on past activity, and the undelivered messages."""
 
 import asyncio
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class NotificationRules(Struct, frozen=True):
 
 
 class NotificationRulesInput(Struct, frozen=True, forbid_unknown_fields=True):
-    """All notification rules of a project. A rule that keeps its `id` keeps what waits."""
+    """All notification rules of a project. A rule that keeps its `id` keeps its waiting messages."""
 
     rules: list[NotificationRuleInput]
 
@@ -62,7 +62,7 @@ class DecidedMessage(Struct, frozen=True, rename="camel"):
 
 
 class Preview(Struct, frozen=True, rename="camel"):
-    """What the rules would have sent since `start`: the newest messages, newest first, and the number of all."""
+    """The messages that the rules would have sent since `start`: the newest ones first, and the total."""
 
     start: str
     total: int
@@ -84,7 +84,7 @@ class UndeliveredMessage(Struct, frozen=True, rename="camel"):
 
 
 class Undelivered(Struct, frozen=True, rename="camel"):
-    """The names of the channels, and what could not be delivered in the last 30 days, newest first."""
+    """The names of the channels, and the undelivered messages of the last 30 days, newest first."""
 
     channels: list[str]
     messages: list[UndeliveredMessage]
@@ -113,7 +113,7 @@ async def _undelivered(call: Call[NoInput, NoInput]) -> Undelivered:
 def preview_of(
     records: Iterable[NotificationRecord], project: str, rules: list[NotificationRule], now_ms: int
 ) -> Preview:
-    """What rules would have sent in the last `DAYS`; `records` may begin earlier."""
+    """The messages that rules would have sent in the last `DAYS`; `records` may begin earlier."""
     start = now_ms - DAYS * DAY_MS
     decisions = preview([record for record in records if record.at_ms >= start], project, rules, now_ms)
     newest = sorted(decisions, key=lambda one: one.at_ms, reverse=True)[:MAX_MESSAGES]
@@ -121,7 +121,7 @@ def preview_of(
 
 
 def undelivered_of(records: Iterable[NotificationRecord], project: str) -> Undelivered:
-    """What of a project could not be delivered, by the records of `STORED_DAYS`."""
+    """A project's undelivered messages, by the records of `STORED_DAYS`."""
     state = Notifications()
     for record in records:
         state.apply(record)
@@ -178,13 +178,13 @@ OPERATIONS = (
     Operation(
         "PUT",
         "/projects/{project}/notification-rules",
-        "Replace the notification rules; they apply to what happens from now on",
+        "Replace the notification rules; they apply to activity from now on",
         _put,
     ),
     Operation(
         "POST",
         "/projects/{project}/notification-rules:preview",
-        "What these rules would have sent in the last 14 days; changes nothing",
+        "Test these rules on the last 14 days: the messages that they would have sent; changes nothing",
         _preview,
         is_trial=True,
     ),

@@ -151,7 +151,7 @@ OPERATIONS = (
     Operation(
         "POST",
         "/projects/{project}/grouping-rules:test",
-        "Try rules on past events: what they match and how many issues result; changes nothing",
+        "Try rules on past events: the events they match and the resulting issues; changes nothing",
         _test,
         is_trial=True,
     ),

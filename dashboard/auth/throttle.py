@@ -1,7 +1,7 @@
 """The sign-in throttle: limits wrong passwords per address, and slows down distributed attacks.
 
-Only distinct passwords count: a program that repeats an old password guesses nothing and should lock nobody
-out. A correct password doesn't clear the failures of its address, because others may share the address.
+Only distinct passwords count: a program that repeats an old password isn't guessing, and shouldn't lock out
+its address. A correct password doesn't clear the failures of its address, because others may share the address.
 """
 
 from collections import OrderedDict, deque

@@ -43,7 +43,7 @@ class Bounds(TypedDict):
 
 
 class TimeQuery(Struct, frozen=True):
-    """A time range; the reader fills in what is missing (the last 14 days)."""
+    """A time range; the reader fills in missing ends (the last 14 days)."""
 
     start: Time | None = None
     end: Time | None = None
@@ -76,7 +76,7 @@ def read_time(field: str, text: str) -> int:
 
 
 def check_year(field: str, ms: int) -> int:
-    """The time, if it lies in the years that events are stored for."""
+    """The time, if it is within the years that events are stored for."""
     if not 0 <= ms < _YEAR_2100_MS:
         raise invalid(field, "must lie between the years 1970 and 2099")
     return ms

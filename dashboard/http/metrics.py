@@ -14,7 +14,7 @@ _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class DashboardMetrics:
-    """Metrics of one application, in a registry of its own: a process can hold several applications."""
+    """Metrics of one application, in a separate registry: a process can hold several applications."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

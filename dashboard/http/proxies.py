@@ -1,4 +1,4 @@
-"""The client's address: the peer of the connection, or what trusted proxies name in `X-Forwarded-For`."""
+"""The client's address: the peer of the connection, or the one in `X-Forwarded-For` of trusted proxies."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network

@@ -11,7 +11,7 @@ from dashboard.http.http_errors import HttpError
 from schemas.errors import Detail, ErrorBody
 
 REVALIDATE: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
-"""Only the client may store the response, and it revalidates before each use: a change shows at once."""
+"""Only the client may store the response, and it revalidates before each use, so changes are visible immediately."""
 PARTIAL: Final = {"Svc-Partial": "true"}
 """Of an answer without the rows of a server that is unavailable."""
 _DIGEST_BYTES: Final = 16
@@ -31,7 +31,7 @@ def redirect(location: str) -> web.Response:
 def error_response(error: HttpError) -> web.Response:
     """The error shape: `{"error": CODE, "details"?: [...]}`."""
     retry = error.headers.get("Retry-After") if error.error.status == 429 else None
-    # Code and status alone don't say what is unavailable.
+    # Code and status alone don't name the unavailable service.
     reason = [Detail("", error.sentence)] if error.error.status == 503 else None
     body = ErrorBody(
         error=error.error.code,

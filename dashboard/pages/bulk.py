@@ -83,7 +83,7 @@ async def progress(request: web.Request) -> web.Response:
 
 
 class MadeNotice(Struct, frozen=True):
-    """What a page says of a change of many issues."""
+    """The text of a page about a change of many issues."""
 
     id: str
     text: str
@@ -113,7 +113,7 @@ def made_notice(state: State, project: Project, number: str) -> MadeNotice | Non
 def _change_all(
     request: web.Request, state: State, project: Project, action: str, fields: dict[str, str]
 ) -> str:
-    """Begin to change what the list of the form shows on all its pages; returns the change's id."""
+    """Begin to change all issues of the form's list, on all its pages; returns the change's id."""
     query = dict(parse_qsl(fields.get("back", "").removeprefix("?")))
     listed = parameters_of(query, state.dependencies.now_ms(), PLAIN_STATE)
     call = ListIssues(project.number, listed.text, **listed.time_range.bounds)
@@ -143,7 +143,7 @@ def _resolved_in(where: str) -> str | None:
 
 
 def _done(action: str) -> str:
-    return DONE.get(action, "given back what they had")
+    return DONE.get(action, "restored")
 
 
 def undo_of(done: str, was: str) -> tuple[str, list[str], str]:
@@ -177,7 +177,7 @@ def result_of(parameters: Mapping[str, str]) -> str:
 
 
 def result_message(done: str, count: int, where: str) -> str:
-    """What was done to some issues; `where` is the choice next to "Resolve"."""
+    """The change made to some issues; `where` is the choice next to "Resolve".
     chosen = f" {'in the next release' if where == NEXT else where[:MAX_WHERE]}"
     is_chosen = done == "resolve" and (where == NEXT or where.startswith(_IN))
     return f"{plural(count, 'issue')} {_done(done)}{chosen if is_chosen else ''}."

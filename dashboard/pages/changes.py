@@ -36,7 +36,7 @@ async def change(request: web.Request) -> web.Response:
 
 
 def _back(issue: str, result: str, action: str, fields: Fields) -> web.Response:
-    """To the page that the form was on, with what it needs to say what was done, and to undo it."""
+    """Redirect to the form's page, with the parameters for its notice and for undo."""
     was = fields.get({"merge": "other", "unmerge": "fingerprint"}.get(action, "was"), "")[:MAX_ASSIGNEE]
     parameters = {"query": fields.get("query", ""), result: action, "was": was}
     return redirect(f"/issues/{issue}?{urlencode({name: text for name, text in parameters.items() if text})}")
@@ -56,7 +56,7 @@ async def _resolve(request: web.Request, issue: str, fields: Fields) -> None:
 
 async def _ignore(request: web.Request, issue: str, fields: Fields) -> None:
     now_ms = state_of(request).dependencies.now_ms()
-    # A preset is one button: what ends the snooze, and its number.
+    # A preset is one button: the snooze's condition, and its number.
     kind, _, preset = fields.get("until", "").partition(" ")
     until = _snooze(kind or fields.get("unit", ""), preset or fields.get("count", ""), now_ms)
     await _update(request, issue, Update(status="ignored", ignore_until=until))

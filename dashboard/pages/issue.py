@@ -119,7 +119,7 @@ def _is_opening(change: ActivityRow, issue: Issue) -> bool:
 
 
 def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
-    """What was done just now; a change that wasn't confirmed in time counts as done once the issue shows it."""
+    """The notice of the last change; one that wasn't confirmed in time counts as done once the issue shows it."""
     done = request.query.get("done", "")
     change, was = done or request.query.get("pending", ""), request.query.get("was", "")
     return change_notice(change, was, issue, is_confirmed=bool(done))

@@ -18,7 +18,7 @@ from schemas.read_api import KeyWarning, Sort
 SORTS: Final = get_args(Sort)
 PLAIN_STATE: Final = "open"
 PLAIN_SORT: Final = "priority"
-"""The issue list of a link that says neither: what is open, and what needs a look first."""
+"""The defaults of a link without state and sort: open issues, the most urgent first."""
 ALL_STATES: Final = "all"
 
 
@@ -56,7 +56,7 @@ class ListParameters(Struct, frozen=True):
 
     @property
     def is_filtered(self) -> bool:
-        """Whether anything besides the time range filters the list."""
+        """Whether anything but the time range filters the list."""
         return bool(self.query.strip() or self.environment or self.state != self.plain_state)
 
     @property

@@ -1,4 +1,4 @@
-"""Notification rules as form fields: what is typed is a rule of the read API, and is checked as one."""
+"""Notification rules as form fields: the input is a rule of the read API, and is checked as one."""
 
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from schemas.errors import Detail
 MAX_TYPED: Final = 250
 _TEXTS: Final = ("id", "name", "query", "users", "digestMinutes", "mostPerHour")
 _SAMPLES: Final = {"name": "x", "causes": ["created"], "channels": ["x"]}
-"""What stands for a faulty field while the others are checked."""
+"""Values that replace a faulty field while the others are checked."""
 _NEW: Final = {"causes", "enabled", "withoutContent"}
 """Fields that a form has before anything is typed."""
 

@@ -1,4 +1,4 @@
-"""A project's notifications: its rules to edit, try and save, and what could not be delivered."""
+"""A project's notifications: its rules to edit, test and save, and the undelivered messages."""
 
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ _PATTERNS: Final = {
     "quiet.end": "a time such as 07:00",
     "channels": "names of letters, digits and . _ - alone",
 }
-"""What the fields that are checked by a pattern expect, in words."""
+"""Descriptions of the valid values of fields that are checked by a pattern."""
 _EMPTY: Final[dict[str, Any]] = {
     **dict.fromkeys(("id", "name", "query", "users", "digestMinutes", "mostPerHour"), ""),
     **dict.fromkeys(("causes", "channels", "to"), ()),
@@ -49,7 +49,7 @@ _NEW: Final = {"causes": ("created", "regressed")}
 
 
 class RuleCard(Struct, frozen=True, kw_only=True):
-    """A rule on the page: what is typed, its sentence if it has no faults, and its faults by field."""
+    """A rule on the page: its input, its sentence if it has no faults, and its faults by field."""
 
     fields: dict[str, Any]
     sentence: RuleSentence | None = None
@@ -59,7 +59,7 @@ class RuleCard(Struct, frozen=True, kw_only=True):
 
 
 class NotificationsLog(Struct, frozen=True):
-    """What the log says of the project, or why it can't be read."""
+    """The project's records in the log, or the reason why they can't be read."""
 
     records: list[NotificationRecord]
     undelivered: Undelivered
@@ -67,7 +67,7 @@ class NotificationsLog(Struct, frozen=True):
 
 
 async def show(request: web.Request) -> web.Response:
-    """The saved rules, and what could not be delivered."""
+    """The saved rules, and the undelivered messages."""
     project = project_of(request)
     cards = [
         RuleCard(fields=msgspec.to_builtins(rule), sentence=sentence_of(rule))
@@ -78,7 +78,7 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def change(request: web.Request) -> web.Response:
-    """Save the typed rules, or show what they would have sent; with faults show them and change nothing."""
+    """Save the typed rules, or show their test on past activity; with faults show them and change nothing."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
     typed = read_typed(await request.post())
     if form.get("do") not in {"preview", "save"}:
@@ -141,7 +141,7 @@ def _errors(start: str, details: list[Detail]) -> dict[str, list[str]]:
 
 
 def _is_same(rule: NotificationRule, stored: dict[str, NotificationRule]) -> bool:
-    """Whether the rule is stored like that. Checkboxes have an order of their own, which means nothing."""
+    """Whether the rule is stored like that. The order of checkboxes means nothing."""
     old = stored.get(rule.id)
     if old is None or {*old.causes} != {*rule.causes} or {*old.channels} != {*rule.channels}:
         return False

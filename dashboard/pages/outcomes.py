@@ -27,7 +27,7 @@ class SdkRow(Struct, frozen=True):
 
 
 class ReasonRow(Struct, frozen=True):
-    """A reason, its count, and what the sender of one such event was answered."""
+    """A reason, its count, and a response that a sender of such an event got."""
 
     outcome: str
     reason: str

@@ -30,7 +30,7 @@ _EMPTY: Final = GroupingRule("", "")
 
 
 class RulesPage(Struct, frozen=True, kw_only=True):
-    """What the page shows besides the rules."""
+    """Content of the page next to the rules."""
 
     errors: list[Detail] = []
     tested: RuleTest | None = None
@@ -45,7 +45,7 @@ async def show(request: web.Request) -> web.Response:
     state, given = state_of(request), request.query
     errors = rule_checks.violations(project.grouping_rules)
     skipped = await skip_counts(state.dependencies.reader, project.number)
-    # From an issue: a new rule for what is like its events, or for what was merged into it.
+    # From an issue: a new rule for events like its own, or for the issues merged into it.
     new = GroupingRule(
         given.get("name", "")[: rule_checks.MAX_NAME],
         given.get("match", "")[:MAX_QUERY],
@@ -62,7 +62,7 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def change(request: web.Request) -> web.Response:
-    """Test or save the entered rules, or show errors beside them and change nothing."""
+    """Test or save the entered rules, or show errors next to them and change nothing."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
     rules, into = read_rules(await request.post()), _issue(form.get("into", ""))
     try:

@@ -23,7 +23,7 @@ async def show(request: web.Request) -> web.Response:
 
 
 async def save(request: web.Request) -> web.Response:
-    """Change name and limits, or show errors beside their fields and change nothing."""
+    """Change name and limits, or show errors next to their fields and change nothing."""
     project, form = project_of(request), await read_form(request)
     fields = {name: form.get(name, "").strip() for name in FIELDS}
     try:

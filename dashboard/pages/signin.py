@@ -28,8 +28,8 @@ async def show(request: web.Request) -> web.Response:
 async def sign_in(request: web.Request) -> web.Response:
     """Check the password and open a session.
 
-    The name is what people call themselves, so that their changes and issues bear it. Whoever has the
-    password may give any name but `system`.
+    The name labels a person's changes and issues. It is not verified: with the password, any name but
+    `system` is accepted.
     """
     fields = await read_form(request)
     target, name = safe_next(fields.get("next", "/")), _name(fields.get("name", ""))

@@ -12,7 +12,7 @@ document.addEventListener("click", (event) => {
   pick(event.target.closest(".chart .column, .chart .mark"));
 });
 
-// A bar or mark that is tapped says below the chart what its tooltip says, which touch doesn't show.
+// Touch shows no tooltips: the tooltip of a tapped bar or mark appears below the chart.
 function pick(part) {
   for (const other of document.querySelectorAll(".column.picked")) other.classList.remove("picked");
   for (const caption of document.querySelectorAll("[data-figure]")) {
@@ -24,7 +24,7 @@ function pick(part) {
   part?.classList.add("picked");
 }
 
-// A change shows at once as "Saving…" in place, then as what the server says of it.
+// The button says "Saving…" until the server has answered.
 document.addEventListener("submit", async (event) => {
   const form = event.target.closest('main form.change[action^="/issues/"]');
   if (!form) return;
@@ -74,7 +74,7 @@ function keepList() {
 
 let looks = 0, following = false;
 
-// Times in the reader's zone, with UTC beside.
+// Times in the reader's zone, followed by UTC.
 function localise(part) {
   for (const time of part.querySelectorAll("time[datetime]")) {
     const local = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
@@ -83,7 +83,7 @@ function localise(part) {
   }
 }
 
-// What depends on the reader, or changes by itself: times, their next morning; events that wait; changes that are still pending.
+// Parts that depend on the reader (times, their next morning) or change by themselves (waiting events, pending changes).
 function prepare() {
   keepList();
   localise(document);
@@ -99,7 +99,7 @@ function prepare() {
 }
 prepare();
 
-// While events wait to be stored their line is kept current; then the page is loaded again, unless that would undo what its reader does.
+// While events wait to be stored their line is kept current; then the page is loaded again, unless the reader would lose input.
 async function follow() {
   const line = document.querySelector("[data-behind]");
   if (!line) { following = false; return; }

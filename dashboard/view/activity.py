@@ -23,7 +23,7 @@ _TITLES = {
     "reopened": "Reopened",
     "merged": "Merged",
     "unmerged": "Unmerged",
-    "assigned": "Assigned",
+    "assigned": "Assignee",
     "commented": "Comment",
     "seenInRelease": "First event in release",
     "seenInEnvironment": "First event in environment",
@@ -31,7 +31,7 @@ _TITLES = {
     "escalated": "Escalated",
 }
 LEFT_OUT: Final[tuple[ActivityKind, ...]] = ("seenInRelease",)
-"""Too many for people to read; the releases of an issue are listed beside its tags."""
+"""Too many to read; the issue's page lists its releases with its tags."""
 
 
 class ActivityLine(Struct, frozen=True):
@@ -134,7 +134,7 @@ _TEXTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "reopened": lambda data: _with("after being ignored", _snooze(data.get("ignoreUntil"))),
     "merged": _merged,
     "unmerged": _unmerged,
-    "assigned": lambda data: f"to {text_of(data.get('assignee')) or 'nobody'}",
+    "assigned": lambda data: text_of(data.get("assignee")) or "removed",
     "commented": lambda data: text_of(data.get("text")),
     "seenInRelease": lambda data: text_of(data.get("release")),
     "seenInEnvironment": lambda data: text_of(data.get("environment")),

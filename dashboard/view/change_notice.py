@@ -1,4 +1,4 @@
-"""What a page says after a change of an issue: what was done, and how to undo it."""
+"""The notice after a change of an issue, with the form that undoes it."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -64,11 +64,11 @@ def ignored(until: Mapping[str, object] | None) -> str:
             return f"Ignored until {count:,} more users."
         case {"escalating": True}:
             return "Ignored until it escalates."
-    return "Ignored until somebody reopens it."
+    return "Ignored until it is reopened."
 
 
 def _assigned(issue: Issue, was: str) -> ChangeNotice:
-    text = f"Assigned to {issue.assignee}." if issue.assignee else "Assigned to nobody."
+    text = f"Assigned to {issue.assignee}." if issue.assignee else "Unassigned."
     undo = {"change": "assign", "assignee": was[:MAX_ASSIGNEE]} if was != (issue.assignee or "") else None
     return ChangeNotice(text, is_done=True, undo=undo)
 
@@ -90,7 +90,7 @@ def _unmerged(issue: Issue, was: str) -> ChangeNotice:
         return ChangeNotice("", is_done=False)
     other = hex64(issue_id(int(issue.project_id), int(was, 16)))
     return ChangeNotice(
-        f"The events of {was} are an issue of their own again.",
+        f"The events of {was} are a separate issue again.",
         is_done=True,
         undo={"change": "merge", "other": other},
     )

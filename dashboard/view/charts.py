@@ -148,7 +148,7 @@ def _sentence(values: Sequence[int], times: Sequence[str]) -> str:
 
 
 class Figure(Struct, frozen=True):
-    """A chart, the labels under its ends, its highest value, and what its marks say."""
+    """A chart, the labels under its ends, its highest value, and the texts of its marks."""
 
     drawing: Markup
     first: str

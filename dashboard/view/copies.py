@@ -60,6 +60,6 @@ def _in(release: str) -> str:
 
 
 def _flat(text: str, *, keep: bool = False) -> str:
-    """One line that can't end a block of code, with what can't be seen as code points."""
+    """One line that can't end a block of code, with invisible characters as code points."""
     line = text if keep else " ".join(text.split())
     return flat(line.replace("\n", " ").replace("```", "'''"), _LINE)

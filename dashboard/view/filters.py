@@ -77,7 +77,7 @@ def split_environment(query: str) -> tuple[str, str]:
 
 
 def split_view(query: str) -> tuple[str, str, str]:
-    """The query of a saved view as the list's fields have it: environment, state, and what stays in the search box."""
+    """The query of a saved view as the list's fields have it: environment, state, and the rest in the search box."""
     environment, others = split_environment(query)
     state, text = split_state(others)
     inner = text[1:-1]
@@ -86,7 +86,7 @@ def split_view(query: str) -> tuple[str, str, str]:
 
 
 def _terms(query: str) -> tuple[Query, ...]:
-    """What all must hold; nothing if the query doesn't parse."""
+    """Conditions of the whole query; none if it doesn't parse."""
     try:
         return conjuncts(parse(query))
     except QueryError:

@@ -50,7 +50,7 @@ def offered_rule(parts: Sequence[IssuePart]) -> GroupingRule | None:
 
 
 def _common_message(messages: Sequence[str]) -> list[str]:
-    """What the templates of all have in order, as the parts between wildcards; empty if that says nothing."""
+    """The common parts of all templates, in order, to be joined by wildcards; empty if they are too short."""
     common: list[str] = reduce(_in_both, [_TOKEN.findall(headline(message)) for message in messages])
     # Further lines, if there are any, are detail.
     whole = "".join(common) + _VARIES * any("\n" in message for message in messages)

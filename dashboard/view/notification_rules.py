@@ -21,7 +21,7 @@ CHOICES: Final[dict[CauseKind, tuple[str, str]]] = {
     "created": ("New issue", "its first event"),
     "regressed": ("Regression", "it was resolved and came back"),
     "escalated": ("Escalating", "far more events in an hour than before"),
-    "reopened": ("No longer ignored", "what it was ignored until has come"),
+    "reopened": ("No longer ignored", "its snooze has ended"),
     "usersReached": ("More users", "10, 20, 50 and so on have met it"),
     "seenInRelease": ("Another release", "its first event in that release"),
     "seenInEnvironment": ("Another environment", "its first event there"),

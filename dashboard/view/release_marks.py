@@ -1,4 +1,4 @@
-"""The first events of releases as marks of a chart, and what the next release comes after."""
+"""The first events of releases as marks of a chart, and the newest release."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ def release_marks(releases: Iterable[Release]) -> list[Mark]:
 
 
 def suggested(releases: Sequence[Release]) -> list[str]:
-    """The names that a field may offer: one with characters that nobody sees would not be what it shows."""
+    """The names that a field may offer, without those that have invisible characters."""
     return [release.release for release in releases if release.release and release.release.isprintable()]
 
 

@@ -48,9 +48,9 @@ def searching(page: Page) -> None:
 
 
 def previewing(page: Page) -> None:
-    """What the rules would have sent, with a rule open."""
-    page.get_by_role("button", name="What would this have sent?").click()
-    page.get_by_role("heading", name="What these rules would have sent").wait_for()
+    """The test of the rules on past activity, with a rule open."""
+    page.get_by_role("button", name="Test on past activity").click()
+    page.get_by_role("heading", name="Test result").wait_for()
     page.locator(".notification-rule > summary").nth(1).click()
 
 

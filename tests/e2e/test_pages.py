@@ -170,7 +170,7 @@ def test_faults_and_previews_of_notification_rules_are_accessible_on_a_phone(
         assert (watched.violations(), watched.overflow()) == ([], 0)
         query.fill("environment:production")
         watched.expected_statuses = {200}
-        page.get_by_role("button", name="What would this have sent?").click()
+        page.get_by_role("button", name="Test on past activity").click()
         expect(page.locator("#test")).to_contain_text(re.compile("[1-9][0-9]* messages"))
         assert (watched.violations(), watched.overflow()) == ([], 0)
         assert watched.complaints == []

@@ -28,7 +28,7 @@ def test_a_term_is_completed_and_the_list_is_worked_off_by_keys(browser: Browser
         expect(options).to_have_count(0)
         page.goto(f"{address}/projects/{FULL}/issues")
         page.keyboard.press("?")
-        expect(page.get_by_text("resolve or ignore what is selected")).to_be_visible()
+        expect(page.get_by_text("resolve or ignore the selected issues")).to_be_visible()
         for key in ("j", "x", "j", "x"):
             page.keyboard.press(key)
         expect(page.locator("[data-selected]")).to_have_text("2 selected:")

@@ -170,7 +170,7 @@ async def test_all_issues_that_match_are_changed_in_the_background_and_given_bac
     assert f"{len(changed)} issues assigned." in notice
     [made] = re.findall(r'name="made" value="(\w+)"', notice)
     undone = (await post(site, "undo", [], made=made))[1]
-    assert f"{len(changed)} issues given back what they had." in await notice_of(site, undone)
+    assert f"{len(changed)} issues restored." in await notice_of(site, undone)
     assert {site.store.records[issue].assignee for issue in changed} == {None}
 
 

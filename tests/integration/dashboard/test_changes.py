@@ -283,7 +283,7 @@ async def test_after_a_merge_the_page_offers_the_rule_that_catches_the_merged_is
     offer = offered.search(html)
     assert offer is not None
     rules = await (await site.client.get(unescape(offer[1]))).text()
-    assert "What these rules would do" in rules
+    assert '"test-title"' in rules
     matched = re.search(r"Matched by a rule</dt><dd>([\d,]+)", rules)
     assert matched is not None
     assert int(matched[1].replace(",", "")) > 0

@@ -163,7 +163,7 @@ async def test_the_page_tests_before_it_saves(full: StoredSite) -> None:
     }
     status, page = await post(full, "test", written, {})
     assert status == 200
-    assert "What these rules would do" in page
+    assert '"test-title"' in page
     assert ">90<" in page
     assert re.search(r">[\d.]+ µs<", page)
     project = full.projects.get(full.project.number)

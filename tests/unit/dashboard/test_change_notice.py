@@ -45,7 +45,7 @@ def noticed(change: str, was: str = "", *, is_confirmed: bool = True, **fields: 
         ("reopen", "resolved", {}, "Reopened.", {"change": "resolve"}),
         ("assign", "ann", {"assignee": "bob"}, "Assigned to bob.", {"change": "assign", "assignee": "ann"}),
         ("assign", "bob", {"assignee": "bob"}, "Assigned to bob.", None),
-        ("assign", "ann", {}, "Assigned to nobody.", {"change": "assign", "assignee": "ann"}),
+        ("assign", "ann", {}, "Unassigned.", {"change": "assign", "assignee": "ann"}),
         (
             "merge",
             OTHER,
@@ -57,7 +57,7 @@ def noticed(change: str, was: str = "", *, is_confirmed: bool = True, **fields: 
             "unmerge",
             hex64(9),
             {},
-            f"The events of {hex64(9)} are an issue of their own again.",
+            f"The events of {hex64(9)} are a separate issue again.",
             {"change": "merge", "other": OTHER},
         ),
         ("comment", "open", {}, "The comment is in the history.", None),
@@ -100,4 +100,4 @@ def test_how_long_an_issue_is_ignored() -> None:
     assert ignored({"time": "2026-01-02T03:04:05.000Z"}) == "Ignored until 2026-01-02 03:04:05 UTC."
     assert ignored({"escalating": True}) == "Ignored until it escalates."
     assert ignored({"users": 10}) == "Ignored until 10 more users."
-    assert ignored(None) == ignored({}) == "Ignored until somebody reopens it."
+    assert ignored(None) == ignored({}) == "Ignored until it is reopened."
