@@ -177,7 +177,7 @@ def result_of(parameters: Mapping[str, str]) -> str:
 
 
 def result_message(done: str, count: int, where: str) -> str:
-    """The change made to some issues; `where` is the choice next to "Resolve".
+    """The change made to some issues; `where` is the choice next to "Resolve"."""
     chosen = f" {'in the next release' if where == NEXT else where[:MAX_WHERE]}"
     is_chosen = done == "resolve" and (where == NEXT or where.startswith(_IN))
     return f"{plural(count, 'issue')} {_done(done)}{chosen if is_chosen else ''}."
