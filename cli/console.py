@@ -1,4 +1,4 @@
-"""What the subcommands read and print: settings with one-line errors, and results as JSON or for people."""
+"""Input and output of the subcommands: settings with one-line errors, and results as JSON or for people."""
 
 import os
 import sys

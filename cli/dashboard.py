@@ -80,7 +80,7 @@ async def serve(settings: DashboardSettings) -> None:
         stored_rights = ClickHouseRights(
             reader_urls(settings), reader_rights, spread=len(settings.shard_urls) > 1
         )
-        # It names missing rights, and answers what it can without them.
+        # It names missing rights, and answers the calls that don't need them.
         await until(stop, wait_for_rights(settings, required, stored_rights))
         await stop.wait()
     finally:

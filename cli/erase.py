@@ -35,7 +35,7 @@ _ANSWER_SECONDS: Final = 3600
     "--user", help="A user's id as in user.id; `-` reads it from the input. Unset: the whole project."
 )
 @click.option("--yes", is_flag=True, help="Don't ask.")
-@click.option("--dry-run", is_flag=True, help="Print what would be erased; change nothing.")
+@click.option("--dry-run", is_flag=True, help="Count the events to erase; change nothing.")
 @json_option
 @click.option(
     "--by", default=getpass.getuser, help="Who erases, for the record; by default the current user."

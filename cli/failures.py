@@ -1,4 +1,4 @@
-"""What a subcommand says when it fails: one line on standard error, and an exit status."""
+"""Failures of subcommands: one line on standard error, and an exit status."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,7 +103,7 @@ def kafka_failure(settings: KafkaSettings, error: Exception) -> str:
 
 
 def kafka_hint(settings: KafkaSettings) -> str:
-    """What to check after Kafka didn't confirm a change in time."""
+    """A hint for a change that Kafka didn't confirm in time."""
     return str(why_unreachable(settings) or f"Kafka answers: {_ASK_DOCTOR}")
 
 

@@ -35,7 +35,7 @@ def _fields(issue: Issue) -> list[tuple[str, str]]:
         ("Issue", issue.id),
         ("Project", issue.project_id),
         ("State", _state(issue)),
-        ("Assigned to", issue.assignee or "nobody"),
+        ("Assigned to", issue.assignee or "-"),
         ("Events", f"{issue.total_events:,} in all, {issue.events:,} in the last 14 days"),
         ("Users", f"{issue.total_users:,} in all, {issue.users:,} in the last 14 days"),
         ("First seen", _seen(issue.first_seen, issue.first_release)),

@@ -46,7 +46,7 @@ CHANGE_LIMITS = Limits(seconds=2, grace_seconds=1)
 
 
 _ROOM: Final = 110
-"""Columns from which a title has room beside the figures."""
+"""Columns from which a title has room next to the figures."""
 
 
 class IssueId(click.ParamType):
@@ -93,7 +93,7 @@ class IssueTools:
         self.changes = IssueChanges(self._quick_reader, Commands(settings, DEADLINE_SECONDS))
 
     async def close(self) -> None:
-        """Wait for what is running, and close."""
+        """Wait for the running calls, and close."""
         await self.reader.close()
         await self._quick_reader.close()
 
@@ -278,7 +278,7 @@ def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_jso
 @json_option
 @click.pass_obj
 def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_json: bool) -> None:
-    """Assign an issue to WHO; '' for nobody."""
+    """Assign an issue to WHO; '' removes the assignee."""
     _print(_update(workspace, [issue], Update(assignee=who or None), by, key), as_json)
 
 

@@ -49,18 +49,32 @@ def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackT
     if issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
     else:
-        log.critical("uncaught: %s", _describe(error), exc_info=(kind, error, trace))
+        log.critical(
+            "uncaught: %s",
+            _describe(error),
+            exc_info=(kind, error, trace),
+            extra={"event": "uncaught_raised"},
+        )
 
 
 def _unraisable(args: "sys.UnraisableHookArgs") -> None:
     error = _describe(args.exc_value) if args.exc_value else args.exc_type.__name__
-    log.error("%s %r: %s", args.err_msg or "ignored in", args.object, error)
+    log.error(
+        "%s %r: %s",
+        *(args.err_msg or "ignored in", args.object, error),
+        extra={"event": "unraisable_raised"},
+    )
 
 
 def _in_thread(args: threading.ExceptHookArgs) -> None:
     if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
         name = args.thread.name if args.thread else "a thread"
-        log.error("uncaught in %s: %s", name, _describe(args.exc_value), exc_info=args.exc_value)
+        log.error(
+            "uncaught in %s: %s",
+            *(name, _describe(args.exc_value)),
+            exc_info=args.exc_value,
+            extra={"event": "thread_uncaught_raised"},
+        )
 
 
 def _describe(error: BaseException) -> str:
@@ -84,4 +98,8 @@ def configure(level: str) -> None:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     if ignored := service_variables(os.environ):
         # A Kubernetes service whose name begins like our settings. The warning explains a setting without effect.
-        log.warning("ignored, set by Kubernetes for a service: %s", ", ".join(ignored))
+        log.warning(
+            "ignoring variables that Kubernetes sets for a service: %s",
+            ", ".join(ignored),
+            extra={"event": "service_variables_ignored"},
+        )

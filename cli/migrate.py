@@ -94,7 +94,10 @@ def _sql(shard: str, cluster: str, has_replicas: bool) -> str:
 
 
 def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
-    """Create what is missing and print it. Raises KafkaError, TopicsRefused, ClickHouseError, BadSetting."""
+    """Create the missing topics and tables, and print them.
+
+    Raises KafkaError, TopicsRefused, ClickHouseError, BadSetting.
+    """
     out = console()
     report = asyncio.run(ensure_topics(settings, grouped_events=settings.grouped_events))
     for name in report.created:
@@ -127,7 +130,7 @@ def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
 
 
 def closing(report: TopicsReport) -> str:
-    """The last line if nothing was created; it claims only what was verified."""
+    """The last line if nothing was created; it claims only verified facts."""
     if report.unknown:
         return (
             "nothing was created: the topics exist and the schema is up to date, "

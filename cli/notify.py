@@ -1,4 +1,4 @@
-"""`svc notify`: tells people what happens to issues, by the rules of their projects."""
+"""`svc notify`: sends notifications about issues, by the rules of their projects."""
 
 import asyncio
 import logging

@@ -56,9 +56,13 @@ def run(main: Callable[[], object], settings: KafkaSettings, *, collect: bool = 
         main()
         status = 0
     except CannotRun as error:
-        log.critical("the process stops: %s", error)
+        log.critical("the process stops: %s", error, extra={"event": "process_refused"})
     except Exception:
-        log.critical("the process stops: what was accepted is kept, start it again", exc_info=True)
+        log.critical(
+            "the process stops: accepted events are kept, restart it",
+            exc_info=True,
+            extra={"event": "process_failed"},
+        )
     logging.shutdown()
     sys.stdout.flush()
     sys.stderr.flush()

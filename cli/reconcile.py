@@ -24,7 +24,7 @@ from storage.shards import open_servers
 _DIFFERENT = 1
 _UNSETTLED = 3
 _LATE = (
-    "{0.group} has not stored within {1:g} s what was sent to it again ({0.records:,} records left): "
+    "{0.group} has not stored the resent records within {1:g} s ({0.records:,} left): "
     "is `svc writer` running?"
 )
 _NO_RECORD = (
@@ -102,7 +102,7 @@ async def _drain(
 
 
 def show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:
-    """Print what differs, what is behind and what was repaired."""
+    """Print the differences, the lag and the repairs."""
     out = console()
     table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
     table.add_column("project", overflow="fold", min_width=_PROJECT_WIDTH)

@@ -164,7 +164,11 @@ class IssueChanges:
             async with asyncio.timeout(LOOK_SECONDS):
                 found = dict(zip(issues, await gather_few(self._project, issues), strict=True))
         except _SILENT as error:
-            log.warning("ClickHouse can't tell the project of %s: %r", ", ".join(issues), error)
+            log.warning(
+                "can't read the project of issues %s from ClickHouse: %r",
+                *(", ".join(issues), error),
+                extra={"event": "issue_project_read_failed"},
+            )
             return dict.fromkeys(issues, "")
         if unknown := [issue for issue, project in found.items() if not project]:
             # The writer may be behind: the processors know.
@@ -198,7 +202,11 @@ class IssueChanges:
             async with asyncio.timeout(LOOK_SECONDS):
                 releases = (await self._reader.read(ListReleases(int(project), limit=MAX_KNOWN))).releases
         except _SILENT as error:
-            log.warning("ClickHouse can't tell the releases of project %s: %r", project, error)
+            log.warning(
+                "can't read the releases of project %s from ClickHouse: %r",
+                *(project, error),
+                extra={"event": "known_releases_read_failed"},
+            )
             return ()
         ordered = sorted(releases, key=lambda release: (release.first_seen, release.release))
         return tuple(release.release[:MAX_RELEASE] for release in ordered)
@@ -238,7 +246,11 @@ class IssueChanges:
                     CountIssues(project, [row_of(record, now_ms) for record in records])
                 )
         except _SILENT as error:
-            log.warning("%d changes applied, but ClickHouse can't show them yet: %r", len(records), error)
+            log.warning(
+                "%d issue changes applied, but ClickHouse doesn't show them yet: %r",
+                *(len(records), error),
+                extra={"event": "issue_changes_read_failed"},
+            )
             return [issue_of(record, now_ms) for record in records]
 
     async def _wait_visible(

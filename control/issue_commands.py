@@ -48,8 +48,9 @@ class Commands:
                 return await self._settled({command.issue: command for command in commands}, sending)
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning(
-                "%d changes, written to %s and read back from %s, not confirmed: %r",
+                "%d issue commands not confirmed, are the processors running? written to %s, read back from %s: %r",
                 *(len(commands), self._deltas, self._issues, error),
+                extra={"event": "issue_commands_unconfirmed"},
             )
             if sending.is_set():
                 raise ChangePending(
@@ -80,7 +81,11 @@ class Commands:
                 partitions = await producer.partitions_for(self._deltas)
                 await self._send(producer, commands, len(partitions))
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("%d changes not written to %s: %r", len(commands), self._deltas, error)
+            log.warning(
+                "%d issue commands not written to %s, nothing was changed: %r",
+                *(len(commands), self._deltas, error),
+                extra={"event": "issue_commands_write_failed"},
+            )
             raise ChangesUnavailable("the changes could not be sent in time") from error
 
     async def _settled(self, commands: dict[str, Command], sending: asyncio.Event) -> dict[str, IssueRecord]:
@@ -100,7 +105,8 @@ class Commands:
                 sending.set()
                 await self._send(producer, waiting.values(), partitions)
                 found |= await _effects(consumer, waiting)
-                # What a merged issue forwards is sent on too: the next issue applies it once, and publishes its record.
+                # A command that a merged issue forwards is also sent to the next issue, which applies it once
+                # and publishes its record.
                 waiting = {
                     target: replace(command, issue=target)
                     for issue, command in waiting.items()

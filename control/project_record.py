@@ -13,7 +13,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def written_over(record: bytes, project: Project) -> bytes:
     """The project as JSON, with the fields of its record that aren't fields of a project.
 
-    The same holds for what the project consists of, such as a token or a rule: it is found in the record by its first
+    The same holds for the parts of a project, such as a token or a rule: each is found in the record by its first
     field, a name or an id.
     """
     return msgspec.json.encode(_over(_decode(record), project))

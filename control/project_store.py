@@ -38,8 +38,8 @@ class ProjectStore:
     """Reads and writes projects. `async with` waits until all are loaded; servers call `start` and check `loaded`.
 
     An edit is a read-modify-write without a lock across processes. If two processes change the same project
-    within a few milliseconds, one change can be lost. People make these changes, so that is rare and noticed
-    at once.
+    within a few milliseconds, one change can be lost. People make these changes, so that is rare and they
+    notice it.
     """
 
     def __init__(self, settings: KafkaSettings, deadline_seconds: float = 10.0) -> None:
@@ -76,7 +76,7 @@ class ProjectStore:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            # It is not cancelled once more with whoever waits for it, and whoever waits is.
+            # `wait`, unlike `await task`, tells the task's cancellation from the caller's.
             await asyncio.wait([task])
             if not task.cancelled():
                 task.result()
@@ -138,7 +138,11 @@ class ProjectStore:
                 partition, offset = await self._send(key, value)
                 await self._follower.reached(partition, offset)
         except (TimeoutError, KafkaError, OSError) as error:
-            log.warning("cannot write project %s: %r", key, error)
+            log.warning(
+                "can't write project %s, repeat the change: %r",
+                *(key, error),
+                extra={"event": "project_write_failed"},
+            )
             raise ProjectsUnavailable("the change could not be written in time") from error
 
     async def _send(self, key: str, value: bytes | None) -> tuple[int, int]:

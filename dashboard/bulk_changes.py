@@ -105,7 +105,11 @@ async def _run(change: BulkChange, run: Callable[[], Awaitable[None]]) -> None:
     except Exception as exception:
         error = http_error_of(exception)
         if error is None:
-            log.exception("a change of many issues failed")
+            log.exception(
+                "a bulk change stopped after %d issues, repeat it for the rest",
+                change.done,
+                extra={"event": "bulk_change_failed"},
+            )
         change.error = "something went wrong; the log says what"
         if error is not None:
             details = [f"{detail.field}: {detail.message}" for detail in error.details or []]

@@ -28,6 +28,8 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         if isinstance(exception, DamagedPayload):
             state_of(request).metrics.damaged_payloads.inc()
         if error is None:
-            log.exception("%s %s failed", request.method, request.path)
+            log.exception(
+                "%s %s failed", request.method, request.path, extra={"event": "page_request_failed"}
+            )
             error = HttpError(WireError.INTERNAL)
     return error_response(error) if is_for_programs(request.path) else error_page(request, error)

@@ -66,7 +66,7 @@ async def watch_clickhouse(health: Health, dependencies: Dependencies, stop: asy
         except ReadError as error:
             health.set("clickhouse", False, str(error))
         except Exception:  # the boundary of a background task: without it readiness would never change again
-            log.exception("ClickHouse ping failed")
+            log.exception("ClickHouse ping failed", extra={"event": "clickhouse_ping_failed"})
             health.set("clickhouse", False, "the ping failed: see the log")
         else:
             health.set("clickhouse", True)

@@ -67,7 +67,11 @@ class ReleaseStarts:
         try:
             releases = (await reader.read(ListReleases(project))).releases
         except ReadError as error:
-            log.debug("the releases of project %d are unknown: %s", project, error)
+            log.debug(
+                "can't read the releases of project %d: %s",
+                *(project, error),
+                extra={"event": "release_read_failed"},
+            )
         finally:
             del self._reading[project]
         self._found[project] = _Found(self._clock(), releases)

@@ -1,1 +1,1 @@
-"""Tells people what happens to issues: rules of projects decide which causes are sent, where, and when."""
+"""Notifications: rules of projects choose causes, channels and times."""

@@ -27,7 +27,7 @@ def clock_ms() -> int:
 
 
 class Describer:
-    """Writes messages with the texts that ClickHouse has now: what was erased since is in none."""
+    """Writes messages with the texts that ClickHouse has now, so that no message shows erased ones."""
 
     def __init__(self, reader: Reader | None, registry: ProjectRegistry, dashboard_url: str) -> None:
         self._reader = reader
@@ -55,5 +55,9 @@ class Describer:
                     except NotFound:
                         await asyncio.sleep(_AGAIN_SECONDS)
         except (ReadError, TimeoutError) as error:
-            log.info("issue %s is sent without its texts: %r", number, error)
+            log.info(
+                "can't read issue %s, sending its message without details: %r",
+                *(number, error),
+                extra={"event": "issue_details_read_failed"},
+            )
             return None

@@ -1,4 +1,4 @@
-"""Slots that projects take in turn: whatever waits of one, each other waits for its own only."""
+"""Slots that projects take in turn: a project with many messages doesn't delay the others."""
 
 import asyncio
 from collections import deque

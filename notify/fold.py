@@ -1,6 +1,6 @@
 """The fold of the records of `notifications`, read in order. Pure.
 
-It says what is decided, what is still to be sent, and what is next. Live and in a preview the same records
+It has the decisions, the outgoing messages and the next offsets. Live and in a preview the same records
 lead to the same decisions: this is the only place that decides.
 """
 
@@ -98,7 +98,7 @@ class Notifications:
         return decisions
 
     def _time(self) -> Iterator[RuleDecision]:
-        """What is due by now, in the order in which it became due."""
+        """The decisions due by now, in the order in which they became due."""
         due = [(state.due_ms, key) for key, state in self._states.items() if state.due_ms is not None]
         for _, key in sorted(due):
             yield from self._states[key].time(self.now_ms)

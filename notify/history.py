@@ -22,7 +22,7 @@ MAX_RECORDS: Final = 500_000
 
 
 class NotificationHistory:
-    """Reads the log anew for each question: these are few."""
+    """Reads the log for each call: calls are few."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -41,5 +41,9 @@ class NotificationHistory:
                 try:
                     found.append(decode_notification(record.value or b""))
                 except msgspec.MsgspecError as error:
-                    log.warning("record %d of %s is left out: %s", record.offset, record.topic, error)
+                    log.warning(
+                        "skipping an unreadable notification at offset %d of %s: %s",
+                        *(record.offset, record.topic, error),
+                        extra={"event": "history_record_skipped"},
+                    )
         return found

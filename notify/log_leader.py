@@ -1,6 +1,6 @@
 """The work of the process that leads.
 
-It writes causes, rules and time to the log, and sends what follows from the log.
+It writes causes, rules and time to the log, and sends the messages that the log decides.
 """
 
 import asyncio
@@ -84,7 +84,11 @@ class LogLeader:
         async for record in records_before(self._consumer, ends):
             self._apply(record.offset, record.value)
         self._leads = True
-        log.info("leads, from record %d of %s on", self._applied + 1, self._partition.topic)
+        log.info(
+            "became leader at offset %d of %s",
+            *(self._applied + 1, self._partition.topic),
+            extra={"event": "leader_elected"},
+        )
         try:
             async with (
                 open_consumer(self._settings, Topic.ISSUE_ACTIVITY) as activities,
@@ -116,7 +120,11 @@ class LogLeader:
         try:
             record = decode_notification(value or b"")
         except msgspec.MsgspecError as error:
-            log.warning("record %d of %s is left out: %s", offset, self._partition.topic, error)
+            log.warning(
+                "skipping an unreadable notification at offset %d of %s: %s",
+                *(offset, self._partition.topic, error),
+                extra={"event": "notification_skipped"},
+            )
             return
         decisions = self._state.apply(record)
         if self._leads:
@@ -126,7 +134,7 @@ class LogLeader:
         self._metrics.outgoing.set(len(self._state.outgoing))
 
     async def _seek(self, activities: Consumer) -> None:
-        """Go on where the log says; a new deployment begins with what happens from the start of its process on."""
+        """Seek to the log's positions; a new deployment begins with the activities after the start of its process."""
         positions = self._state.next_offsets
         assigned = sorted(activities.assignment())
         if not positions:
@@ -189,6 +197,8 @@ def _cause(record: Record) -> Cause | None:
         return cause_of(decode_activity(record.value or b""))
     except msgspec.MsgspecError as error:
         log.warning(
-            "record %d of %s/%d is left out: %s", record.offset, record.topic, record.partition, error
+            "skipping an unreadable activity at offset %d of %s/%d: %s",
+            *(record.offset, record.topic, record.partition, error),
+            extra={"event": "activity_skipped"},
         )
         return None

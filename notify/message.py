@@ -1,4 +1,4 @@
-"""A message as people read it: of a decision, and of what is known of its issues. Pure."""
+"""A message as people read it, made of a decision and the details of its issues. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -35,11 +35,11 @@ KINDS: Final = {
     "usersReached": "{} users",
     "escalated": "Escalating",
 }
-"""What happened, in words; `{}` stands for the cause's value."""
+"""The cause in words; `{}` is its value."""
 _REASONS: Final = {
     "created": "it is the first event of an issue",
     "regressed": "it was resolved, and came back in release {}",
-    "reopened": "what it was ignored until has come",
+    "reopened": "its snooze has ended",
     "seenInRelease": "it had no event in this release before",
     "seenInEnvironment": "it had no event in this environment before",
     "usersReached": "{} users have met it",
@@ -48,7 +48,7 @@ _REASONS: Final = {
 
 
 class ReadableMessage(Struct, frozen=True):
-    """What a channel sends: `id` is the same at each attempt, `data` the same in parts for programs."""
+    """A message for a channel: `id` is the same at each attempt, `data` is its content for programs."""
 
     id: str
     to: tuple[str, ...]
@@ -136,7 +136,7 @@ def _units(text: str) -> int:
 
 
 class _Text(Struct, frozen=True):
-    """What a message says of an issue."""
+    """The details of an issue in a message."""
 
     error_type: str
     message: str

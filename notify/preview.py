@@ -1,4 +1,4 @@
-"""What rules would have sent: the records of the past, folded with these rules from their beginning. Pure."""
+"""A test of rules: past records, folded as if the rules had been there from the beginning. Pure."""
 
 from collections.abc import Iterable, Sequence
 

@@ -4,9 +4,9 @@ For each record (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: activities from the next offset on, changed rules, the clock, outcomes of attempts.
 2. *Append* them to `notifications`, the only thing that is written.
-3. *Read* `notifications`, also what was just appended, and fold it (`Notifications.apply`): that alone decides
-   what is sent.
-4. *Send* what is outgoing.
+3. *Read* `notifications`, including the records just appended, and fold it (`Notifications.apply`): only the
+   fold decides on messages.
+4. *Send* the outgoing messages.
 
 Nothing is kept elsewhere. A process that starts reads the log from its beginning and continues where it ends.
 Of several processes, the one that has the log's partition in the group leads, and the others wait. One that
@@ -72,7 +72,7 @@ class Leadership(RebalanceListener):  # type: ignore[misc]  # aiokafka has no ty
 
 
 def first_of(failed: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first error of a group, whatever groups it is in."""
+    """The first error of a group, through all nested groups."""
     first = failed.exceptions[0]
     return first_of(first) if isinstance(first, BaseExceptionGroup) else first
 
@@ -101,7 +101,7 @@ class Notifier:
         self._need = rights_needed(settings)
 
     async def run(self) -> None:
-        """Lead or wait until cancelled, whatever Kafka does."""
+        """Lead or wait until cancelled, through all errors of Kafka."""
         while True:
             refused = False
             self._health.set("log", ok=False, detail="joining the group")
@@ -115,7 +115,7 @@ class Notifier:
                 error = first_of(failed)
                 refused = kind_of(error) is SendErrorKind.DENIED
                 self._health.set("log", ok=False, detail=f"Kafka: {error}")
-                log.warning("begins again: %s", error)
+                log.warning("restarting after error: %s", error, extra={"event": "notify_restarted"})
             finally:
                 with suppress(KafkaError, OSError):
                     await leave(consumer)
@@ -134,7 +134,7 @@ class Notifier:
             if not leadership.gained.is_set():
                 self._health.set("log", ok=True, detail="another process leads")
             while not leadership.gained.is_set():
-                # Reads would raise what ended the membership, but nothing is read meanwhile.
+                # A read would raise the error that ended the membership, but nothing is read meanwhile.
                 consumer._coordinator.check_errors()
                 await pause(leadership.gained, _LOOK_SECONDS)
             self._health.set("log", ok=False, detail="reading the log")
@@ -155,7 +155,7 @@ class Notifier:
 
 
 def rights_needed(settings: NotifySettings) -> RequiredRights:
-    """What the process may do on Kafka."""
+    """The permissions that the process needs on Kafka."""
     return needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
 
 

@@ -1,4 +1,4 @@
-"""Notification rules as people give them, and what is wrong with them. Pure."""
+"""Notification rules as people give them, and their problems. Pure."""
 
 import secrets
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=100)]
 ChannelName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 Recipient = Annotated[str, Meta(min_length=1, max_length=200)]
 _KEYS: Final = ("type", "platform", "release", "environment", *ISSUE_FIELDS)
-"""Keys that a rule's query may have, besides `is` and comparisons of the issue's times and counts."""
+"""Keys that a rule's query may have, apart from `is` and comparisons of the issue's times and counts."""
 
 
 class QuietHoursInput(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
@@ -59,7 +59,7 @@ class NotificationRuleInput(
 
 
 def problems(rules: Sequence[NotificationRuleInput]) -> list[Detail]:
-    """What is wrong with rules, beyond their types."""
+    """The problems of rules, beyond their types."""
     if len(rules) > MAX_RULES:
         return [Detail("rules", f"at most {MAX_RULES} rules")]
     return [problem for number in range(len(rules)) for problem in _problems(rules, number)]
@@ -88,7 +88,7 @@ def _is_zone(name: str) -> bool:
 
 
 def _refused(query: Query) -> Iterator[str]:
-    """What a query asks that a cause doesn't know."""
+    """The problems of a query with conditions on facts that a cause doesn't have."""
     for leaf in leaves(query):
         match leaf:
             case Text():

@@ -1,13 +1,13 @@
-"""What one rule sends, and when: a function of its causes and of time. Pure.
+"""The messages of one rule and their times: a function of its causes and of time. Pure.
 
 | the rule has | a cause that it chooses |
 | ------------ | ----------------------- |
-| none of these | is sent at once |
+| none of these | is sent immediately |
 | a digest | waits until the digest of the first waiting one ends |
 | quiet hours | waits until they end |
 | a most per hour | waits until an earlier message is an hour old |
 
-What has waited is sent in one message.
+All waiting causes are sent in one message.
 """
 
 import hashlib
@@ -50,7 +50,7 @@ class RuleQueue:
         self._sent: list[int] = []
 
     def change(self, rule: NotificationRule) -> None:
-        """Go on with other settings; one that is disabled forgets what waits."""
+        """Go on with other settings; a disabled rule drops its waiting causes."""
         self.rule = rule
         if not rule.enabled:
             self._waiting = []
@@ -67,7 +67,7 @@ class RuleQueue:
         return due
 
     def cause(self, cause: Cause, now_ms: int) -> Iterator[RuleDecision]:
-        """A cause happens: what is sent by now."""
+        """Add a cause; returns the decisions due by now."""
         yield from self.time(now_ms)
         if chooses(self.rule, cause):
             if not self._waiting:
@@ -76,7 +76,7 @@ class RuleQueue:
             yield from self.time(now_ms)
 
     def time(self, now_ms: int) -> Iterator[RuleDecision]:
-        """It is so late: what is sent by now."""
+        """Advance the clock; returns the decisions due by now."""
         due = self.due_ms
         if due is not None and due <= now_ms:
             decision = RuleDecision(self.rule, tuple(self._waiting), due)

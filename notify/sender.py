@@ -1,4 +1,4 @@
-"""Sends what is outgoing, and says what became of each attempt."""
+"""Sends the outgoing messages, and records the outcome of each attempt."""
 
 import asyncio
 import logging
@@ -45,7 +45,7 @@ class MessageSender:
         self._sending: dict[str, asyncio.Task[None]] = {}
 
     def send_due(self, outgoing: Mapping[str, Outgoing]) -> None:
-        """Begin to send what is due and not being sent."""
+        """Begin to send the due messages that aren't being sent."""
         now_ms = self._now_ms()
         for name, message in outgoing.items():
             if message.next_ms <= now_ms and name not in self._sending:
@@ -57,7 +57,7 @@ class MessageSender:
         self._sending.pop(name, None)
 
     async def stop(self) -> None:
-        """Cancel what is being sent; whoever leads next sends it again."""
+        """Cancel the running attempts; the next leader sends these messages again."""
         tasks = list(self._sending.values())
         for task in tasks:
             task.cancel()
@@ -74,7 +74,11 @@ class MessageSender:
         if error and not next_ms:
             self._metrics.given_up.inc()
         if error:
-            log.warning("%s: not delivered, attempt %d: %s", outgoing.id, attempts, error)
+            log.warning(
+                "%s: not delivered, attempt %d: %s",
+                *(outgoing.id, attempts, error),
+                extra={"event": "delivery_failed"},
+            )
         await self._report(DeliveryRecord(now_ms, outgoing.id, not error, attempts, next_ms, error))
 
     async def _attempt(self, outgoing: Outgoing) -> str:
@@ -92,7 +96,7 @@ class MessageSender:
             except NotDelivered as error:
                 return str(error)
             except Exception as error:
-                # Libraries raise what they like, and the message must not be forgotten.
-                log.exception("%s: an attempt failed", outgoing.id)
+                # Libraries raise errors of any type, and the message must not be forgotten.
+                log.exception("%s: the channel's code failed", outgoing.id, extra={"event": "channel_failed"})
                 return type(error).__name__
         return ""

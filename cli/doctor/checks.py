@@ -18,7 +18,7 @@ CORRECT_SETTING = "correct or unset the variable; docs/reference.md lists all"
 class Finding(Struct, frozen=True, omit_defaults=True):
     """The result of a check.
 
-    `fix` says what to do, mostly where the check isn't ok. `svc doctor --json` writes `message` as `said` and
+    `fix` is the action to take, mostly where the check isn't ok. `svc doctor --json` writes `message` as `said` and
     `fix` as `mend`.
     """
 

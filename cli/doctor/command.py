@@ -85,7 +85,7 @@ def show(results: Sequence[Finding]) -> None:
     "processes",
     type=click.Choice(PROCESSES),
     multiple=True,
-    help="Only what this process needs, with its credentials; no running process is asked. [default: every process]",
+    help="Only the needs of this process, with its credentials; no running process is asked. [default: every process]",
 )
 @click.option(
     "--ask",

@@ -26,8 +26,8 @@ def check_damage(
     """One finding about the stored rows, or none.
 
     There is none if ClickHouse or Kafka isn't known or doesn't answer, which another check reports. `groups`
-    are the readers of the pipeline. An issue is lost if it is missing once they have read what they had to
-    read when the check looked for it; they get `seconds` for that.
+    are the readers of the pipeline. An issue is lost if it is missing once they have read up to
+    the log end at the time of the check; they get `seconds` for that.
     """
     if not settings.shard_urls:
         return []

@@ -68,7 +68,7 @@ async def _look(
 def topics_findings(
     specs: Mapping[Topic, TopicSpec], view: ClusterView, configs: Mapping[str, dict[str, str]], address: str
 ) -> Iterator[Finding]:
-    """What is wrong with the topics; a single finding if nothing is."""
+    """The problems of the topics; a single ok finding if there are none."""
     names = {topic: spec.name for topic, spec in specs.items()}
     seen = {topic: view.topics[name] for topic, name in names.items() if name in view.topics}
     found = [

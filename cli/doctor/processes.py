@@ -1,7 +1,7 @@
-"""The checks of `svc doctor` on running processes: each that can be found is asked, and what waits for it is watched.
+"""The checks of `svc doctor` on running processes: each one found is asked, and its lag is watched.
 
-Members of consumer groups are found by Kafka, which knows where they connect from; edge and dashboard, which are
-in no group, at the addresses of the settings, and whatever `--ask` names.
+Kafka knows the addresses of members of consumer groups. Edge and dashboard are in no group: they are found at the
+addresses of the settings and of `--ask`.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ def check_processes(
         found = {one.group: one for one in asyncio.run(_progress(settings, groups, seconds))}
     except (KafkaError, OSError) as error:
         detail = f"Kafka doesn't say which processes take part: {error or type(error).__name__}"
-        return [Finding("processes", False, detail, "mend what is wrong above")]
+        return [Finding("processes", False, detail, "fix the problem above")]
     results: list[Finding | None] = []
     for process in processes:
         states = [found[group] for group in process.groups if found[group].hosts or process.groups[group]]
@@ -105,7 +105,7 @@ async def _progress(
 
 
 def group_finding(name: str, state: GroupProgress) -> Finding:
-    """Whether a process's group has members and handles what waits. Pure."""
+    """Whether a process's group has members and reduces its lag. Pure."""
     records = sum(state.waiting.values())
     waits = f", {records:,} records wait" if records else ""
     if not state.hosts and (records or state.started):

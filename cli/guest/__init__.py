@@ -1,1 +1,1 @@
-"""`svc guest`: what the owners of Kafka, ClickHouse and Kubernetes are asked for."""
+"""`svc guest`: the requirements on Kafka, ClickHouse and Kubernetes of other teams."""

@@ -1,4 +1,4 @@
-"""`svc guest`: prints what a platform team approves and creates."""
+"""`svc guest`: prints the requirements for a platform team to approve and create."""
 
 import click
 
@@ -13,7 +13,7 @@ from storage.client import parse_url
 
 @click.group(cls=NearestGroup)
 def guest() -> None:
-    """What the owners of Kafka, ClickHouse and Kubernetes are asked for."""
+    """Print the requirements on Kafka, ClickHouse and Kubernetes of other teams."""
 
 
 @guest.command("plan")

@@ -108,7 +108,7 @@ def helm(plan: Plan) -> str:
 def page(plan: Plan) -> str:
     """Everything for people, in Markdown."""
     parts = [
-        "# What the service needs of others",
+        "# Requirements of the service",
         "## Topics",
         _table(
             ["topic", "partitions", "replicas", "settings"],

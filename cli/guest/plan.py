@@ -1,4 +1,4 @@
-"""What we need of others' Kafka, ClickHouse and network, from the code that uses it. Pure."""
+"""Our requirements on the Kafka, ClickHouse and network of other teams, from the code that uses them. Pure."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from schemas.topics import TopicSpec
 from storage.rights import Right, operator_rights, reader_rights, writer_rights
 
 _OF_A_MACHINE: Final = re.compile(r"SVC_(DATA_DIR|INSTANCE|\w+_(HOST|PORT|WORKER))")
-"""What the chart sets itself, or no deployment shares."""
+"""Settings of the chart itself, or of a single machine."""
 _ALWAYS: Final = {"SVC_TOPIC_PARTITIONS", "SVC_TOPIC_REPLICATION"}
 """Of which the chart has other defaults."""
 _FILES: Final = {
@@ -142,7 +142,7 @@ def _secrets(
 def _flows(
     edge: EdgeSettings, processors: ProcessorsSettings, writer: WriterSettings, notify: NotifySettings
 ) -> Iterator[Flow]:
-    # The struct of the dashboard needs its password, which nobody has yet.
+    # The dashboard's settings require its password, which doesn't exist yet.
     dashboard = variables()["SVC_DASHBOARD_PORT"].default
     brokers = sorted({address.rpartition(":")[2] for address in edge.kafka_bootstrap.split(",") if address})
     kafka = ", ".join(brokers) or "9092"
@@ -158,7 +158,7 @@ def _flows(
         port = str(native_port(processors.clickhouse_url))
         yield Flow("ClickHouse", "ClickHouse", port, "each server to all others: queries over all of them")
     if any(len(urls) > 1 for urls in writer.replica_urls):
-        yield Flow("ClickHouse", "ClickHouse Keeper", _KEEPER_PORT, "what replicas agree on")
+        yield Flow("ClickHouse", "ClickHouse Keeper", _KEEPER_PORT, "coordination of replicas")
         yield Flow("ClickHouse", "ClickHouse", "9009", "each replica to those of its server: parts of tables")
     if edge.kafka_token_url and edge.kafka_sasl_mechanism == "OAUTHBEARER":
         yield Flow(

@@ -1,1 +1,1 @@
-"""`svc trace`: what happened to one event."""
+"""`svc trace`: the path of one event through the pipeline."""

@@ -1,4 +1,4 @@
-"""`svc trace EVENT`: what happened to one event, from its receipt to its rows."""
+"""`svc trace EVENT`: the path of one event, from its receipt to its rows."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ _SPAN_MS: Final = HOUR_MS
 @json_option
 @click.pass_obj
 def trace(workspace: Workspace, event: str, named: str | None, since: str | None, as_json: bool) -> None:
-    """Say what happened to one event: its records in the topics, what was decided, and its rows.
+    """Show the path of one event: its records in the topics, the decisions on it, and its rows.
 
     EVENT is the event's id. Nothing is changed. Exit status 1 where nothing is found.
     """

@@ -1,4 +1,4 @@
-"""What the records of the topics say about one event. Pure."""
+"""The steps of one event in the records of the topics. Pure."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -71,7 +71,7 @@ def decision(record: Record, copy: Copy) -> Step | None:
 
 
 def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | None:
-    """What a dead letter says, if it is of the event or of a record that has it."""
+    """The step of a dead letter, if it is the event or a record that contains it."""
     if replayed_before(record.headers) is not None:
         return None
     dead, _ = from_headers(record.headers)

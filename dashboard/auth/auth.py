@@ -96,7 +96,10 @@ async def check_password(request: web.Request, password: str) -> bool:
 
 @cache
 def _warn_about_proxy() -> None:
-    log.warning("sign-ins are throttled by a proxy's address: set SVC_DASHBOARD_TRUSTED_PROXIES")
+    log.warning(
+        "sign-ins are throttled by a proxy's address: set SVC_DASHBOARD_TRUSTED_PROXIES",
+        extra={"event": "proxy_throttled"},
+    )
 
 
 def is_cross_site(request: web.Request) -> bool:

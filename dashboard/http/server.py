@@ -29,10 +29,10 @@ class DashboardConnection(RequestHandler):
     ) -> web.StreamResponse:
         """The response to a parser error; the error boundary has answered everything else."""
         if isinstance(exc, HttpProcessingError):
-            log.debug("malformed HTTP: %s", exc.message)
+            log.debug("malformed HTTP: %s", exc.message, extra={"event": "malformed_http_received"})
             error = invalid("request", "malformed HTTP request")
         else:
-            log.error("server error: %s", message, exc_info=exc)
+            log.error("server error: %s", message, exc_info=exc, extra={"event": "http_server_failed"})
             error = HttpError(WireError.INTERNAL)
         response = error_response(error)
         response.headers.update(SECURITY | {"Cache-Control": "no-store"})

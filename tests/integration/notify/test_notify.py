@@ -103,7 +103,7 @@ def source(kafka_bootstrap: str, prefix: str) -> Source:
 def leads(process: WorkerProcess) -> Callable[[], bool]:
     def led() -> bool:
         assert process.running, process.log.read_text()[-3000:]
-        return "leads, from record" in process.log.read_text() and process.ready()
+        return "became leader at offset" in process.log.read_text() and process.ready()
 
     return led
 
