@@ -124,12 +124,12 @@ def _show(
     spent = cpu_seconds(server.pid) - before
     events = result.answers * events_each
     cost = spent / events * 1e6
-    beside = f", {cost / floor:.2f} x floor" if floor else ""
+    of_floor = f", {cost / floor:.2f} x floor" if floor else ""
     refused = {status: count for status, count in result.statuses.items() if status != 202}
     print(
         f"  {title}: {events / result.seconds:,.0f} events/s, "
         f"{result.answers / result.seconds:,.0f} requests/s, "
-        f"{cost:.1f} µs CPU an event ({events / spent:,.0f} events/s a core){beside}; "
+        f"{cost:.1f} µs CPU an event ({events / spent:,.0f} events/s a core){of_floor}; "
         f"p50 {quantile(result.delays, 0.5) * 1000:.1f} ms, p99 {quantile(result.delays, 0.99) * 1000:.1f} ms"
         + (f"; refused {refused}" if refused else "")
     )

@@ -1,6 +1,6 @@
 """Load for an HTTP server on this machine: ready-made requests over kept or fresh connections, closed or open loop.
 
-Runs in a process of its own, so that its CPU isn't counted as the server's.
+Runs in a separate process, so that its CPU isn't counted as the server's.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ def request(path: str, body: bytes, headers: dict[str, str]) -> bytes:
 class LoadPlan(Struct, frozen=True):
     """How to send: for `seconds` over `connections`, at `rate` requests a second or (0) as answers come.
 
-    With `fresh` each request has a connection of its own.
+    With `fresh` each request has a new connection.
     """
 
     seconds: float

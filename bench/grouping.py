@@ -1,6 +1,6 @@
 """Quality and cost of the grouping: `python -m bench.grouping [--data FILE --labels FILE] [--check FILE]`.
 
-Without files it uses the labelled set of the tests. Beside the scores of all events it shows those of each
+Without files it uses the labelled set of the tests. After the scores of all events it shows those of each
 platform and data set, of errors that were found in the open and of those that were made; of each pitfall; and
 of pairs from documentation (`bench.grouping_pairs`). The cost's floor, measured in the same run, is decoding
 the few fields that grouping reads.
@@ -168,7 +168,7 @@ def compare(scores: Evaluation, baseline: Evaluation) -> list[str]:
 
 
 def _figures(scores: Evaluation) -> dict[str, float]:
-    """What may not fall, by name."""
+    """The figures that must not fall, by name."""
     figures = {name: getattr(scores, name) for name in _HEADLINES}
     for name, part in scores.slices.items():
         figures[f"pair precision of {name}"] = part.pair_precision

@@ -18,7 +18,7 @@ FILE: Final = Path(__file__).parent.parent / "tests" / "samples" / "grouping" / 
 
 
 class PairError(Struct, frozen=True):
-    """An error as it stands in the file."""
+    """An error as it is in the file."""
 
     type: str
     message: str | None = None
@@ -27,7 +27,7 @@ class PairError(Struct, frozen=True):
 
 
 class PairCase(Struct, frozen=True):
-    """Two errors of one project. `source` says where the fact is documented, `kind` what it is about."""
+    """Two errors of one project. `source` says where the fact is documented, `kind` is its subject."""
 
     kind: str
     same: bool

@@ -1,6 +1,6 @@
 """The load of the pipeline: gzip batches, prepared as a file, and a separate process that posts them.
 
-So neither the making of the events nor their compression, nor the CPU of the client, is in what is measured.
+So the measured CPU includes neither the making of the events nor their compression, nor the client.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`python -m bench.pipeline`: events on their way from POST until rows and issues have them, beside floors.
+"""`python -m bench.pipeline`: events on their way from POST until rows and issues have them, compared with floors.
 
 Two systems get the same batches, in alternation, each on fresh servers: the product, and the floor of
 `bench.floors.pipeline`, the same way in a fixed, minimal form. A run ends when every event can be queried and
@@ -67,19 +67,19 @@ class RunFigures(Struct, frozen=True, kw_only=True):
 
 
 class PipelineRatios(Struct, frozen=True, rename="camel", kw_only=True):
-    """What is compared between versions: each is better if it is greater."""
+    """The figures compared between versions: each is better if it is greater."""
 
     drained_of_floor: float
     """Events a second until drained, of those of the floor."""
     least_of_cpu: float
-    """The least CPU of an event, of what it takes."""
+    """The least CPU of an event, as a share of its CPU."""
 
 
 @click.command()
 @click.option("--events", default=300_000, show_default=True, help="Events sent.")
 @data_option
 @click.option("--runs", default=3, show_default=True, help="Runs of each system.")
-@click.option("--floor/--no-floor", "beside", default=True, help="Whether the floor runs too.")
+@click.option("--floor/--no-floor", "with_floor", default=True, help="Whether the floor runs too.")
 @click.option("--probes", default=0, show_default=True, help="Single events on the quiet product, each run.")
 @click.option(
     "--rest",
@@ -94,7 +94,7 @@ def main(
     events: int,
     data: Path,
     runs: int,
-    beside: bool,
+    with_floor: bool,
     probes: int,
     rest: int,
     cache: Path,
@@ -102,7 +102,7 @@ def main(
     write: Path | None,
 ) -> None:
     """Measure the pipeline end to end."""
-    if not beside and (check or write):
+    if not with_floor and (check or write):
         raise click.UsageError("--check and --write need the floor")
     console = Console(highlight=False)
     samples = samples_of(data)
@@ -121,13 +121,13 @@ def main(
             alone.append(measure_alone(load.requests[:ALONE_BATCHES], encoded))
             console.print(f"inflate, decode and compress alone: {alone[-1]:.1f} µs of CPU an event")
             systems = [product(temporary / f"product{number}", cache)]
-            if beside:
+            if with_floor:
                 systems.append(floor(temporary / f"floor{number}", cache, encoded))
             for system in systems:
                 singles = probes if system.name == "product" else 0
                 figures.append(asyncio.run(_run(system, file, load, singles, rest)))
                 _show(console, figures[-1], alone[-1])
-    if not beside:
+    if not with_floor:
         return
     ratios = _ratios(figures, statistics.median(alone))
     console.print(

@@ -1,4 +1,4 @@
-"""What processes on this machine take, each with its descendants; and a process of our own for the load."""
+"""CPU and memory of processes on this machine, each with its descendants; and a process for the load."""
 
 import multiprocessing
 from collections.abc import Callable

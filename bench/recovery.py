@@ -213,7 +213,7 @@ class SteadyLoad:
         due = time.monotonic()
         while True:
             await self._sender.send(batches(self._stream.events(size)))
-            # What a fault held up is not sent later: the rate is the highest, too.
+            # Events that a fault held up are skipped, not sent later: the rate is also a maximum.
             due = max(due + size / self._rate, time.monotonic() - 1)
             if not self.unlimited:
                 await asyncio.sleep(max(0.0, due - time.monotonic()))

@@ -1,4 +1,4 @@
-"""What programs say at their end: claims that hold or don't, and figures that may not fall below kept ones."""
+"""Results of programs: claims that hold or don't, and figures that must not fall below the kept ones."""
 
 import sys
 from collections.abc import Iterable, Mapping

@@ -136,7 +136,7 @@ def product(folder: Path, cache: Path) -> System:
 
 
 def floor(folder: Path, cache: Path, samples: Sequence[bytes]) -> System:
-    """The floor; payloads are compressed against what the `samples` share."""
+    """The floor; payloads are compressed with the common content of the `samples`."""
     stack, port = prepare(folder, cache), free_port()
     settings = load(MigrateSettings, stack.environ)
     tokens = [new_token() for _ in range(PROJECTS)]

@@ -1,7 +1,7 @@
 """Patterns in the manner of a shell: `*`, `?`, `[abc]`, case-sensitive. Matching never goes back over a text.
 
 Text between two stars is searched from where the one before it was found. A text therefore costs at most its
-length times that of the pattern, whatever the pattern.
+length times that of the pattern, for any pattern.
 """
 
 import re

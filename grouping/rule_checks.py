@@ -22,7 +22,7 @@ MAX_CHARACTERS: Final = 1_000
 
 Each element and each pattern counts one more."""
 MAX_NAME: Final = 100
-"""Maximum length of a rule's name, which labels what the rule groups."""
+"""Maximum length of a rule's name, which labels the rule's groups."""
 # Each is looked at more than once; a query is parsed in milliseconds.
 _parsed = lru_cache(maxsize=256)(parse)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")

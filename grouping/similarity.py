@@ -1,4 +1,4 @@
-"""Near duplicates of an issue, by the parts of the fingerprints: what a person may want to merge. Pure.
+"""Near duplicates of an issue, by the parts of the fingerprints: candidates to merge. Pure.
 
 Parts are compared by their words, because an engine or a compiler changes one name and keeps the rest. A word
 that many candidates have says little. Clients can send any parts, so each list is cut before it is compared,
@@ -77,7 +77,7 @@ def _words(parts: Iterable[str]) -> set[str]:
 
 
 def _all_words(parts: Iterable[str]) -> Iterator[str]:
-    """Each part, and its words after the first, which says what the part is."""
+    """Each part, and its words after the first, which is its kind."""
     for part in parts:
         text = part[:MAX_CHARACTERS]
         yield text

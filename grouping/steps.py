@@ -10,7 +10,7 @@ from query.event_view import EventView
 from query.tree import Filter, Has, Leaf, Query, Text, leaves
 
 MAX_STEPS: Final = 10_000_000
-"""Steps of a project's rules on one event, some ms. A step is about what a search takes to pass one character."""
+"""Steps of a project's rules on one event, some ms. A step is about the cost of a search per character."""
 EVENT_STEPS: Final = 1_000_000
 """Steps that each event adds to those that its project has left within a record.
 

@@ -63,7 +63,7 @@ def variable_error(element: str) -> str | None:
     for found in _VARIABLE.finditer(element):
         end = found.end()
         if found[1] == "default":
-            return f"at position {found.start()}: {{{{ default }}}} stands alone in its element"
+            return f"at position {found.start()}: {{{{ default }}}} must be alone in its element"
         if isinstance(_variable(found[1], found[0]), str):
             return (
                 f"at position {found.start()}: expected one of the variables {', '.join(KNOWN)}, "

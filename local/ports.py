@@ -1,6 +1,6 @@
 """Ports of local servers: chosen once per data directory and stored, so that clients find a restarted server.
 
-A server listens a while after its port was chosen. Until its process ends, whoever chose a port holds a lock on
+A server listens a while after its port was chosen. Until it ends, the process that chose a port holds a lock on
 it (a byte of one file in the temporary folder), so that concurrent processes don't choose the same.
 """
 

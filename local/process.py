@@ -23,7 +23,7 @@ class ProcessGroup(subprocess.Popen[bytes]):
     """A child that leads a group of processes."""
 
     def kill(self) -> None:
-        """Kill the group, also what is left of it after the end of the child."""
+        """Kill the group, also its remaining processes after the end of the child."""
         # macOS answers EPERM for a group that has only zombies.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)

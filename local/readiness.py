@@ -30,7 +30,7 @@ def is_ready(address: str, instance: str = "") -> bool:
 
 
 def unready_parts(address: str, instance: str) -> str:
-    """The unready parts of a process and what they wait for, such as how far it has recovered.
+    """The unready parts of a process with their details, such as the progress of its recovery.
 
     Empty if this instance doesn't answer.
     """

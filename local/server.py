@@ -25,7 +25,7 @@ class LocalServer(ABC):
 
     @abstractmethod
     def prepare(self) -> list[str]:
-        """Do what must be done before a start; return the command that runs the server."""
+        """Prepare a start; return the command that runs the server."""
 
     @abstractmethod
     def ready(self) -> bool:
@@ -36,7 +36,7 @@ class LocalServer(ABC):
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self, timeout: float = 60) -> Self:
-        """Start the server and wait until it is ready. Raises StartError and whatever `prepare` raises."""
+        """Start the server and wait until it is ready. Raises StartError and the errors of `prepare`."""
         self._process = spawn(self.prepare(), log=self.log, cwd=self.directory)
         try:
             await_ready(self._name, self._process, self.ready, self.log, timeout, self.directory)
@@ -51,6 +51,6 @@ class LocalServer(ABC):
             end(self._process, _STOP_SECONDS)
 
     def kill(self) -> None:
-        """Kill the server at once; its data is left as it is."""
+        """Kill the server without a shutdown; its data stays as it is."""
         if self._process:
             kill(self._process)

@@ -24,7 +24,7 @@ _folded = lru_cache(maxsize=4)(fold)
 def matches(query: Query, view: EventView, now_ms: int = 0) -> bool:
     """Whether the query matches the event and its issue; `now_ms` is the current time for relative times.
 
-    What asks about an issue that isn't known (`view.issue` is None) doesn't hold.
+    A condition on an unknown issue (`view.issue` is None) is false.
     """
     return predicate(query)(view, now_ms)
 

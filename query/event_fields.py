@@ -51,7 +51,7 @@ class _UserFields(Struct, gc=False):
 
 
 class EventFields(Struct, gc=False):
-    """The fields of an event that have columns of their own."""
+    """The fields of an event that are separate columns."""
 
     timestamp: datetime
     kind: str

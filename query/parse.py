@@ -57,7 +57,7 @@ _WORDS: Final = {
 }
 _HINTS: Final = {
     ":": "a key before and a value directly after the colon, or quotation marks around text with a colon",
-    "-": "directly after the minus what it negates, or quotation marks around a minus that is text",
+    "-": "a term directly after the minus, or quotation marks around a minus that is text",
 }
 
 

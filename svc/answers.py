@@ -99,7 +99,7 @@ class RetryPolicy:
         self._throttles = 0
 
     def after(self, answer: Answer) -> AnswerDecision:
-        """Decide what to do after this answer."""
+        """The action after this answer."""
         if answer.status == 202:
             return AnswerDecision(Fate.DONE)
         if answer.status == 429:

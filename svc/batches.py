@@ -11,7 +11,7 @@ def has_room(events: int, size: int, further: int) -> bool:
 
 
 def batches(events: Iterable[bytes]) -> Iterator[list[bytes]]:
-    """Group encoded events, in order, into full batches; an event over the limit gets a batch of its own."""
+    """Group encoded events, in order, into full batches; an event over the limit is alone in its batch."""
     batch: list[bytes] = []
     size = 0
     for event in events:

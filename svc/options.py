@@ -19,7 +19,7 @@ _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 
 @dataclass(frozen=True)
 class Capture:
-    """What is captured automatically. `logs` is None by default: only records of errors, only as breadcrumbs.
+    """The sources of automatic events. `logs` is None by default: only records of errors, only as breadcrumbs.
 
     With `True` exceptions that are logged become events, with `EVENTS` all errors that are logged.
     """

@@ -35,7 +35,7 @@ class Outcomes:
         self._last_failure = self._reason(answer)
 
     def abandon(self, events: int) -> None:
-        """Count events that are left when the program ends, and say why: nobody asks for the counts then."""
+        """Count the events left when the program ends, and log the reason: the counts end with the program."""
         self.drop("closed", events)
         fate = "are lost" if self._spool is None else "wait on disk for the next start"
         self._notices.once("givenUp", "%d events %s: %s", events, fate, self._last_failure)
@@ -66,7 +66,7 @@ class Outcomes:
             self._spool.remove(ids)
 
     def _reason(self, answer: Answer) -> str:
-        """Why a batch was not taken, and what to look at."""
+        """The reason why a batch was not taken, with a hint."""
         server = self._server
         match answer.status:
             case 0:

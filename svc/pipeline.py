@@ -94,7 +94,7 @@ class Pipeline:
             if accepted:
                 self.submitted += 1
                 self._incoming.append(QueuedEvent(self.submitted, event_id, self._now(), event))
-        # Outside the lock: logging has locks of its own, and their holder may be capturing.
+        # Outside the lock: logging takes locks too, and their holder may be capturing.
         if not accepted:
             self._outcomes.drop("queueFull", 1)
         return accepted

@@ -95,7 +95,7 @@ class EventScope:
         return merged
 
     def _report(self, cuts: Counter[str]) -> None:
-        """Count the cuts and warn: outside the lock, because logging has locks of its own."""
+        """Count the cuts and warn: outside the lock, because logging takes locks too."""
         for what, tags in cuts.items():
             self._counts[what] += tags
             self._notices.once(what, "tags are cut to the limits of the server: %s", _LIMITS[what])
@@ -126,7 +126,7 @@ class EventScope:
 
 
 class ActiveScope(NamedTuple):
-    """The scope of a request or task: the process's scope, of which it is a copy, the copy, and what reads its tags."""
+    """The scope of a request or task: the process's scope, the copy of it, and the reader of its tags."""
 
     process: EventScope
     request: EventScope

@@ -15,7 +15,7 @@ from svc.web import AsgiMiddleware, Describe, report
 
 _WATCHED: Final = "svc_watched"
 _CATCH_ALL: Final = (Exception, 500)
-"""A handler of these answers what nothing else has handled."""
+"""A handler of these answers otherwise unhandled exceptions."""
 
 
 @never_raises(None)

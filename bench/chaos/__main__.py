@@ -74,7 +74,7 @@ SETTLED_SECONDS = 5
 )
 @click.option("--cluster", "spread", is_flag=True, help="Three brokers, three ClickHouse servers, two edges.")
 @click.option(
-    "--beside",
+    "--other-version",
     type=click.Path(path_type=Path, exists=True, file_okay=False, resolve_path=True),
     help="A checkout of another version: each start of a process, and each command, is of either.",
 )
@@ -122,7 +122,7 @@ async def run(
     scalings: int,
     commands: int,
     spread: bool,
-    beside: Path | None,
+    other_version: Path | None,
     rebuild: bool,
     data: Path,
     cache: Path,
@@ -132,7 +132,7 @@ async def run(
     cleanup, inbox = AsyncExitStack(), Inbox()
     stack = prepare(data_dir, cache, **given, **await cleanup.enter_async_context(inbox.listening()))
     edges = EDGES if spread else 1
-    versions = [ROOT, *([beside] if beside else [])]
+    versions = [ROOT, *([other_version] if other_version else [])]
     fleets = fleets_of(stack, MOST_WORKERS, edges, versions, seed)
     async with cleanup:
         supervisor = await cleanup.enter_async_context(

@@ -34,7 +34,7 @@ LANES = (
     ("erase",),
     ("retention", "rules"),
 )
-"""Kinds of commands. Lanes run beside each other, as several operators do; a lane does one command at a time."""
+"""Kinds of commands. Lanes run concurrently, as several operators do; a lane does one command at a time."""
 FIXED = {
     "reconcile": ["reconcile", "--repair", "--json", "--wait", "2"],
     "migrate": ["migrate"],
@@ -55,7 +55,7 @@ AGAIN_SECONDS = 1.0
 
 
 class Planned(Struct, frozen=True):
-    """A command: its pause after the one before in its lane, when its first try is killed, what decides details."""
+    """A command: its pause after the one before in its lane, when its first try is killed, and a seed for details."""
 
     number: int
     kind: str

@@ -26,7 +26,7 @@ def worker_children(first: Child, count: int, worker: str, port: str) -> list[Ch
 
 
 def edge_children(first: Child, count: int) -> list[Child]:
-    """`count` edges, including the first; each has a port and a data folder of its own."""
+    """`count` edges, including the first; each has a separate port and data folder."""
     more = []
     for number in range(2, count + 1):
         folder = first.log.parents[1] / f"edge{number}"
@@ -64,14 +64,14 @@ def of_either(child: Child, versions: Sequence[Path], rng: random.Random) -> Chi
 
 
 def of_version(checkout: Path) -> dict[str, str]:
-    """The variables with which Python takes a checkout's modules, whatever the present folder has."""
+    """The variables with which Python takes a checkout's modules instead of the present folder's."""
     return {"PYTHONPATH": str(checkout), "PYTHONSAFEPATH": "1"}
 
 
 class Worker:
     """A child from its addition to its removal.
 
-    It is restarted at once after each kill: with the growing back-off of `svc up`'s supervisor, most kills of
+    It is restarted immediately after each kill: with the growing back-off of `svc up`'s supervisor, most kills of
     a long run would find no process.
     """
 

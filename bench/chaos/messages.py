@@ -1,4 +1,4 @@
-"""Notifications in a run: rules of its projects, and what must have arrived of them at the end."""
+"""Notifications in a run: rules of its projects, and the messages that must have arrived at the end."""
 
 import asyncio
 import json

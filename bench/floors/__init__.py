@@ -1,1 +1,1 @@
-"""Floors: what the same work costs at least on this machine, with bare libraries or in a fixed, minimal form."""
+"""Floors: the least cost of the same work on this machine, with bare libraries or in a fixed, minimal form."""

@@ -32,7 +32,7 @@ TAKEN = {"repairs", "near duplicates"}
 HELD_BYTES = 900_000
 ENDLESS_BYTES = 1_000_000
 HALVES = 40
-"""Further connections of each one with half heads, from an address of their own: beyond its limit."""
+"""Further connections of each one with half heads, from another address: beyond its limit."""
 HALVES_ADDRESS = "127.0.0.3"
 NICE = 15
 
@@ -216,7 +216,7 @@ async def _halves(
     port: int, _reader: asyncio.StreamReader, _writer: asyncio.StreamWriter, count: Callable[[str], None]
 ) -> None:
     """Hold many halves of heads until the edge has closed them."""
-    # One after the other: what is measured is the edge, not how it takes thousands in one moment.
+    # One after the other: this measures the edge, not how it takes thousands in one moment.
     await asyncio.gather(*(_half(port, count, SLOW_SECONDS * n / HALVES) for n in range(HALVES)))
 
 

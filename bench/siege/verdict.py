@@ -11,7 +11,7 @@ from bench.siege.honest import Window
 MAX_SLOWDOWN = 0.25
 """Tolerated slowdown of the honest project, as a share of its undisturbed p99, in addition to the run's noise."""
 LATE_SECONDS = 30
-"""Far beyond what a busy machine takes: floods that stopped the pipeline or the dashboard did so for minutes."""
+"""Far beyond the delays of a busy machine: floods that stopped the pipeline or the dashboard did so for minutes."""
 MAX_RETAINED_MB = 32
 MAX_ATTACKED_MB = 256
 
@@ -46,7 +46,7 @@ def claims(
     restarts: int,
     errors: int,
 ) -> list[Claim]:
-    """The claims beside delays and exactness.
+    """The claims, except delays and exactness.
 
     `memory_mb` is the edge's before, under attack and a minute after, `errors` counts answers 500.
     """

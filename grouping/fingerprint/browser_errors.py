@@ -1,4 +1,4 @@
-"""Keys of errors that browsers word differently, beside those of `javascript_errors`. Pure.
+"""Keys of errors that browsers word differently, in addition to those of `javascript_errors`. Pure.
 
 Sources: the error reference of MDN; the names of DOMException in WebIDL; the texts of Chromium and Gecko,
 which name the operation.
@@ -13,13 +13,13 @@ from grouping.fingerprint.javascript_errors import engine_error, is_weak, proper
 _CHARACTERS: Final = 400
 DOM: Final = "dom"
 """The fault of a DOMException."""
-# What `window.onerror`, a browser's console and zone.js write around an error.
+# Texts of `window.onerror`, a browser's console and zone.js around an error.
 _AROUND: Final = re.compile(
     r"(?:(?P<promise>Uncaught \(in promise\):?|Unhandled Promise rejection:)|Uncaught) "
     r"(?:(?P<type>[A-Z]\w*(?:Error|Exception)): )?"
 )
 _ZONE: Final = " ; Zone: "
-# All engines say "property", its name in quotes, and what has none; an app's own sentence has the plain class.
+# All engines say "property", its name in quotes, and the null value; an app's own sentence has the plain class.
 _NULL_PROPERTY: Final = re.compile(
     r"""(?=.*(?<!['"])\b(?:undefined|null)\b).*?\bpropert(?:y|ies)\b[^'"]*(?P<quote>['"])(?P<name>.*?)(?P=quote)""",
     re.DOTALL,
@@ -82,7 +82,7 @@ def fault(kind: str, message: str) -> str | None:
 
 
 def thrown(kind: str, message: str) -> tuple[str, str]:
-    """The class and message of what was thrown, without what reports wrote around it."""
+    """The class and message of the thrown error, without the text that reporters wrap around it."""
     found = _AROUND.match(message) if message.startswith("Un") else None
     if found is None or not (found["type"] or found["promise"]):
         return kind, message
@@ -90,9 +90,9 @@ def thrown(kind: str, message: str) -> tuple[str, str]:
 
 
 def fault_type(known: str, kind: str) -> str:
-    """The error class to group by: an engine's fault implies one, whatever a reporter calls it.
+    """The error class to group by: an engine's fault implies one, whichever class is reported.
 
-    A DOMException is its name, whatever the browser writes beside it (WebIDL, 2.8.1).
+    A DOMException is its name; browsers are free in the rest of the text (WebIDL, 2.8.1).
     """
     return kind if known == DOM else "engine error"
 

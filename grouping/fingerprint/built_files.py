@@ -47,8 +47,8 @@ _FIRST_LINES: Final = 3
 _LONG_LINE: Final = 300
 # Metro serves developers an unminified bundle, with lines and names.
 _UNMINIFIED: Final = "dev=true"
-# Folders that a deployment or a start makes anew, right above a file: a release of Capistrano or Deployer and the link
-# to it, what PyInstaller unpacks to, an instance's uuid.
+# Folders that each deployment or start creates, right above a file: a release of Capistrano or Deployer and the link
+# to it, the temporary folder of PyInstaller, an instance's uuid.
 _DEPLOYED: Final = re.compile(
     rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|\d{{14}}|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
 )

@@ -1,7 +1,7 @@
 """The fields of an event that grouping reads: minimal structs, decoded from the event as sent.
 
-Unknown fields are skipped, optional fields may be null (contract, section 2.6), and nothing is checked that the edge
-has checked: whatever it admits, from lenient projects too, decodes here. An element of a client's fingerprint that no
+Unknown fields are skipped, optional fields may be null (contract, section 2.6), and the edge's checks aren't repeated:
+every event that it accepts, from lenient projects too, decodes here. An element of a client's fingerprint that no
 decoder holds, such as 1E+400, is its own text.
 """
 
@@ -66,13 +66,13 @@ _decode_element: Final = msgspec.json.Decoder(Any).decode
 
 
 def decode_identified(event: bytes) -> IdentifiedEvent:
-    """An event with its id. Raises what msgspec raises."""
+    """An event with its id. Raises the errors of msgspec."""
     found = _decode(event)
     return IdentifiedEvent(found.error, found.platform, elements_of(found.fingerprint), found.id)
 
 
 def elements_of(fingerprint: Raw) -> list[Any] | None:
-    """The elements of a client's fingerprint; in too long a list a hash of all stands for those that aren't read."""
+    """The elements of a client's fingerprint; in too long a list a hash of all replaces the rest."""
     elements = _decode_elements(fingerprint)
     if elements is None:
         return None

@@ -8,7 +8,7 @@ from typing import Final
 
 from grouping.fingerprint.built_files import bare_path
 
-# A segment that stands for a value: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
+# A segment that is a placeholder: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
 # A project keeps its sources or builds in these (npm, TypeScript; `app` in Next.js and in Node's images), and
 # a workspace its projects (npm, Nx, Turborepo): the folders above belong to the machine.

@@ -1,4 +1,4 @@
-"""Functions whose names say that they check, raise, wrap or pass on, but not what for. Pure.
+"""Functions whose names say that they check, raise, wrap or pass on, but not for which purpose. Pure.
 
 Their callers tell problems apart.
 """
@@ -13,7 +13,7 @@ _TEXT: Final = """
     assert check require verify validate ensure expect invariant unreachable fail throw raise panic abort
     error create execute wrapper
 """
-# What is asserted, never first: java.util.Objects, Preconditions of Guava, Validate of Commons Lang.
+# Subjects of assertions, never first: java.util.Objects, Preconditions of Guava, Validate of Commons Lang.
 _ASSERTED: Final = """
     never not null text non value bounds range index indexes argument arguments state element elements position
     empty blank true false valid instance

@@ -1,4 +1,4 @@
-"""Frames of JavaScript engines: names of functions without what depends on the engine, and whose code a file is."""
+"""Frames of JavaScript engines: names of functions without the engine's additions, and the owner of a file's code."""
 
 import re
 
@@ -7,7 +7,7 @@ _DECORATION = re.compile(
     r"\A(?:async\*|async |new |get |set |static |bound |Promise\*|setTimeout handler\*)+"
 )
 _ALIAS = re.compile(r" \[as ([^\]]+)\]\Z")
-# What engines write for a function or script without a name: words in brackets, `global code`, `anonymous function`.
+# Engines' words for a function or script without a name: words in brackets, `global code`, `anonymous function`.
 # A name has a letter: numbers and dashes are keys of modules and unused parameters.
 _NO_NAME = re.compile(r"(?:[\d_]*|anonymous|value|eval|null)\Z|[<(\[{@?]|.* (?:code|function)\Z")
 # Callbacks into the app's code; engines show them or not, or name them after the variable.
@@ -48,7 +48,7 @@ def is_library(path: str) -> bool:
 
 
 def is_nameless(name: str) -> bool:
-    """Whether a name stands for a function that has none."""
+    """Whether a name is an engine's word for a function without one."""
     return _NO_NAME.match(name) is not None
 
 
@@ -62,7 +62,7 @@ def function_name(function: str) -> str:
         if is_nameless(alias.group(1)):
             return ""
     function = _DECORATION.sub("", function).strip()
-    # SpiderMonkey: `outer/inner<` and `outer/<` are what it infers for functions without a name.
+    # SpiderMonkey: it infers `outer/inner<` and `outer/<` for functions without a name.
     if "/" in function or function.endswith("<"):
         return ""
     if "<anonymous>" in function or function.endswith("]"):
@@ -75,7 +75,7 @@ def function_name(function: str) -> str:
 
 
 def _method(function: str) -> str:
-    """`Class.method` is a method; `a.b.c` and `lower.name` are what V8 infers from an assignment or a call."""
+    """`Class.method` is a method; V8 infers `a.b.c` and `lower.name` from an assignment or a call."""
     owner, _, name = function.rpartition(".")
     if name in _CALLBACK_TAKERS and owner.lstrip("_")[:1].islower():
         return ""

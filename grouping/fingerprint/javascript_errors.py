@@ -99,7 +99,7 @@ _PLAIN = {
 # Last, since they fit much: Hermes tells no name; JavaScriptCore adds "(In '...', '...' is undefined)";
 # Chakra has its own verb.
 _CALLING = (
-    # JavaScriptCore's and Hermes' words for what array methods call.
+    # JavaScriptCore's and Hermes' words for the callback of array methods.
     r"(?P<callback>[A-Z]\w{2,12}\.prototype\.\w+"
     r"(?: callback must be a function|\(\) requires a callable argument))\.?\Z",
     r"(?P<call>.{1,300}?) is not a function(?:[.,]? ?\((?:In |near ).*)?\Z",
@@ -160,7 +160,7 @@ def says_it_all(known: str) -> bool:
 
 
 def property_key(name: str) -> str:
-    """An index is one whichever it is: other engines only show the expression that computed it."""
+    """Any index has the same key: other engines only show the expression that computed it."""
     return "[]" if _INDEX.match(name) or name in {"undefined", "null"} else name[:_NAME_CHARACTERS]
 
 
@@ -193,7 +193,7 @@ def _opening(expression: str) -> int:
 
 
 def _callee(expression: str) -> str:
-    """The name of what was called; bare names are a minifier's or a value's, and Hermes has none."""
+    """The name of the called function; bare names are a minifier's or a value's, and Hermes has none."""
     if "." not in expression:
         return ""
     name = _LAST_NAME.search(expression[-_NAME_CHARACTERS:])

@@ -1,6 +1,6 @@
-"""Names that compilers, containers and interpreters make, and what they make them of. Pure.
+"""Names that compilers, containers and interpreters make, and the source names behind them. Pure.
 
-A table for each runtime: each row says which names are made, what the source calls them, and by whom they are made.
+A table for each runtime: each row has the pattern of made names, their names in the source, and their maker.
 `source_name` follows the rows in order, `who_made` says which of them applied.
 """
 
@@ -14,7 +14,7 @@ from grouping.fingerprint.mangling import demangled, plain_name
 
 
 class Made(NamedTuple):
-    """Names with `hint` in them may be made; `unmade` gives the source's; `words` complete a sentence on what goes."""
+    """Names with `hint` in them may be made; `unmade` gives the source's; `words` end a sentence on the rest."""
 
     hint: str
     unmade: Callable[[str], str]
@@ -40,7 +40,7 @@ def source_name(function: str, family: Family, file: str) -> str:
 
 
 def who_made(function: str, family: Family) -> list[str]:
-    """A sentence for each row that changes a name: what goes, and by which fact."""
+    """A sentence for each row that changes a name: the removed part, and the fact behind it."""
     sentences = []
     for hint, unmade, words in _TABLES[family]:
         if hint in function and (name := unmade(function)) != function:
@@ -55,7 +55,7 @@ def class_name(kind: str) -> str:
 
 
 def _removed(before: str, after: str) -> str:
-    """What one name has and the other hasn't, without the marks around it."""
+    """The part that only the first name has, without the marks around it."""
     start = 0
     while start < len(after) and before[start] == after[start]:
         start += 1
@@ -75,7 +75,7 @@ _KOTLIN_OBJECT: Final = frozenset({"invoke", "invokeSuspend", "emit"})
 _WORD: Final = re.compile(r"\w+")
 _GO_ARGUMENTS: Final = re.compile(r"\[[\w./,*\[\] ]{0,80}\](?=\.|\Z)")
 _LAMBDA_METHOD: Final = re.compile(r"(?:\$r8\$)?lambda\$(?:(\w+?)\$\w+|[\w$-]+)\Z")
-# What engines write before a name: words such as `async`, or what called it with an asterisk.
+# Engines' words before a name: keywords such as `async`, or the caller with an asterisk.
 _BEFORE: Final = re.compile(r"\A[\w ]+\*|(?<![(<])\b[a-z]+ (?=[\w$<])")
 
 
@@ -94,7 +94,7 @@ def _kotlin(function: str) -> str:
     if method not in _KOTLIN_OBJECT or not number.isdecimal():
         return function
     first = len(names)
-    # No expression, which would try each beginning anew.
+    # No regular expression, which would try each start.
     while first > 1 and _WORD.fullmatch(names[first - 1]):
         first -= 1
     return function if first == len(names) else f"{'$'.join(names[:first])}.{names[first]}"
@@ -105,12 +105,12 @@ def _lambda_method(function: str) -> str:
 
 
 def _of_ruby(function: str) -> str:
-    """The method: since Ruby 3.4 its class stands before it (Feature #19117)."""
+    """The method: since Ruby 3.4 its class precedes it (Feature #19117)."""
     return function[max(function.rfind("#"), function.rfind(".")) + 1 :]
 
 
 def _described(text: str) -> str:
-    """A name has no space, so what is left with one describes a function without a name, in the words of an engine."""
+    """A name has no space, so a text with one is an engine's description of a function without a name."""
     name, alias, other = text.partition(" [as ")
     name = "" if javascript.is_nameless(text) else _BEFORE.sub("", name)
     return "" if " " in name else name + alias + other
@@ -130,7 +130,7 @@ _JAVASCRIPT: Final = (
     _without("this", r"\A(?:[\w$]+\.)?_?this\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
     _without("self", r"\A(?:[\w$]+\.)?_?self\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
 )
-# What no name has that isn't made, so that others pass quickly.
+# Marks that only made names have, so that others pass quickly.
 _JVM_MARK: Final = re.compile(r"[($>`]|__|Proxies\.|_ClientProxy\.|_Subclass\.|\.\.")
 _JVM: Final = (
     _without("(", r"\s*\(.*", "are arguments"),
@@ -149,7 +149,7 @@ _JVM: Final = (
         "is a proxy of Entity Framework",
         r"\1",
     ),
-    # Clojure's compiler: `fn__1234`, and `name__1234` of local functions, anew in each process.
+    # Clojure's compiler: `fn__1234`, and `name__1234` of local functions, different in each process.
     _without("__", r"\$(?:fn|iter)(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
     _without("__", r"(?<=[^$.])(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
     # Kotlin, Groovy.
@@ -161,7 +161,7 @@ _JVM: Final = (
         r".\1",
     ),
     _without("$lambda$", r"\$lambda\$\d+(?=\$|\Z)", "is a lambda, numbered by Kotlin"),
-    # Containers and object mappers: a proxy has the methods of the class that it stands for.
+    # Containers and object mappers: a proxy has the methods of the class behind it.
     _without("$$$view", r"\$\$\$view\d+", "is a view of a bean, numbered by JBoss"),
     _without(
         "_$$_", r"(?:\$Proxy)?\$?_\$\$_(?:javassist|jvst|Weld)[\w-]*", "is a proxy of Javassist or Weld"
@@ -201,8 +201,10 @@ _NATIVE: Final = (
         "is a type of Rust",
         r"\g<type>",
     ),
-    # Swift describes what the compiler made of a function, and then names it.
-    _without(" ", r"\A(?:[a-z]+ (?:[^<]|<[^>]*>)*? (?:in|of|for) )+", "describes what Swift made of it"),
+    # Swift describes the compiler's form of a function, and then names it.
+    _without(
+        " ", r"\A(?:[a-z]+ (?:[^<]|<[^>]*>)*? (?:in|of|for) )+", "describes the form that Swift gave it"
+    ),
     _without(" -> ", r"\)(?: async)?(?: throws)? -> .*\Z", "is the result", ")"),
     _without(
         "::",

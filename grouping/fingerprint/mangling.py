@@ -1,6 +1,6 @@
 """The source names in mangled symbols: of C++ (Itanium ABI), Rust (both schemes) and Swift. Pure.
 
-Only names matter for grouping, so types and arguments are skipped, not decoded. What can't be read stays as it is.
+Only names matter for grouping, so types and arguments are skipped, not decoded. Unreadable names stay as they are.
 Sources: the Itanium C++ ABI, section 5.1; RFC 2603 of Rust; docs/ABI/Mangling.rst of Swift.
 """
 
@@ -39,7 +39,7 @@ def demangled(symbol: str) -> str:
 
 
 def plain_name(text: str) -> str:
-    """What a text with a `typeid` name means: `Cart` for `4Cart`, `shop::Cart` for `N4shop4CartE`.
+    """The source name of a `typeid` name: `Cart` for `4Cart`, `shop::Cart` for `N4shop4CartE`.
 
     Any other text is unchanged: the lengths must be those of names. (Itanium C++ ABI, 5.1 and 2.9.1)
     """
@@ -111,7 +111,7 @@ def _after(text: str, position: int) -> int:
 
 
 def _rust(text: str) -> str:
-    """Names that stand after their lengths, as Rust's: a crate's has a number before it, which ends in `_`."""
+    """Names that follow their lengths, as Rust's: a crate's has a number before it, which ends in `_`."""
     names = []
     position = 0
     while position < len(text):
@@ -152,7 +152,7 @@ def _swift(text: str) -> str:
             name, position = _substituted(text, position + 1, words)
         words.extend(re.findall(r"[A-Z]?[a-z]{2,}|[A-Z]{2,}", name))
         names.append(name)
-        # The module comes first, then types; what is none is the function, and labels of its arguments follow.
+        # The module comes first, then types, then the function, and labels of its arguments follow.
         if len(names) > 1 and text[position : position + 1] not in _SWIFT_TYPES:
             break
     return ".".join(names)
@@ -181,7 +181,7 @@ def _substituted(text: str, position: int, words: list[str]) -> tuple[str, int]:
 
 
 def _name(text: str, position: int) -> tuple[str, int]:
-    """The name whose length stands here, and the position after it."""
+    """The name whose length is at `position`, and the position after it."""
     end = position
     while end < len(text) and text[end].isdecimal():
         end += 1

@@ -10,7 +10,7 @@ _CHARACTERS = 600
 # Maximum length of a hashed template.
 _TEMPLATE_CHARACTERS = 300
 
-# A letter of a token: what identifiers, addresses, times and versions are written in, and Arabic separators.
+# A letter of a token: the characters of identifiers, addresses, times and versions, and Arabic separators.
 _WORD = r"[\w$#@.:%+\-/*~\u066b\u066c]"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
@@ -19,7 +19,7 @@ _UNIT = (
 )
 # Variable parts, in the order of matching. The first lists are tried only if a text has their characters.
 _ADDRESSES = (
-    # A method of HTTP and its target, whose path without ids says what failed (RFC 9110, 9.1).
+    # A method of HTTP and its target, whose path without ids names the failed route (RFC 9110, 9.1).
     r"\b(?P<http>(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS) (?:https?://[^\s/\"'<>]{1,200})?/[^\s\"'<>()]{0,300})",
     r"""\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s"'<>()\]}]+""",
     r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+\.[\w.-]+",

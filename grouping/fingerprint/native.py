@@ -82,7 +82,7 @@ _NAMELESS = (
 _HELPERS = re.compile("|".join([_ENDING, _RAISING, _REPORTING, _MEMORY, _RUNNING, _WRAPPING, _NAMELESS]))
 
 
-# Apple's libraries of the kernel's calls, C++'s and Objective-C's runtime, queues and the loader: what called them
+# Apple's libraries of the kernel's calls, C++'s and Objective-C's runtime, queues and the loader: their caller
 # is the place. https://developer.apple.com/documentation/xcode/analyzing-a-crash-report
 _MACHINERY = re.compile(
     r"(?:.*/)?(?:libsystem_\w+|libc\+\+abi|libobjc|libdispatch|dyld(?:_sim)?)(?:\.[A-Z])?(?:\.dylib)?"

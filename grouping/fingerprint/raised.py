@@ -1,11 +1,11 @@
 """Whether a runtime raised an error itself, so that its message holds nothing of the app's. Pure.
 
-A runtime words its errors by version and language, and names values and types. What an app raises, it words itself.
+A runtime words its errors by version and language, and names values and types. An app words its own errors itself.
 """
 
 from typing import Final
 
-# JVM Specification, 2.10 and 5; Kotlin's and Scala's runtimes. Errors by their own name, whatever the package.
+# JVM Specification, 2.10 and 5; Kotlin's and Scala's runtimes. Errors by their own name, in any package.
 _JVM: Final = """
     AbstractMethodError ArithmeticException ArrayIndexOutOfBoundsException ArrayStoreException
     BootstrapMethodError ClassCastException ExceptionInInitializerError IllegalAccessError
@@ -34,7 +34,7 @@ _OTHERS: Final = """
     _CastError _TypeError
 """
 _RAISED: Final = frozenset(f"{_JVM} {_DOTNET} {_PYTHON} {_OTHERS}".split())
-# An assertion says where a test failed, not what is broken: the test is the site, and its message has values.
+# An assertion says where a test failed, not which code is broken: the test is the site, and its message has values.
 _TESTS: Final = (
     "AssertionFailedError AssertionError ComparisonFailure MultipleFailuresError ArrayComparisonFailure"
 )

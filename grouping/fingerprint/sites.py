@@ -21,7 +21,7 @@ _REMEMBERED = 8192
 
 
 def site_of(platform: str | None, frame: GroupingFrame) -> Site:
-    """The site of a frame, by its platform, function, file and mark; what a project's rule marks is the app's."""
+    """The site of a frame, by its platform, function, file and mark; a project's rule can mark it as the app's."""
     site = to_site(
         platform or "",
         (frame.function or "")[:CHARACTERS],

@@ -14,7 +14,7 @@ from grouping.fingerprint.sites import site_of
 _TOO_DEEP = re.compile(
     r"(?:\A|\.)(?:StackOverflow(?:Error|Exception)|RecursionError|SystemStackError|RangeError|InternalError)\Z"
 )
-# V8 shows ten frames: what the cycle called last, and eight of the cycle.
+# V8 shows ten frames: the last calls of the cycle, and eight of the cycle.
 _CALLED = 2
 _FRAMES_OF_CYCLES = 8
 _LONGEST_CYCLE = 4

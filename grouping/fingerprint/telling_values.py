@@ -10,7 +10,7 @@ from typing import Final
 
 from grouping.fingerprint import messages
 
-# Stands for a value while the template is made: a character for private use, which no pattern takes for a letter.
+# Replaces a value while the template is made: a character for private use, which no pattern takes for a letter.
 _MARK: Final = "\ue000"
 _CHARACTERS: Final = 600
 _VALUE: Final = re.compile(

@@ -1,4 +1,4 @@
-"""Why an event has its parts, in sentences: which frame decided, and what was dropped by which fact. Pure."""
+"""Why an event has its parts, in sentences: the deciding frame, the dropped parts, and the facts behind them. Pure."""
 
 from collections.abc import Iterator
 

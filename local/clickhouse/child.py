@@ -54,7 +54,7 @@ class Engine(threading.Thread):
         try:
             self.chdb.query(self.query, "TSV", path=str(self.directory / "data")).bytes()
             self.end = "the engine's query ended"
-        except Exception as error:  # noqa: BLE001 - whatever the engine raises is reported by the main thread
+        except Exception as error:  # noqa: BLE001 - the main thread reports any error of the engine
             self.end = str(error)
         os.kill(os.getpid(), signal.SIGTERM)
 

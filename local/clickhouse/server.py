@@ -94,7 +94,7 @@ class LocalClickHouse(LocalServer):
         return address_of(user, self._passwords[user], self._port, database)
 
     def prepare(self) -> list[str]:
-        """Repair what a kill may have left, write the configuration, and return the command that runs the server.
+        """Repair the files that a kill may have left, write the configuration, and return the server's command.
 
         Raises NoDiskSpace or MissingProgram.
         """

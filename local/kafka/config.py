@@ -32,7 +32,7 @@ SETTINGS = {
     "background.threads": "2",
     "num.recovery.threads.per.data.dir": "2",
     "log.cleaner.threads": "1",
-    # A recovery reads what is not compacted yet; the default is 15 s.
+    # A recovery reads the records that aren't compacted yet; the default is 15 s.
     "log.cleaner.backoff.ms": "2000",
     "log.cleaner.dedupe.buffer.size": str(8 << 20),
     "message.max.bytes": str(4 << 20),

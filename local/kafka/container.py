@@ -29,7 +29,7 @@ class KafkaServer(Protocol):
         """The `host:port` for clients."""
 
     def prepare(self) -> list[str]:
-        """Do what must be done before a start; return the command that runs the broker."""
+        """Prepare a start; return the command that runs the broker."""
 
     def ready(self) -> bool:
         """True when the broker lists itself."""
@@ -112,7 +112,7 @@ class ContainerKafka:
 def choose_kafka(directory: Path, cache: Path, environ: Mapping[str, str] = os.environ) -> KafkaServer:
     """A broker from jars if Java and Maven (or fetched jars) are available, else a container if an engine works.
 
-    Otherwise the broker from jars: its start error says what to install.
+    Otherwise the broker from jars: its start error names the missing Java.
     """
     try:
         find_java(environ)

@@ -61,7 +61,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
 
 
 def main() -> int:
-    """Print which Java runs Kafka; without one, print what to install and return 1."""
+    """Print the Java that runs Kafka; without one, print the one to install and return 1."""
     try:
         java = find_java()
     except MissingProgram as missing:

@@ -33,7 +33,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         # Those over several servers have tests of their own.
         commands=0 if spread else 4,
         spread=spread,
-        beside=None,
+        other_version=None,
         rebuild=False,
         data=FILE,
         cache=CACHE,

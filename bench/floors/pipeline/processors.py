@@ -37,7 +37,7 @@ app = faust.App(
 
 
 class GroupingFrame(Struct, gc=False):
-    """What the fingerprint needs of a frame."""
+    """The fields of a frame for the fingerprint."""
 
     file: str
     inApp: bool
@@ -45,7 +45,7 @@ class GroupingFrame(Struct, gc=False):
 
 
 class GroupingError(Struct):
-    """What it needs of an error."""
+    """The fields of an error for the fingerprint."""
 
     type: str
     message: str
@@ -54,7 +54,7 @@ class GroupingError(Struct):
 
 
 class GroupingEvent(Struct):
-    """What it needs of an event."""
+    """The fields of an event for the fingerprint."""
 
     timestamp: str
     error: GroupingError
@@ -116,7 +116,7 @@ async def start() -> None:
 def decide(
     partition: int, messages: list[Any]
 ) -> tuple[bytes, list[bytes], list[tuple[int, dict[tuple[int, int], Sum]]]]:
-    """What a take of one partition leads to: its decisions, the grouped chunks, and the sums of each record."""
+    """The outputs of a batch of one partition: its decisions, the grouped chunks, and the sums of each record."""
     known, decisions, grouped, sums = seen[partition], [], [], []
     for message in messages:
         of_record: dict[tuple[int, int], Sum] = {}
@@ -149,7 +149,7 @@ async def send(topic: str, partition: int, value: bytes, key: bytes | None = Non
 
 @app.agent(events)
 async def group(stream: Any) -> None:
-    """Decisions first, then what follows from them, then the offsets."""
+    """Decisions first, then their outputs, then the offsets."""
     await start()
     async for taken in stream.noack_take(TAKE, within=0.02):
         by_partition = defaultdict[int, list[Any]](list)

@@ -1,4 +1,4 @@
-"""What the processes of the floor share: the records of the topics, Kafka's settings, the codec of payloads."""
+"""Shared by the processes of the floor: the records of the topics, Kafka's settings, the codec of payloads."""
 
 import gc
 import os
@@ -74,7 +74,7 @@ def producer() -> AIOKafkaProducer:
 
 
 def ready() -> None:
-    """Say that this process works, and keep what it has loaded out of the garbage collector's sight."""
+    """Report readiness, and exclude loaded objects from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

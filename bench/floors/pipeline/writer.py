@@ -22,7 +22,7 @@ BLOCK_ROWS, WAIT_SECONDS, ISSUES_SECONDS = 20_000, 0.5, 0.5
 
 
 class StoredPart(Struct, gc=False):
-    """What is stored of an event's error, user or device."""
+    """The stored fields of an event's error, user or device."""
 
     type: str = ""
     message: str = ""
@@ -31,7 +31,7 @@ class StoredPart(Struct, gc=False):
 
 
 class StoredEvent(Struct, gc=False):
-    """What is stored of an event."""
+    """The stored fields of an event."""
 
     timestamp: str
     platform: str

@@ -1,4 +1,4 @@
-{{- /* What the names of objects begin with. */}}
+{{- /* The prefix of the names of objects. */}}
 {{- define "svc.base" -}}
 {{- $name := list .Release.Name .Values.nameOverride | compact | join "-" }}
 {{- .Values.fullnameOverride | default $name | trunc 50 | trimSuffix "-" }}
@@ -16,7 +16,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
-{{- /* What selects the pods of one process; it never changes. Takes (dict "root" $ "part" "edge"). */}}
+{{- /* The selector of the pods of one process; it never changes. Takes (dict "root" $ "part" "edge"). */}}
 {{- define "svc.selector" -}}
 app.kubernetes.io/name: {{ .root.Values.nameOverride | default "svc" }}
 app.kubernetes.io/instance: {{ .root.Release.Name }}
