@@ -34,7 +34,7 @@ def store(url: str) -> Iterator[Store]:
 
 
 def run_sql_on(url: str, sql: str) -> None:
-    """Run a statement in the database of the address, apart from what is tested."""
+    """Run a statement in the database of the address, outside the code under test."""
     database = url.rsplit("/", 1)[1]
     for table in ("ingest", *KEYS):
         sql = sql.replace(f" {table} ", f" {database}.{table} ")
@@ -42,7 +42,7 @@ def run_sql_on(url: str, sql: str) -> None:
 
 
 def refuted(store: Store) -> dict[str, int]:
-    """The claims about rollups that do not hold, with what was found."""
+    """The claims about rollups that do not hold, with their details."""
     return {claim.text: claim.found for claim in rollup_claims(store) if not claim.holds}
 
 
@@ -54,7 +54,7 @@ def test_rollups_that_the_tables_fed_are_equal_to_them(store: Store) -> None:
 @pytest.mark.parametrize("table", KEYS)
 def test_a_count_that_moved_from_one_key_to_another_is_found(store: Store, url: str, table: str) -> None:
     names = next(rollup.names for rollup in ROLLUPS if rollup.table == table)
-    # Unsigned: what is added to the one wraps to one less for the other.
+    # Unsigned: the sum wraps to one less for the other.
     run_sql_on(
         url,
         f"""INSERT INTO {table} ({names}, n)

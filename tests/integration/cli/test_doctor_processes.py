@@ -1,4 +1,4 @@
-"""What doctor says of a writer that was never started, that runs, that is frozen and that is gone."""
+"""Findings of doctor about a writer that was never started, that runs, that is frozen and that has ended."""
 
 import asyncio
 

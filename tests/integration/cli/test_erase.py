@@ -30,7 +30,7 @@ USER = "user-7"
 
 
 async def erase(stage: Stage, *options: str, given: str | None = None) -> Result:
-    """Run the command in a thread: it has loops of its own."""
+    """Run the command in a thread: it runs event loops."""
     env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
     arguments = ["--data-dir", str(stage.folder), "erase", *options]
     return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env, input=given)
@@ -45,7 +45,7 @@ def printed(result: Result) -> dict[str, Any]:
 
 @asynccontextmanager
 async def processors(stage: Stage) -> AsyncIterator[list[Command]]:
-    """A stand-in that reads what processors read, and keeps the commands."""
+    """A stand-in that reads the topics of the processors, and keeps the commands."""
     prefix = stage.settings.topic_prefix
     consumer = AIOKafkaConsumer(
         f"{prefix}events",
@@ -110,7 +110,7 @@ async def test_a_users_events_are_erased_and_reconcile_does_not_restore_them(
         assert equal.exit_code == 0, equal.output
         figures = {one["projectId"]: one for one in json.loads(equal.stdout)["projects"]}
         assert (figures["8"]["erased"], figures["7"]["erased"]) == (size, 0)
-        # What is repaired comes from the log, which still holds them.
+        # A repair reads from the log, which still holds them.
         client.command("ALTER TABLE events DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
         repaired = await reconcile(stage, tmp_path, "--repair")
         assert repaired.exit_code == 0, repaired.output
@@ -123,8 +123,8 @@ async def test_a_users_events_are_erased_and_reconcile_does_not_restore_them(
 
 
 async def test_who_is_unknown_is_refused_in_one_line(stage: Stage) -> None:
-    nobody = await erase(stage, "--project", "8", "--user", "nobody", "--yes")
-    assert (nobody.exit_code, nobody.stderr) == (
+    unknown = await erase(stage, "--project", "8", "--user", "unknown", "--yes")
+    assert (unknown.exit_code, unknown.stderr) == (
         2,
         "svc: project 8 has no event of this user, and none was erased\n",
     )

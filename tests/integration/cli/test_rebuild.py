@@ -43,7 +43,7 @@ async def test_a_table_is_built_again_by_one_command(
     done = await run(kafka_bootstrap, prefix, tmp_path, table)
     assert done.exit_code == 0, done.output
     left = await readback.read(kafka_bootstrap, prefix + table)
-    # Positions in `issue-deltas` stand in `seen` too, and are no ids.
+    # `seen` also has positions in `issue-deltas`, which are no ids.
     assert {r.key for r in left} == (set() if table == "issues" else set(map(deltas_key, range(PARTITIONS))))
 
     await produce(kafka_bootstrap, prefix + "events", backlog(feed, 8, 20))

@@ -96,7 +96,7 @@ class Pipeline:
         await self._commit("processors", "events", lambda _: 0)
 
     async def forget(self) -> None:
-        """The writer's position is lost: its group stands at the end, and knows no source."""
+        """The writer's position is lost: its group is at the end, and knows no source."""
         await self._commit("writer", "grouped", lambda end: end)
 
     async def _commit(self, group: str, topic: str, at: Callable[[int], int]) -> None:
@@ -217,7 +217,7 @@ async def test_tables_are_built_from_clickhouse_when_the_logs_have_expired(
 
 
 def seen_of(issue: IssueRecord) -> dict[str, object]:
-    """What readers see of an issue."""
+    """An issue as readers see it."""
     return {name: getattr(issue, name) for name in SHOWN}
 
 

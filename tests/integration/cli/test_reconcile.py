@@ -19,14 +19,14 @@ FINGERPRINTS = range(100, 105)
 
 
 async def reconcile(stage: Stage, folder: Path, *options: str) -> Result:
-    """Run the command in a thread: it has a loop of its own."""
+    """Run the command in a thread: it runs an event loop."""
     env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
     arguments = ["--data-dir", str(folder), "reconcile", "--json", "--wait", "5", *options]
     return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env)
 
 
 async def tell_outcomes_and_issues(stage: Stage) -> None:
-    """What the processors would have told of the events that `stage` produced."""
+    """The outcomes that the processors would have sent for the events that `stage` produced."""
     client = stage.client()
     now = datetime.now(UTC).timestamp() * 1000
     async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
@@ -131,7 +131,7 @@ async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
                 assert "is `svc writer` running?" in result.stderr
                 assert repaired["repaired"]["events"] == 7
                 assert counts(client)["events"] == 93
-            # What was sent twice is stored once.
+            # The event that was sent twice is stored once.
             writer.thaw()
             assert await whole(stage) == exactly(stage.total)
     finally:
@@ -143,7 +143,7 @@ async def test_a_repair_leaves_a_planned_block_to_the_writer(stage: Stage, tmp_p
     client = stage.client()
     try:
         await planned(stage)
-        # As it stands when the events are accepted and on their way.
+        # The state while the accepted events are on their way.
         client.command(
             "INSERT INTO outcomes (project_id, minute, outcome, count) SELECT 7, now(), 'accepted', 75"
         )
@@ -161,7 +161,7 @@ async def test_duplicate_rows_are_removed_and_their_rollups_repaired(stage: Stag
     try:
         with ended(stage.writer()):
             await whole(stage)
-            # In a part of their own, and beside the first row in one part.
+            # In a separate part, and in one part with the first row.
             for condition in ("id % 2 = 0", "id % 3 = 0"):
                 client.command(f"INSERT INTO events SELECT * FROM events WHERE {condition}")
                 client.command(f"INSERT INTO payloads SELECT * FROM payloads WHERE {condition}")

@@ -1,4 +1,4 @@
-"""`svc trace` says what became of an event."""
+"""`svc trace` shows the path of an event."""
 
 import asyncio
 import json
@@ -70,10 +70,10 @@ async def test_every_copy_decision_and_dead_letter_of_an_event_is_told(
     assert (same, stage) == (first, "grouped")
     assert decided.startswith("partition 2, offset 0: new, fingerprint ")
 
-    # Alone it leaves nothing in `grouped`; beside a new event it is named there.
-    beside = decode_chunk(Feed(PARTITIONS, seed=72).chunk(2, 1))
+    # Alone it leaves nothing in `grouped`; with a new event in its chunk it is named there.
+    others = decode_chunk(Feed(PARTITIONS, seed=72).chunk(2, 1))
     await produce(
-        kafka_bootstrap, prefix + "events", [(2, encode_chunk([event])), (2, encode_chunk([event, *beside]))]
+        kafka_bootstrap, prefix + "events", [(2, encode_chunk([event])), (2, encode_chunk([event, *others]))]
     )
     dead = DeadLetter(prefix + "events", 2, 2, "grouper", "for the test", "2026-01-01T00:00:00.000Z")
     async with AIOKafkaProducer(bootstrap_servers=kafka_bootstrap) as producer:
@@ -88,7 +88,7 @@ async def test_every_copy_decision_and_dead_letter_of_an_event_is_told(
     assert shown.count(received) == 3
     assert ("events", "partition 2, offset 2, event 1 of 2") in shown
     assert [
-        what for stage, what in shown if stage == "grouped" and what.endswith("a repeated id, dropped")
+        text for stage, text in shown if stage == "grouped" and text.endswith("a repeated id, dropped")
     ] == [
         "no new event was in its record: a repeated id, dropped",
         "partition 2, offset 1: a repeated id, dropped",

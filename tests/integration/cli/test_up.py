@@ -1,4 +1,4 @@
-"""`svc up` as people start it: a process of its own with everything below it."""
+"""`svc up` as people start it: a process with everything below it."""
 
 import json
 import os
@@ -39,8 +39,8 @@ def ports() -> dict[str, str]:
 
 @pytest.fixture
 def trap(tmp_path_factory: pytest.TempPathFactory) -> TrapFolder:
-    """Where the person stands who starts it."""
-    return TrapFolder(tmp_path_factory.mktemp("stands") / "folder")
+    """The working directory of the person who starts it."""
+    return TrapFolder(tmp_path_factory.mktemp("cwd") / "folder")
 
 
 def command(data_dir: Path, *words: str) -> list[str]:

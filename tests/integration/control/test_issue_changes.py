@@ -1,4 +1,4 @@
-"""The life of issues on real servers: commands, processors that are killed, the topic and what ClickHouse shows."""
+"""The life of issues on real servers: commands, killed processors, the topic, and the rows of ClickHouse."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ PROJECT = 7
 
 
 class Living:
-    """A project whose events come in, and what is known of its issues; each `kind` of event is an issue."""
+    """A project with incoming events, and the state of its issues; each `kind` of event is an issue."""
 
     def __init__(self, stage: Stage, worker: WorkerProcess, reader: Reader) -> None:
         self.stage = stage
@@ -72,7 +72,7 @@ class Living:
         return (await readback.issues(self.bootstrap, self.topic)).get(issue_of(kind))
 
     async def counted(self, kind: int, expected: int) -> IssueRecord:
-        """The record once it counts what is expected, on the topic and in ClickHouse."""
+        """The record once it has the expected count, on the topic and in ClickHouse."""
 
         async def done() -> IssueRecord | None:
             if not self.worker.running:
@@ -93,7 +93,7 @@ class Living:
         return record
 
     async def stored(self, issue: str) -> int:
-        """Events that ClickHouse's own tables count for an issue, whatever its record says."""
+        """The issue's events by ClickHouse's tables of events, not by its record."""
         found = await self.reader.read(GetIssue(issue))
         fingerprints = ",".join(str(int(fingerprint, 16)) for fingerprint in found.fingerprints)
         client = self.stage.client()
@@ -115,7 +115,7 @@ def issue_of(kind: int) -> str:
 
 @contextmanager
 def frozen_server() -> Iterator[str]:
-    """The URL of a ClickHouse whose process stands still: the kernel takes connections, and nobody answers."""
+    """The URL of a ClickHouse with a stopped process: the kernel takes connections, and no answer comes."""
     with socket.create_server(("127.0.0.1", 0), backlog=100) as listening:
         yield f"http://127.0.0.1:{listening.getsockname()[1]}/svc"
 

@@ -1,4 +1,4 @@
-"""Commands where nobody can confirm them."""
+"""Commands without processors that confirm them."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The read API over a history that is stored, and what the history itself says."""
+"""The read API over a stored history, and the expected answers by the history itself."""
 
 from typing import Any, NamedTuple
 from urllib.parse import urlencode

@@ -123,7 +123,7 @@ class History:
 
 
 def why(fingerprint: int) -> GroupingOf:
-    """What groups the events of a fingerprint."""
+    """The grouping of the events of a fingerprint."""
     return MERGED_WHY if fingerprint in MERGED else WHY
 
 

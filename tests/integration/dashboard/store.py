@@ -158,7 +158,7 @@ class AppliedCommands(Commands):
         self._offsets = itertools.count(1)
         self.made: list[Command] = []
         self.failure: Exception | None = None
-        """What each call raises once the change is made."""
+        """The error of each call once the change is made."""
 
     async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
         """As they are."""
@@ -168,7 +168,7 @@ class AppliedCommands(Commands):
         return {issue: records[records[issue].merged_into or issue] for issue in issues}
 
     async def apply(self, commands: Sequence[Command]) -> dict[str, IssueRecord]:
-        """At once."""
+        """Immediately."""
         found = {}
         for command in commands:
             known = self._store.records[command.issue]

@@ -1,4 +1,4 @@
-"""What each call answers, by the words of the contract, over ClickHouse: fields, defaults, limits, orders."""
+"""The answers of each call, by the words of the contract, over ClickHouse: fields, defaults, limits, orders."""
 
 import re
 from math import sqrt
@@ -59,7 +59,7 @@ async def test_every_answer_has_the_fields_that_the_contract_names(api: Api) -> 
 
 
 def walk(value: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Every place of an answer; what was sent by clients (the event, its tags) is not ours."""
+    """Every place of an answer, except parts that clients sent (the event, its tags)."""
     if isinstance(value, dict):
         inner = [
             (f"{path}.{key}", item) for key, item in value.items() if key not in {"event", "tags", "data"}

@@ -91,7 +91,7 @@ async def test_a_bulk_change_that_is_still_being_applied_leads_back_to_the_list(
     assert "2 issues resolved" not in html
 
 
-async def test_assigning_to_nobody_takes_the_name_away(site: StoredSite) -> None:
+async def test_an_empty_assignee_removes_the_name(site: StoredSite) -> None:
     await post(site, "assign", TWO[:1], assignee="")
     assert site.commands.made[0].data == {"assignee": None}
 

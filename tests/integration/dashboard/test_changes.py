@@ -220,7 +220,7 @@ async def test_a_change_that_is_still_being_applied_stays_on_the_page_and_says_s
     )
     address = f"/issues/{issue}?query=os%3Aios&pending=resolve&was=open"
     assert (answer.status, answer.headers["Location"]) == (303, address)
-    # What the issue doesn't show yet is pending; what it shows was made, though nobody confirmed it.
+    # A change is pending until the issue shows it; then it counts as made, even without a confirmation.
     assert "still pending" in await (await site.client.get(f"/issues/{issue}?pending=ignore&was=open")).text()
     html = await (await site.client.get(address)).text()
     assert "still pending" not in html
@@ -289,7 +289,7 @@ async def test_after_a_merge_the_page_offers_the_rule_that_catches_the_merged_is
     assert int(matched[1].replace(",", "")) > 0
     assert "status code" in rules
     assert "When you save it, its events belong to the issue" in rules
-    # Nothing is saved before somebody does it.
+    # Nothing is saved until the form is submitted.
     assert site.projects.all()[0].grouping_rules == ()
     site.commands.made.clear()
     fields = dict(re.findall(r'<input[^>]*name="(csrf|into|name|match)"[^>]*value="([^"]*)"', rules))

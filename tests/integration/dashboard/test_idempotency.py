@@ -57,7 +57,7 @@ def test_every_change_takes_the_key() -> None:
 
 
 async def state(site: StoredSite) -> Any:
-    """What changes leave behind."""
+    """The effects of changes."""
     issues = (await site.api("GET", f"/projects/{site.project.id}/issues"))[1]
     return issues, site.projects.all(), list(site.commands.made)
 

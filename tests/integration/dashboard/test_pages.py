@@ -84,7 +84,7 @@ async def test_list_begins_with_what_needs_a_look_and_calls_few_issues_new(signe
     page = await get(signed, f"/projects/{signed.project.id}/issues")
     assert re.findall(r'href="/issues/([0-9a-f]{16})"', page)[0] == issue_of(SHOWCASE)
     assert "badge new" not in page
-    # One scale: a single event is a low bar beside the many of the first row.
+    # One scale: a single event is a low bar, compared with the many of the first row.
     heights = re.findall(r'<rect class="bar"[^>]+ height="([\d.]+)"', page.partition("<tbody")[2])
     assert (max(map(float, heights)), float(heights[-1])) == (28.0, 2.8)
 
@@ -187,7 +187,7 @@ async def test_a_query_with_a_null_character_finds_its_event(signed: StoredSite)
     assert (status, body["events"]) == (200, [])
 
 
-async def test_what_is_copied_has_the_configured_address_whatever_the_request_names(
+async def test_copied_links_have_the_configured_address_not_the_one_of_the_request(
     signed: StoredSite,
 ) -> None:
     settings = replace(SETTINGS, dashboard_url="https://svc.example.com/")

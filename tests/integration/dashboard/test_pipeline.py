@@ -1,4 +1,4 @@
-"""What pages and the read API say while accepted events wait to be stored."""
+"""Pages and the read API while accepted events wait to be stored."""
 
 from broker.pipeline_lag import Behind, Lag
 from tests.integration.dashboard.stored_site import StoredSite

@@ -1,4 +1,4 @@
-"""`svc dashboard` as a process of its own, with real servers and without them."""
+"""`svc dashboard` as a separate process, with real servers and without them."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A key that no event has: told on the pages beside the search field, with the lists that were most likely meant."""
+"""A key that no event has: pages warn next to the search field, with links to the likely queries."""
 
 import re
 from html import unescape

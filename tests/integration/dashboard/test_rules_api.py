@@ -1,4 +1,4 @@
-"""Grouping rules over the API: replaced as a whole, refused with reasons, shown with what is wrong with them."""
+"""Grouping rules over the API: replaced as a whole, refused with reasons, shown with their problems."""
 
 import pytest
 from msgspec.structs import replace
@@ -56,7 +56,7 @@ async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: Stor
     assert "it failed on 34 of them" in page
 
 
-async def test_rules_are_shown_and_saved_while_nobody_can_tell_on_what_they_were_skipped(
+async def test_rules_are_shown_and_saved_while_skip_counts_are_unavailable(
     site: StoredSite,
 ) -> None:
     site.reader.failing[ListSkippedRules] = StorageUnavailable("ClickHouse took too long")

@@ -195,7 +195,7 @@ def test_launchers_own_user_may_do_nothing(shared: LocalClickHouse, sql: str) ->
     assert denied(address, sql) in {
         ACCESS_DENIED,
         *("168", "201", "452"),  # too long, more than the quota, a setting that is fixed
-        "395",  # what our function in the place of file() says
+        "395",  # the error of our function that replaces file()
     }
 
 

@@ -1,4 +1,4 @@
-"""A mail server that keeps what it is given; it refuses recipients of `refused.example`."""
+"""A mail server that keeps its mail; it refuses recipients of `refused.example`."""
 
 import asyncio
 from collections.abc import AsyncIterator

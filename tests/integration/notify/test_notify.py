@@ -1,4 +1,4 @@
-"""`svc notify` on a real broker: each cause leaves once, whatever dies."""
+"""`svc notify` on a real broker: each cause is sent once, through all crashes."""
 
 import asyncio
 import json
@@ -120,7 +120,7 @@ async def test_what_happens_is_told_at_once_with_its_reason_and_link(
         await source.happen(["c-2"], subject=replace(prod, environment="test"))
         await source.happen(["c-3"], "seenInRelease", prod)
         await source.happen(["c-4"], subject=replace(prod, status="ignored"))
-        # What people change has no subject.
+        # Activities of people have no subject.
         await source.happen(["c-5"], subject=None)
         await source.happen(["c-6"], "escalated", prod)
         await eventually(lambda: "c-6" in receiver.messages)
@@ -181,7 +181,7 @@ async def test_a_frozen_leader_that_wakes_up_sends_nothing_under_another_id(
         assert sorted(cause["id"] for cause in digests[0]["causes"]) == ["c-1", "c-2", "c-3", "c-4"]
 
 
-async def test_a_digest_that_ends_while_nobody_runs_is_sent_by_the_next_process(
+async def test_a_digest_that_ends_while_no_process_runs_is_sent_by_the_next_one(
     start_notify: StartNotify, source: Source
 ) -> None:
     await source.rules(replace(RULE, most_per_hour=1, quiet=QuietHours("00:00", "00:00")))

@@ -1,4 +1,4 @@
-"""What channels send over the network, and what they say when it fails."""
+"""Messages of channels over the network, and their errors."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""What the load and the guard of `bench.pipeline` promise: its counts are what is sent, and a worse ratio is found."""
+"""The load and the guard of `bench.pipeline`: its counts are those of the sent events, and a worse ratio is found."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""What processes take, of a family that this test has started."""
+"""CPU and memory of a family of processes that this test has started."""
 
 import os
 

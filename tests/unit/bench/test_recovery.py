@@ -1,4 +1,4 @@
-"""What the recovery times of `python -m bench.recovery` count."""
+"""The recovery times of `python -m bench.recovery`."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""What programs say at their end."""
+"""The results of programs."""
 
 from io import StringIO
 

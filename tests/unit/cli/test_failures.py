@@ -1,4 +1,4 @@
-"""What a subcommand says when it fails."""
+"""Messages of failing subcommands."""
 
 import click
 import pytest

@@ -38,10 +38,10 @@ def test_a_change_that_no_processor_would_take_is_refused_at_once(arguments: lis
 def test_a_user_without_a_name_changes_issues_as_svc(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def nobody() -> str:
+    def no_user() -> str:
         raise error
 
-    monkeypatch.setattr(getpass, "getuser", nobody)
+    monkeypatch.setattr(getpass, "getuser", no_user)
     assert current_user() == "svc"
 
 

@@ -1,4 +1,4 @@
-"""Every line of a log is one JSON object, whatever wrote it."""
+"""Every line of a log is one JSON object, also from warnings and uncaught errors."""
 
 import json
 import os

@@ -18,7 +18,7 @@ A, B, C, D = (f"http://{name}:8123/svc?replicas=2" for name in "abcd")
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What was made where; the replica `b` doesn't answer."""
+    """The created tables by server; the replica `b` doesn't answer."""
     found: list[tuple[str, ...]] = []
 
     def migrate(url: str, *, shard: str, moved: bool, others: list[str]) -> list[Any]:

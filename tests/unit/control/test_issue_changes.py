@@ -1,4 +1,4 @@
-"""A change that was made is answered as made, from its record in the log, whatever ClickHouse does."""
+"""A change is answered from its record in the log, even if ClickHouse fails."""
 
 import asyncio
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ def a_record(number: int) -> IssueRecord:
 
 
 class Log:
-    """The topic of issues and its processors: each command is in at once. Unless `answers`, nobody works on it."""
+    """The topic of issues and its processors: a command is applied immediately, or never unless `answers`."""
 
     def __init__(self) -> None:
         self.records = {hex64(number): a_record(number) for number in (1, 2)}
@@ -54,7 +54,7 @@ class Log:
 
     async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
         if not self.answers or not self.records.keys() >= {*issues}:
-            raise ChangesUnavailable("nobody answers")
+            raise ChangesUnavailable("no answer")
         found = [self.records[issue] for issue in issues]
         return {record.id: self.records[record.merged_into or record.id] for record in found}
 
@@ -92,7 +92,7 @@ class Log:
 
 
 class ClickHouse:
-    """What the reader finds: the records as they were before any change, or an error once the changes are made."""
+    """A reader's rows: the records as they were before any change, or an error once the changes are made."""
 
     def __init__(self, log: Log, error: Exception | None = None, late: bool = False) -> None:
         self._log = log
@@ -146,7 +146,7 @@ def changes(reader: Any, log: Log, answer_seconds: float = 5.0) -> IssueChanges:
 ERRORS: list[Exception] = [
     StorageUnavailable("ClickHouse took too long"),
     QueryTooExpensive("reads too many rows"),
-    ClickHouseError("nobody knows"),
+    ClickHouseError("unknown"),
 ]
 
 
@@ -179,13 +179,13 @@ async def test_a_merge_is_answered_in_figures_that_agree_while_the_writer_is_beh
         hex64(1), [hex64(2)], by="ann"
     )
     assert (changed.fingerprints, changed.total_events) == ([hex64(1), hex64(2)], 18)
-    # What the range counts is asked for all fingerprints that the record has.
+    # The range counts all fingerprints of the record.
     assert changed.events == 2
 
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits for ClickHouse before a change."""
+    """A change doesn't wait for ClickHouse."""
     monkeypatch.setattr(issue_changes, "LOOK_SECONDS", 0.01)
 
 
@@ -243,14 +243,14 @@ async def test_an_issue_that_is_named_a_hundred_times_is_looked_up_once() -> Non
     assert reader.project_reads == 1
 
 
-async def test_an_issue_that_nobody_knows_is_not_found_and_gets_no_command() -> None:
+async def test_an_unknown_issue_is_not_found_and_gets_no_command() -> None:
     log = Log()
     with pytest.raises(NotFound):
         await changes(ClickHouse(log), log).comment(hex64(9), "x", by="ann")
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_with_nobody_to_answer_a_change_is_unavailable_and_not_unknown() -> None:
+async def test_without_any_answer_a_change_is_unavailable_and_not_unknown() -> None:
     log = Log()
     log.answers = False
     with pytest.raises(ChangesUnavailable):

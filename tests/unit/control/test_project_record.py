@@ -1,4 +1,4 @@
-"""An older version edits the record of a newer one: what it doesn't know stays."""
+"""An older version edits the record of a newer one: fields unknown to it stay."""
 
 from collections.abc import Callable
 from typing import Any

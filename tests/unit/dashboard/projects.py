@@ -1,4 +1,4 @@
-"""Projects without Kafka; each edit is at once."""
+"""Projects without Kafka; edits are immediate."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ class MemoryProjects(ProjectStore):
         return self._projects.get(number)
 
     async def write(self, project: Project) -> Project:
-        """Keep a new record, or find what the same request has made before."""
+        """Keep a new record, or find the record that the same request created before."""
         return already_created(self._projects.values(), project) or self._keep(project)
 
     async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:

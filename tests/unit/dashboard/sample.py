@@ -22,7 +22,7 @@ NASTY = "</script><script>alert(1)</script>\u202egnp.exe\u202c \"'><img src=x on
 
 
 class Sent(NamedTuple):
-    """An event and what the processors know of it; `parts` are those of its grouping."""
+    """An event with the processors' facts about it; `parts` are those of its grouping."""
 
     event: dict[str, Any]
     fingerprint: int
@@ -224,7 +224,7 @@ EXAMPLES = {
     ),
     "body": "body: malformed JSON: Input data was truncated",
 }
-"""What senders were answered, by reason."""
+"""Responses to senders, by reason."""
 
 
 def outcomes(now_ms: int) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""What happened to an issue, as its page tells it."""
+"""The activity of an issue, as its page shows it."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a page says after a change, and how it is undone."""
+"""The notice after a change, and its undo."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is copied from an issue's page."""
+"""Texts that are copied from an issue's page."""
 
 from msgspec.structs import replace
 

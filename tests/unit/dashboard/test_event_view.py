@@ -92,7 +92,7 @@ def test_breadcrumbs_are_read_by_their_type() -> None:
     assert crumbs[0].when == "\u221241.2 s"
 
 
-def test_fields_that_nobody_knows_are_kept_in_sight() -> None:
+def test_unknown_fields_are_shown() -> None:
     page = read(showcase(AT), "sdk/1")
     assert page.others == '{\n  "cartSize": 4\n}'
     assert [word for word, _ in page.user] == ["Id", "Name", "Anonymous", "Hash of email"]

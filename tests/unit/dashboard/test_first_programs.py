@@ -1,4 +1,4 @@
-"""The programs that the first steps show are programs, and call what the library has."""
+"""The programs of the first steps compile, and call only functions of the library."""
 
 import ast
 import importlib

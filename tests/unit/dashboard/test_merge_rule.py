@@ -1,4 +1,4 @@
-"""The rule that is offered after a merge: it matches what was merged, and not everything."""
+"""The rule that is offered after a merge: it matches the merged issues, and not everything."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Notification rules in the read API, what they would have sent, and what was not delivered."""
+"""Notification rules in the read API, their test on past activity, and undelivered messages."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The page of notifications: rules in words, typed, tried and saved; what was not delivered; Kafka unavailable."""
+"""The page of notifications: rules in words, typed, tested and saved; undelivered messages; Kafka unavailable."""
 
 import re
 from typing import Any
@@ -57,7 +57,7 @@ async def store(site: Site, *rules: NotificationRule) -> None:
 
 
 def text_of(page: str) -> str:
-    """What the page says, without its markup."""
+    """The text of the page, without its markup."""
     return " ".join(re.sub(r"<[^>]+>", "", page).split())
 
 

@@ -34,7 +34,7 @@ class Stored:
         self.is_down = is_down
 
     async def read(self, call: SampleEvents) -> list[Sample]:
-        """The sample of a query that asks for what the rule matches."""
+        """The sample of a query for the events that the rule matches."""
         assert call.query == RULE.match
         if self.is_down:
             raise StorageUnavailable("ClickHouse took too long")

@@ -10,7 +10,7 @@ from tests.unit.docker.test_chart import pods
 def environments(
     objects: list[dict[str, Any]], secrets: Mapping[str, str], folder: Path
 ) -> dict[str, dict[str, str]]:
-    """By process. `secrets` are the values of all keys, whatever Secret they are in."""
+    """By process. `secrets` are the values of all keys, of any Secret."""
     maps = {one["metadata"]["name"]: one["data"] for one in objects if one["kind"] == "ConfigMap"}
     found = {}
     for process, pod in pods(objects):

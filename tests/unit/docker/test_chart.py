@@ -389,7 +389,7 @@ def test_objectives_page_for_a_fast_loss_and_write_a_ticket_for_a_slow_one(
         *series("svc_edge_requests_total{endpoint='/v1/events',status='503'}",
                 "svc_edge_requests_total{endpoint='/v1/events',status='202'}", minutes, share),
         *series(f"{dashboard},status='503'}}", f"{dashboard},status='200'}}", minutes, f"{float(share) * 5}"),
-        # Nobody's health check counts as a request.
+        # Health checks don't count as requests.
         *series("svc_edge_requests_total{endpoint='/readyz',status='503'}",
                 "svc_edge_requests_total{endpoint='/readyz',status='200'}", minutes, "90"),
         {"series": f"{late}_bucket{{le='10.0'}}", "values": f"0+{100 - float(share) * 10}x{minutes}"},

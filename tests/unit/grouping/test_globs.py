@@ -1,4 +1,4 @@
-"""Patterns of frames match as those of a shell do, whatever they are."""
+"""Patterns of frames match as those of a shell do, for any pattern."""
 
 from fnmatch import fnmatchcase
 

@@ -1,4 +1,4 @@
-"""What may be saved as rules: every bound is named where it is passed, by the rule's place."""
+"""Limits of rules: every violation is reported, with the rule's position."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def test_the_number_of_rules_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("field", ["match", "fingerprint", "in_app", "not_in_app"])
-def test_the_length_of_a_rule_is_bounded_whatever_it_consists_of(field: str) -> None:
+def test_the_length_of_a_rule_is_bounded_by_any_of_its_fields(field: str) -> None:
     def long(characters: int) -> GroupingRule:
         text = "x" * (characters - len("r") - (len("type:X") + 1) * (field != "match"))
         made: dict[str, Any] = {field: text if field == "match" else (text,)}

@@ -1,4 +1,4 @@
-"""Which issues are similar to one, what they have in common, and what it costs whatever clients send."""
+"""The issues that are similar to one, their common parts, and the bounded cost for any input."""
 
 import random
 import time
@@ -124,7 +124,7 @@ def test_hostile_parts_cost_no_more_than_the_budget(kind: str) -> None:
     candidates = [["type E", *_hostile(kind, number)] for number in range(MAX_CANDIDATES)]
     begin = time.thread_time()
     matches = most_similar(["type E", *_hostile(kind, 0)], candidates, time.thread_time)
-    # The rest is what the last candidate takes, and sorting.
+    # The rest is the last candidate, and sorting.
     assert time.thread_time() - begin < 3 * SECONDS
     assert matches
     assert matches[0].share == 1

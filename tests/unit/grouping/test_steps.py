@@ -1,4 +1,4 @@
-"""The steps of rules: what they search, times what is searched."""
+"""The steps of rules: patterns times the searched text."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Rules tried on past events are what processing would do with them."""
+"""A trial of rules on past events agrees with their processing."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What follows from the log: decisions, what is outgoing, and that live and in a preview the same is decided."""
+"""The fold of the log: decisions, outgoing messages, and the same decisions live and in a preview."""
 
 import random
 
@@ -202,7 +202,7 @@ def test_positions_only_grow() -> None:
 def live(
     luck: random.Random, rules: tuple[NotificationRule, ...], many: int, *, jumps: bool
 ) -> tuple[list[NotificationRecord], list[RuleDecision], int]:
-    """A process's log with its ticks, late and early, with repeats and a clock that jumps back; and what it decided."""
+    """A process's log with its ticks, late and early, with repeats and a clock that jumps back; and its decisions."""
     state, log, decisions = Notifications(), list[NotificationRecord](), list[RuleDecision]()
 
     def append(record: NotificationRecord) -> None:

@@ -1,4 +1,4 @@
-"""Messages as people read them, and what an event can't put into them."""
+"""Messages as people read them, and that events can't inject markup."""
 
 import msgspec
 import pytest

@@ -1,4 +1,4 @@
-"""Each code point folds alone, whatever stands beside it."""
+"""Each code point folds alone, independent of its neighbours."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""The examples of docs/query-language.md do what the page says."""
+"""The examples of docs/query-language.md match the events that the page says."""
 
 import re
 from pathlib import Path

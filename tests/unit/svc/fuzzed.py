@@ -12,7 +12,7 @@ from svc.options import resolve
 
 
 class Kept:
-    """Stands where the transport does and keeps what is submitted."""
+    """Replaces the transport and keeps submitted events."""
 
     def __init__(self) -> None:
         self.events: list[bytes] = []
@@ -72,7 +72,7 @@ def fail(depth: int, message: str, group: bool) -> None:
 
 @dataclass(frozen=True)
 class Situation:
-    """What a program was in when it captured an error."""
+    """The state of a program when it captured an error."""
 
     crumbs: list[Any]
     tags: dict[Any, Any]
@@ -93,7 +93,7 @@ class Situation:
         reporter.scope.set_user(self.user)
         try:
             fail(self.depth, self.message, self.group)
-        except Exception as error:  # noqa: BLE001  # whatever `fail` raises
+        except Exception as error:  # noqa: BLE001  # any error of `fail`
             event_id = reporter.capture(error, fingerprint=self.fingerprint)
         return event_id, transport.events[0]
 

@@ -96,7 +96,7 @@ def test_a_breadcrumb_is_a_note_not_a_dump() -> None:
 
 
 @given(crumbs)
-def test_whatever_the_client_gives_the_server_takes(client: dict[str, Any]) -> None:
+def test_the_server_accepts_all_breadcrumbs_of_the_client(client: dict[str, Any]) -> None:
     crumb = to_breadcrumb(NS, client)
     msgspec.json.decode(encode(breadcrumb_on_wire(crumb)), type=Breadcrumb)
     encode(breadcrumb_for_client(crumb))

@@ -1,4 +1,4 @@
-"""An exchange ends by its deadline whatever the server does, and goes to the configured address."""
+"""An exchange ends by its deadline against any server, and goes to the configured address."""
 
 import contextlib
 import itertools
@@ -25,7 +25,7 @@ DRIPS = 400
 
 
 class Dripping:
-    """A server that says `parts` at 20 ms each to whoever connects. `ended`: all were said, so that nobody hung up."""
+    """A server that says `parts` at 20 ms each to each client. `ended`: all were sent, so the client didn't hang up."""
 
     def __init__(
         self, parts: Iterable[bytes], context: ssl.SSLContext | None = None, reads: bool = True
@@ -46,7 +46,7 @@ class Dripping:
             opened, _ = self._listening.accept()
             with self._context.wrap_socket(opened, server_side=True) if self._context else opened as client:
                 request = b""
-                # To the body's end: a server that hangs up on what it hasn't read resets the connection.
+                # To the body's end: a server that hangs up before it has read everything resets the connection.
                 while self._reads and not request.endswith(b"]}") and (part := client.recv(65_536)):
                     request += part
                 for part in itertools.islice(self._parts, DRIPS):
@@ -190,7 +190,7 @@ def test_address_that_does_not_answer_leaves_time_for_the_next(
 ) -> None:
     port = int(ingest.url.rpartition(":")[2])
     with socket.socket() as full:
-        # Nobody accepts here, and the second connection has no place in the queue: connecting to it takes for ever.
+        # No accept() here, and the second connection has no place in the queue: connecting takes for ever.
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         with socket.create_connection(full.getsockname()), socket.socket() as waiting:

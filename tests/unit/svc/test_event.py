@@ -1,4 +1,4 @@
-"""Every event that the library can build decodes as the server's own struct, whatever went into it."""
+"""Every event that the library can build decodes as the server's own struct, for any input."""
 
 import copy
 import json
@@ -51,7 +51,7 @@ def test_event_says_where_it_is_from() -> None:
 
 
 @given(situations)
-def test_whatever_the_program_was_in_the_server_takes_the_event_as_it_is(situation: Situation) -> None:
+def test_the_server_accepts_the_event_of_any_situation_unchanged(situation: Situation) -> None:
     event_id, encoded = situation.event()
     event = msgspec.json.decode(encoded, type=Event)
     assert event.id == event_id
@@ -110,7 +110,7 @@ def test_event_that_is_too_large_after_reduction_is_counted() -> None:
 
 
 @given(st.lists(st.integers(0, 2_000_000_000_000_000_000), min_size=2, max_size=50))
-def test_ids_never_go_back_whatever_the_clock_does(clock: list[int]) -> None:
+def test_ids_never_go_back_even_if_the_clock_does(clock: list[int]) -> None:
     ids = Ids()
     made = [ids.new(ns) for ns in clock]
     assert made == sorted(set(made))

@@ -1,4 +1,4 @@
-"""What the applications in `docs/examples` report."""
+"""Reports of the applications in `docs/examples`."""
 
 import asyncio
 import shlex
@@ -42,7 +42,7 @@ def test_web_application_reports_the_request_that_crashed(ingest: Ingest, tmp_pa
 
 def test_worker_reports_the_task_that_failed(ingest: Ingest, tmp_path: Path) -> None:
     (tmp_path / "data_in").mkdir()
-    (tmp_path / "data_out").symlink_to("data_in")  # what one process writes, the other reads
+    (tmp_path / "data_out").symlink_to("data_in")  # one process writes, the other reads
     alone = ("--pool", "solo", "--without-gossip", "--without-mingle")
     broker = reporting_to(ingest) | {"BROKER": "filesystem://"}
     with started("celery_app", tmp_path, broker, *alone) as environment:

@@ -1,4 +1,4 @@
-"""What is taken of an exception: the chain, its messages, its places."""
+"""The captured parts of an exception: the chain, its messages, its places."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def with_context() -> None:
     try:
         raise_root()
     except KeyError:
-        raise ValueError("outer")  # noqa: B904  # the context is what is tested
+        raise ValueError("outer")  # noqa: B904  # this tests the context
 
 
 def with_suppressed_context() -> None:

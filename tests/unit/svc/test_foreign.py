@@ -34,7 +34,7 @@ class NamelessMeta(type):
 
 
 class LongText(str):
-    """A text that lies of its length and has no end."""
+    """A text that reports a wrong length and has no end."""
 
     __slots__ = ()
     __len__ = raising
@@ -70,7 +70,7 @@ def spoiled(name: str, spoil: object) -> Exception:
 def caught(error: BaseException, cause: BaseException | None = None) -> BaseException:
     try:
         raise error from cause  # noqa: TRY301  # raised only to be caught
-    except BaseException:  # noqa: BLE001  # groups too; `error` itself is what was caught
+    except BaseException:  # noqa: BLE001  # groups too; `error` itself was caught
         return error
 
 
@@ -90,7 +90,7 @@ AWKWARD: dict[str, Callable[[], BaseException]] = {
     },
     "every attribute raises": lambda: spoiled("__getattribute__", raising),
     "no attribute can be set": lambda: FrozenError("said"),
-    "text of a class of its own": Liar,
+    "text of a subclass": Liar,
     "class without a name": lambda: NamelessMeta("Nameless", (Exception,), {})("said"),
     "notes without an end": lambda: with_notes(ManyNotes(["one"])),
     "notes that cannot be printed": lambda: with_notes([spoiled("__str__", raising), "two"]),

@@ -20,7 +20,7 @@ def frames_of(raising: Callable[[], Any], framer: Framer | None = None) -> list[
     """Frames without those of the catching."""
     try:
         raising()
-    except Exception as error:  # noqa: BLE001  # whatever the test raises
+    except Exception as error:  # noqa: BLE001  # any error of the test
         frames = (framer or Framer()).frames(chain(error)[0].sites)
         return [
             frame

@@ -106,13 +106,13 @@ def reported(ingest: Ingest) -> list[Event]:
 
 
 def event_fields(event: Event) -> tuple[Any, ...]:
-    """What a request put into its scope."""
+    """The scope's content of a request."""
     crumbs = [crumb["data"]["message"] for crumb in event.get("breadcrumbs", []) if crumb["type"] == "custom"]
     return event.get("user", {}).get("id"), given_tags(event), crumbs
 
 
 def request_fields(event: Event) -> tuple[str | None, ...]:
-    """What the library says of the request by itself."""
+    """The library's own facts about the request."""
     return tuple(event["tags"].get(key) for key in ("handled", "method", "route", "url"))
 
 
@@ -120,7 +120,7 @@ OF_ORDER_7 = ("jo", {"host": "a", "order": "7"}, ["started", "order 7 looked up"
 
 
 def begin() -> None:
-    """What belongs to the process and is on every event."""
+    """The process's facts on every event."""
     svc.set_tag("host", "a")
     svc.add_breadcrumb("started")
 

@@ -43,9 +43,7 @@ def test_close_restores_the_hooks(start: Start) -> None:
     assert hooks() == before
 
 
-def test_hook_of_somebody_else_that_came_later_is_left_in_place(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_later_hook_of_other_code_is_left_in_place(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # so that it comes back once both are gone
     start()
     ours = sys.excepthook
@@ -226,7 +224,7 @@ def test_record_of_another_thread_has_no_stack(start: Start) -> None:
 @pytest.mark.parametrize(
     "options", [{"capture": {"logs": False}}, {"token": ""}], ids=["off", "nothing is sent"]
 )
-def test_logs_are_not_heard_where_nobody_wants_them(start: Start, options: dict[str, Any]) -> None:
+def test_logs_are_not_captured_unless_enabled(start: Start, options: dict[str, Any]) -> None:
     call_handlers = logging.Logger.callHandlers
     start(**options)
     assert logging.Logger.callHandlers is call_handlers
@@ -248,7 +246,7 @@ def test_record_that_a_handler_of_the_application_gives_too_is_one_breadcrumb(
     assert [crumb["data"]["message"] for crumb in svc.get_breadcrumbs()] == ["once", "once"]
 
 
-def test_record_is_one_breadcrumb_after_an_init_below_somebody_elses_hook(
+def test_record_is_one_breadcrumb_after_an_init_below_a_hook_of_other_code(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logging.Logger, "callHandlers", logging.Logger.callHandlers)
@@ -283,7 +281,7 @@ def test_listening_to_logs_ends_with_close(start: Start) -> None:
     svc.LogHandler().emit(logging.LogRecord("shop", logging.INFO, "f", 1, "m", (), None))
 
 
-def test_hook_never_raises_whatever_the_client_does(start: Start) -> None:
+def test_hook_never_raises_even_if_the_client_does(start: Start) -> None:
     start()
     client = current()
     assert client is not None

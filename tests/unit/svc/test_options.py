@@ -142,7 +142,7 @@ def test_any_release_becomes_one_that_the_server_takes(release: object) -> None:
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.lists(st.text()),
     st.dictionaries(st.text(), st.text()),
 )))  # fmt: skip
-def test_no_option_whatever_its_value_raises(options: dict[str, Any]) -> None:
+def test_no_value_of_any_option_raises(options: dict[str, Any]) -> None:
     resolved, _ = resolve(options, {})
     assert isinstance(resolved, Options)
 

@@ -1,4 +1,4 @@
-"""The tags that the library adds by itself: what each says, how it is turned off, and that it costs no event."""
+"""The tags that the library adds by itself: their values, their switches, and that they cost no event."""
 
 import asyncio
 import json

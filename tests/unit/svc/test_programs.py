@@ -1,4 +1,4 @@
-"""Whole programs in processes of their own: how their uncaught errors arrive, and that they end as without us."""
+"""Whole programs in separate processes: how their uncaught errors arrive, and that they end as without us."""
 
 import subprocess
 import sys
@@ -93,7 +93,7 @@ def test_errors_of_tasks_arrive(ingest: Ingest, tmp_path: Path) -> None:
         import asyncio
 
         async def forgotten():
-            raise ValueError("in a task nobody waits for")
+            raise ValueError("in a task without an awaiter")
 
         async def main():
             task = asyncio.create_task(forgotten())
@@ -111,7 +111,7 @@ def test_errors_of_tasks_arrive(ingest: Ingest, tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     first, second = ingest.events
-    assert first["error"]["message"] == "in a task nobody waits for"
+    assert first["error"]["message"] == "in a task without an awaiter"
     assert places(first) == [("forgotten", "program.py", True)]
     assert second["error"]["type"] == "ExceptionGroup"
     assert second["error"]["cause"]["type"] == "KeyError"
@@ -227,13 +227,13 @@ def test_killed_program_leaves_its_events_to_the_next_run(ingest: Ingest, tmp_pa
     assert list((tmp_path / "queue").iterdir()) == []
 
 
-@pytest.mark.parametrize("failure", ["nobody listens", "nothing but errors", "silence"])
+@pytest.mark.parametrize("failure", ["refused connection", "nothing but errors", "silence"])
 def test_exit_is_not_held_up_longer_than_set(ingest: Ingest, tmp_path: Path, failure: str) -> None:
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = {
-            "nobody listens": "http://127.0.0.1:1",
+            "refused connection": "http://127.0.0.1:1",
             "nothing but errors": ingest.url,
             "silence": f"http://127.0.0.1:{silent.getsockname()[1]}",
         }[failure]

@@ -224,7 +224,7 @@ answers = st.one_of(
 
 
 @given(st.lists(answers, max_size=40), st.lists(st.integers(0, 120), max_size=6))
-def test_whatever_is_answered_each_event_meets_one_fate_and_no_wait_is_cut_short(
+def test_with_any_answers_each_event_meets_one_fate_and_no_wait_is_cut_short(
     script: list[Answer], arrivals: list[int]
 ) -> None:
     bench = Bench(*script, max_events=400, interval=0.5)

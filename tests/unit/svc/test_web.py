@@ -20,7 +20,7 @@ def environ(path: str = "/") -> dict[str, Any]:
 
 
 def respond(status: str, headers: list[tuple[str, str]]) -> None:
-    """A `start_response` that nobody reads."""
+    """A `start_response` that is ignored."""
 
 
 def reported(ingest: Ingest) -> list[dict[str, Any]]:

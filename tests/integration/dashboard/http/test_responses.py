@@ -1,4 +1,4 @@
-"""What has not changed is not sent again, and what was changed here is seen at once."""
+"""Unchanged content is not sent again, and a change made here is visible in the next response."""
 
 import re
 

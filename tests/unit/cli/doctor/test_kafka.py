@@ -1,4 +1,4 @@
-"""What doctor makes of a cluster that it sees."""
+"""Findings of doctor about a cluster."""
 
 import pytest
 

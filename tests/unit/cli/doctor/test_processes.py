@@ -1,4 +1,4 @@
-"""What doctor says of consumer groups and of the addresses of processes."""
+"""Findings of doctor about consumer groups and the addresses of processes."""
 
 from functools import partial
 

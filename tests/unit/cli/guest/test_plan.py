@@ -1,4 +1,4 @@
-"""`svc guest plan` asks for what the code uses, under the deployment's names, in each form."""
+"""`svc guest plan` has the requirements of the code, under the deployment's names, in each format."""
 
 import json
 import re

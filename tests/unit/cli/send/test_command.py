@@ -1,4 +1,4 @@
-"""`svc send` against an endpoint that counts what it gets."""
+"""`svc send` against an endpoint that counts its requests."""
 
 import asyncio
 import json

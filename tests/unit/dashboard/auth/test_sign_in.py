@@ -39,7 +39,7 @@ async def test_a_name_given_at_the_sign_in_stands_on_every_page_on_one_line(site
 
 
 @pytest.mark.parametrize("name", ["system", "System "])
-async def test_nobody_is_called_like_who_makes_changes_by_events(site: Site, name: str) -> None:
+async def test_the_name_of_automatic_changes_is_refused(site: Site, name: str) -> None:
     answer = await site.client.post("/sign-in", data={"password": PASSWORD, "name": name})
     assert answer.status == 400
     assert "choose another" in await answer.text()
@@ -95,14 +95,14 @@ async def test_who_is_signed_in_is_not_locked_out_by_others_at_the_same_address(
 async def test_behind_a_trusted_proxy_one_clients_guesses_lock_out_that_client_alone() -> None:
     async with running_site(settings=replace(SETTINGS, dashboard_trusted_proxies="127.0.0.0/8")) as site:
         assert (await guess(site, MAX_FAILURES + 1, "203.0.113.9"))[-1] == 429
-        # What the client itself writes stands left of what the proxy adds.
+        # The client's own entries are to the left of the proxy's.
         assert (await guess(site, 1, "198.51.100.1, 203.0.113.9", "other")) == [429]
         for address in ("198.51.100.1", "203.0.113.10", ""):
             headers = {"X-Forwarded-For": address} if address else {}
             assert (await site.api("GET", "/projects", headers=headers))[0] == 200
 
 
-async def test_an_attack_from_everywhere_slows_down_strangers_and_keeps_nobody_out(
+async def test_an_attack_from_everywhere_slows_down_strangers_and_locks_out_no_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(app, "SignInThrottle", partial(SignInThrottle, delay_seconds=0.01))
@@ -115,7 +115,7 @@ async def test_an_attack_from_everywhere_slows_down_strangers_and_keeps_nobody_o
         assert (await site.api("GET", "/projects", headers={"X-Forwarded-For": "203.0.113.10"}))[0] == 200
 
 
-async def test_without_trusted_proxies_nobody_chooses_an_address(site: Site) -> None:
+async def test_without_trusted_proxies_the_peer_is_the_address(site: Site) -> None:
     statuses = [(await guess(site, 1, f"198.51.100.{n}", str(n)))[0] for n in range(MAX_FAILURES + 1)]
     assert statuses == [401] * MAX_FAILURES + [429]
 

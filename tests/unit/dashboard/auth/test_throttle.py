@@ -1,4 +1,4 @@
-"""The sign-in throttle, with a clock by hand: guessing is bounded, and nobody is locked out by others."""
+"""The sign-in throttle, with a clock by hand: guessing is bounded, and other addresses are not locked out."""
 
 from hypothesis import given
 from hypothesis import strategies as st

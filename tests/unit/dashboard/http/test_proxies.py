@@ -1,4 +1,4 @@
-"""The client's address behind proxies: only what a trusted one says is believed."""
+"""The client's address behind proxies: only the header of a trusted proxy counts."""
 
 import pytest
 

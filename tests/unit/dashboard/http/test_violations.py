@@ -1,4 +1,4 @@
-"""What is wrong in a request is said in words that its author knows."""
+"""Errors in a request are described in its author's words."""
 
 from typing import Annotated, Literal
 

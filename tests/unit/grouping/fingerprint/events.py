@@ -30,7 +30,7 @@ def event(
     cause: dict[str, Any] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """An event as sent, with what grouping reads."""
+    """An event as sent, with the fields that grouping reads."""
     error = {"type": kind, "message": message, "stack": stack or [], "cause": cause}
     return {"platform": platform, "error": error, **more}
 

@@ -1,4 +1,4 @@
-"""Hashes of bundlers leave the names of files, whatever their alphabet; words stay."""
+"""Hashes of bundlers are removed from the names of files, in any alphabet; words stay."""
 
 import random
 import string

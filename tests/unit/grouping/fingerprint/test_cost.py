@@ -55,7 +55,7 @@ PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
 
 
 def event(platform: str, text: str, salt: str, in_app: bool) -> GroupingEvent:
-    """100 frames of each of 11 errors, each with a name of its own, and a long message."""
+    """100 frames of each of 11 errors, each with a different name, and a long message."""
 
     def error(depth: int) -> GroupingError:
         stack = [

@@ -1,4 +1,4 @@
-"""Fingerprints as they were when the version was made: it is never edited, a better one is added beside it."""
+"""Fingerprints as they were when the version was made: it is never edited, a better one is a new version."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Templates keep what a programmer wrote and drop what a machine filled in."""
+"""Templates keep a programmer's words and drop the values that a machine filled in."""
 
 import pytest
 from hypothesis import given

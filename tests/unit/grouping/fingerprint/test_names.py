@@ -1,4 +1,4 @@
-"""Names of functions and files without what engines, compilers, obfuscators and builders put into them."""
+"""Names of functions and files without the additions of engines, compilers, obfuscators and builders."""
 
 import pytest
 
@@ -243,7 +243,7 @@ def test_names_of_an_app_are_places(name: str) -> None:
         ("_CartState.build.<anonymous closure>", "_CartState.build"),
     ],
 )
-def test_functions_of_other_languages_are_those_that_somebody_named(sent: str, name: str) -> None:
+def test_functions_of_other_languages_have_their_names_in_the_source(sent: str, name: str) -> None:
     assert scripts.function_name(sent) == name
 
 

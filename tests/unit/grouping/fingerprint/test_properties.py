@@ -1,4 +1,4 @@
-"""What never changes a fingerprint, and that nothing breaks it."""
+"""Changes of an event that don't change its fingerprint, and that no input breaks it."""
 
 import json
 import random

@@ -181,7 +181,7 @@ def test_without_a_stack_an_engines_error_counts_where_it_names_something() -> N
     )
 
 
-def test_a_comprehension_is_where_its_function_is_whatever_the_version_of_python() -> None:
+def test_a_comprehension_is_where_its_function_is_in_all_versions_of_python() -> None:
     owner = frame("total", "shop/cart.py")
     inlined = sites([owner], "KeyError", "python")
     assert inlined == ["frame total in shop/cart.py"]

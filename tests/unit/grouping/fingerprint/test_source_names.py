@@ -1,4 +1,4 @@
-"""What is read as its source has it: names, folders, helpers, browsers' errors, and values that tell."""
+"""Parts that are read as the source has them: names, folders, helpers, browsers' errors, and values that tell."""
 
 import pytest
 from hypothesis import given

@@ -32,7 +32,7 @@ def test_every_user_but_the_launchers_own_has_a_password(prepared: Path) -> None
     users = ElementTree.parse(prepared / "users.xml").find("users")
     assert users is not None
     with_password = {user.tag for user in users if user.findtext("password_sha256_hex")}
-    # Nobody is told the password of the one that the analysts' views read as.
+    # The password of the definer of the analysts' views is never shown.
     assert with_password == {*USERS, "analyst_views"}
     assert {user.tag for user in users} - with_password == {"default"}
 

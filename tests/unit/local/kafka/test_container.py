@@ -19,7 +19,7 @@ def program(folder: Path, name: str, text: str = "exit 0") -> Path:
 
 
 def without_java(folder: Path) -> dict[str, str]:
-    """An environment whose first Java is too old, whatever this machine has."""
+    """An environment whose first Java is too old, on any machine."""
     fake_java(folder / "old", "11.0.2")
     return {"JAVA_HOME": str(folder / "old"), "PATH": str(folder / "bin")}
 
