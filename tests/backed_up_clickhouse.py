@@ -23,7 +23,7 @@ class BackedUpClickHouse(LocalClickHouse):
         assert self._runs(statement)
 
     def answer(self, sql: str) -> str:
-        """What a query returns, as text."""
+        """The result of a query, as text."""
         client = open_client(self.url())
         try:
             return client.raw_query(sql).decode()

@@ -1,4 +1,4 @@
-"""What every test has: a clean environment, a marker by its folder, and the real servers of `tests.servers`."""
+"""For all tests: a clean environment, a marker by the folder, and the real servers of `tests.servers`."""
 
 import gc
 import os
@@ -23,7 +23,7 @@ from tests.servers import (  # noqa: F401 - fixtures are found by their names he
 )
 
 for profile, examples in {"quick": 10, "suite": 20, "long": 200}.items():
-    # No test asserts absolute times; and what is slow to draw is so on a busy machine.
+    # No test asserts absolute times, and a busy machine draws slowly.
     settings.register_profile(
         profile, max_examples=examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )
@@ -84,5 +84,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
 
 
 def pytest_collection_finish() -> None:
-    """What collecting made stays to the end: no later garbage collection looks at it."""
+    """Exclude the collected tests from garbage collection: they stay to the end."""
     gc.freeze()

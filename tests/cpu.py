@@ -1,6 +1,6 @@
-"""What the tests cost: CPU seconds by tier, printed after each run, and `--cpu-budget FILE` to hold them.
+"""The cost of the tests: CPU seconds by tier, printed after each run, and `--cpu-budget FILE` to hold them.
 
-Counted is what a test's process and its ended children took, and what the servers of the run took. Machines
+Counted is the CPU of a test's process, its ended children, and the servers of the run. Machines
 differ, and one machine differs by the hour: the budget is in units of a fixed piece of work that each worker
 repeats during the run. `--cpu-write FILE` raises a budget to the sums of a run: on a busy machine tests that wait
 look more often, so a budget comes from several runs, one of them on a busy machine.
@@ -26,7 +26,7 @@ WORK_EVERY: Final = 50
 COLLECTING: Final = "collecting"
 FORKED: Final = "processes"
 SHARED: Final = "shared"
-"""What ends with a worker's last test, such as the browser: it belongs to no tier."""
+"""The CPU of processes that end with a worker's last test, such as the browser: it belongs to no tier."""
 _WORK: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
 
 
@@ -59,7 +59,7 @@ def grown(units: Mapping[str, float], budget: Mapping[str, float]) -> list[str]:
 
 
 def raised(units: Mapping[str, float], file: Path) -> dict[str, int]:
-    """The budget in `file`, if there is one, raised to what a run took."""
+    """The budget in `file`, if there is one, raised to the CPU of a run."""
     budget = json.loads(file.read_text()) if file.exists() else {}
     return {tier: round(max(units.get(tier, 0), budget.get(tier, 0))) for tier in sorted({*units, *budget})}
 
@@ -107,7 +107,7 @@ class WorkerCosts:
 
 
 class RunCosts:
-    """A plugin of the process that reports: sums what the workers tell, and what their servers took."""
+    """A plugin of the process that reports: sums the CPU of the workers and their servers."""
 
     def __init__(self, config: pytest.Config, own: WorkerCosts | None, servers: RunServers | None) -> None:
         self._config, self._own, self._servers = config, own, servers

@@ -68,7 +68,7 @@ def shop(name: str, folder: Path, environ: dict[str, str], release: str = RELEAS
 
 
 def status(url: str) -> int | None:
-    """The status of the answer; None while nobody listens."""
+    """The status of the answer; None while the connection is refused."""
     try:
         with urllib.request.urlopen(url) as response:
             return int(response.status)

@@ -24,6 +24,6 @@ def files_end_at(size: int) -> Iterator[None]:
 
 
 def in_a_process(work: Callable[..., Answer], *given: Any) -> Answer:
-    """What `work`, a function of a module, returns in a process of its own."""
+    """The result of `work`, a function of a module, in a separate process."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(work, given)

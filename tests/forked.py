@@ -1,6 +1,6 @@
 """Processes of the product for tests: forked from one that has imported it, which costs 20 ms instead of a second.
 
-`ForkedProcess` has what the tests use of `subprocess.Popen`. The parent is started at the first use, by a test's
+`ForkedProcess` has the part of `subprocess.Popen` that tests use. The parent is started at the first use, by a test's
 process, and ends with it, and so do all that it forked. A monitor between parent and child waits for the child
 and tells how it ended.
 """
@@ -37,7 +37,7 @@ class ForkedProcess:
             "output": str(output),
             "arguments": list(arguments),
         }
-        # There from the first moment, for whoever reads it.
+        # It exists from the first moment, for all readers.
         output.touch()
         self.args = [module, *arguments]
         self.returncode: int | None = None
@@ -94,13 +94,13 @@ _PARENTS: Final[list[subprocess.Popen[bytes]]] = []
 
 
 def stop() -> None:
-    """End the parent, and whatever still runs."""
+    """End the parent, and all running children."""
     for parent in _PARENTS:
         parent.communicate()
 
 
 def serve(address: str) -> None:
-    """Import what is forked, then fork a process for each connection, until standard input ends."""
+    """Import the programs, then fork a process for each connection, until standard input ends."""
     for module in IMPORTED:
         __import__(module)
     with socket.socket(socket.AF_UNIX) as listener:
@@ -155,7 +155,7 @@ def _run(request: Mapping[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(request["environ"])
     sys.argv = [request["module"], *request["arguments"]]
-    # It runs as the main module, and no second time as what was imported.
+    # It runs as the main module only, not a second time under its import name.
     sys.modules.pop(request["module"], None)
     runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
     sys.exit()

@@ -55,7 +55,7 @@ class Way:
     """The way of one process to ClickHouse: it arrives there as `user`.
 
     The engine reads its users only when it starts, so a right is withdrawn by a user who has all the others.
-    Every request is authenticated anew; only a session, that of one insert, stays with its user.
+    Every request is authenticated; only a session, that of one insert, stays with its user.
     """
 
     def __init__(self, server: GrantedClickHouse, user: str) -> None:

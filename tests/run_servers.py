@@ -44,7 +44,7 @@ class RunServers:
         self.stop()
 
     def stop(self) -> dict[str, float]:
-        """Stop what was started; the CPU seconds of each server, which is an ended child of ours now."""
+        """Stop the started servers; returns the CPU seconds of each, which is an ended child of ours now."""
         used = {}
         for name, thread in self._threads.items():
             before = ended_children()

@@ -1,4 +1,4 @@
-"""Which worker runs what: a file at a time, so that what a file starts is started once in a run."""
+"""The tests of each worker: a file at a time, so that a file's servers start once in a run."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A real broker with TLS, SASL and ACLs: it lets in whom it knows, and each only to what was allowed."""
+"""A real broker with TLS, SASL and ACLs: it accepts known users, each with the granted rights only."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

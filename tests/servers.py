@@ -42,8 +42,10 @@ def keep_test_addresses(config: pytest.Config, environ: Mapping[str, str]) -> No
 
 @functools.cache
 def container_engine_answers() -> bool:
-    """True where Docker, or what speaks like it, can start containers; asked in a process of its own, because a failed
-    question of the docker SDK leaves a socket open."""
+    """Whether Docker, or a compatible program, can start containers.
+
+    A separate process pings it, because a failed ping of the docker SDK leaves a socket open.
+    """
     question = "import docker; docker.from_env(timeout=5).ping()"
     return (
         subprocess.run([sys.executable, "-P", "-c", question], capture_output=True, check=False).returncode

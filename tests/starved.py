@@ -1,4 +1,4 @@
-"""A tenth of two cores for some processes, whatever they want: a group that the kernel holds to it, or else signals
+"""A tenth of two cores for some processes: a limit of the kernel's control group, or else signals
 that freeze them nine tenths of the time."""
 
 import os

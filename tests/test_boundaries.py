@@ -1,4 +1,4 @@
-"""Imports go one way and in no circle, each framework has its door, and what is declared pure loads no framework."""
+"""Imports go one way and in no circle, each framework has its door, and modules declared pure load no framework."""
 
 import ast
 import json
@@ -115,14 +115,14 @@ DOORS = {
     "mode": ("processors.faust_app", "bench"),
 }
 ERRORS = {"schemas.errors", "broker.errors", "storage.errors"}
-"""Where the exceptions stand that one room raises and another catches."""
+"""The modules of exceptions that one room raises and another catches."""
 INTEGRATIONS = {
     "celery": {"celery"},
     "django": {"asgiref", "django"},
     "flask": {"flask"},
     "starlette": {"starlette"},
 }
-"""Modules of the reporting library that an application of that framework imports, and nobody else."""
+"""Modules of the reporting library that only an application of that framework imports."""
 
 
 def name_of(path: Path) -> str:
@@ -139,7 +139,7 @@ def modules() -> dict[str, Path]:
 
 @cache
 def imports(name: str) -> dict[str, int]:
-    """The modules that a module names in its import statements, wherever these stand, with their lines."""
+    """The modules that a module names in its import statements, at any place, with their lines."""
     found: dict[str, int] = {}
     for node in nodes(modules()[name]):
         if isinstance(node, ast.Import):

@@ -1,4 +1,4 @@
-"""Documents say what the code does: generated pages are current, links lead somewhere, commands and settings exist."""
+"""Documents agree with the code: generated pages are current, links lead somewhere, commands and settings exist."""
 
 import re
 import shlex
@@ -42,7 +42,7 @@ def commands(text: str) -> Iterator[list[str]]:
             while words:
                 end = next((at for at, word in enumerate(words) if word in {"|", "&", "&&"}), len(words))
                 command, words = words[:end], words[end + 1 :]
-                # What is read from or written to a file comes last.
+                # Redirections of files come last.
                 command = list(takewhile(lambda word: word not in {"<", ">", ">>"}, command))
                 while command and re.match(r"[A-Z_]+=", command[0]):
                     del command[0]

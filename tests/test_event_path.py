@@ -96,7 +96,7 @@ def defines(file: str, name: str) -> bool:
 
 
 def called(file: str) -> set[str]:
-    """The names of the methods that a file calls, its own attributes among them; so it reaches what it was given."""
+    """The names of the methods that a file calls, its own attributes among them; so it reaches its parameters."""
     calls = (node.func for node in nodes(ROOT / file) if isinstance(node, ast.Call))
     return {call.attr.lstrip("_") for call in calls if isinstance(call, ast.Attribute)}
 

@@ -23,7 +23,7 @@ def test_every_section_is_held_by_a_test() -> None:
     }
     assert held == {
         *(f"protocol {section}" for section in PROTOCOL),
-        # Point 10 is about what happens after ingest.
+        # Point 10 is about the stages after ingest.
         *(f"contract 2.{point}" for point in range(1, 15) if point != 10),
         *("contract 4", *(f"contract 4 {subject}" for subject in READING)),
     }

@@ -24,7 +24,7 @@ def unsigned(claims: dict[str, Any]) -> str:
 
 
 class TokenServer:
-    """Knows each user by the password `USER-secret`; counts what it issued."""
+    """Knows each user by the password `USER-secret`; counts the issued tokens."""
 
     def __init__(self, life_seconds: float = 3600) -> None:
         self.url = f"http://127.0.0.1:{free_port()}/token"

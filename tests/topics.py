@@ -27,7 +27,7 @@ async def create_topics(
 
 
 async def delete_topics(bootstrap: str, prefix: str) -> None:
-    """Delete what a test left under its prefix."""
+    """Delete the topics that a test left under its prefix."""
     async with open_admin(KafkaSettings(kafka_bootstrap=bootstrap)) as admin:
         left = [name for name in await admin.list_topics() if name.startswith(prefix)]
         if left:

@@ -1,4 +1,4 @@
-"""A real browser, and pages that report whatever goes wrong in them."""
+"""A real browser, and pages that report all their errors."""
 
 import shutil
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ Scheme = Literal["light", "dark"]
 
 
 def launch(playwright: Playwright) -> Browser:
-    """An installed Chromium, else Playwright's own. What is expected may take its time on a busy machine."""
+    """An installed Chromium, else Playwright's own. Expectations have a long timeout for a busy machine."""
     expect.set_options(timeout=PATIENCE_MS)
     found = next(filter(None, map(shutil.which, INSTALLED)), None)
     return playwright.chromium.launch(executable_path=found)
@@ -105,7 +105,7 @@ def watched_page(
     session: StorageState | None = None,
     zone: str = "UTC",
 ) -> Iterator[Watched]:
-    """A page in a context of its own."""
+    """A page in a new context."""
     context = browser.new_context(
         color_scheme=scheme,
         viewport={"width": width, "height": 900},

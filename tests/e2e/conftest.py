@@ -65,9 +65,9 @@ async def running(
     clickhouse_url: str,
     inboxes: tuple[MailServer, Receiver],
 ) -> AsyncIterator[tuple[Stack, Supervisor]]:
-    """All our processes on the session's servers, under a topic prefix and a database of their own.
+    """All our processes on the session's servers, under a separate topic prefix and database.
 
-    The tests share them, and each has a project of its own. What a test kills is started again before it goes on.
+    The tests share them, and each has a separate project. A test restarts the processes it kills before it goes on.
     """
     topic_prefix = new_prefix()
     mails, posts = inboxes

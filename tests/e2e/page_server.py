@@ -1,4 +1,4 @@
-"""The dashboard over a sample project in a real database, served from a thread of its own."""
+"""The dashboard over a sample project in a real database, served from a separate thread."""
 
 import asyncio
 import threading
@@ -57,7 +57,7 @@ NOTIFICATION_RULES = (
     ),
 )
 LAG = FixedLag()
-"""What all pages see of the pipeline."""
+"""The state of the pipeline on all pages."""
 
 
 def now_ms() -> int:

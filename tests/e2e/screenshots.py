@@ -26,7 +26,7 @@ def narrowed(page: Page) -> None:
 
 
 def ignoring(page: Page) -> None:
-    """The menu of what an issue can wait for."""
+    """The menu of snoozes."""
     page.locator("summary", has_text="Ignore").click()
 
 
@@ -36,7 +36,7 @@ def resolving(page: Page) -> None:
 
 
 def selecting(page: Page) -> None:
-    """Two issues of the list selected, with what can be done to both."""
+    """Two issues of the list selected, with the actions for both."""
     for number in (0, 1):
         page.locator("table.issues tbody input[type=checkbox]").nth(number).check()
 

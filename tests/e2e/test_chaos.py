@@ -30,7 +30,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
         kills=4,
         broker_restarts=1,
         scalings=1,
-        # Those over several servers have tests of their own.
+        # Those over several servers have separate tests.
         commands=0 if spread else 4,
         spread=spread,
         other_version=None,

@@ -108,7 +108,7 @@ def test_a_phone_shows_the_first_issue_within_the_first_third(browser: Browser, 
         box = page.locator("a[data-entry]").first.bounding_box()
         assert box is not None
         assert box["y"] <= 280
-        # The whole label, whatever the system's font.
+        # The whole label, in any font.
         for name in ("Environment", "Time range"):
             assert page.get_by_label(name, exact=True).evaluate("e => e.scrollWidth <= e.clientWidth")
         assert watched.complaints == []
@@ -167,7 +167,7 @@ def test_the_way_back_from_an_issue_leads_to_the_list_as_it_was(browser: Browser
 
 
 def click_in(page: Page, part: Locator, share: float) -> None:
-    """Click at a share of the part's width, whatever is on top there."""
+    """Click at a share of the part's width, on the topmost element there."""
     part.scroll_into_view_if_needed()
     box = part.bounding_box()
     assert box is not None
@@ -183,7 +183,7 @@ def test_a_tapped_bar_says_its_figure_and_another_tap_ends_that(browser: Browser
         bar = page.locator(".chart .column").last
         title = bar.locator("title").text_content()
         assert title is not None
-        # Beside its middle, where a mark may be.
+        # Next to its middle, where a mark may be.
         click_in(page, bar, 0.2)
         expect(caption).to_have_text(title)
         page.get_by_role("heading", name="Issues").evaluate("node => node.click()")

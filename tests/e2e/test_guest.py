@@ -38,7 +38,7 @@ PAGE = (ROOT / "docs" / "start" / "your-servers.md").read_text(encoding="utf-8")
 USERS = tuple(f"svc-{process}" for process in PROCESSES)
 MINUTES = 15
 DATABASE, WRITER = "test_guest", "svc_writer"
-"""Of names that the test's servers have free: `svc` is a user and a database of their own."""
+"""Names that are free on the test's servers, where `svc` is already a user and a database."""
 
 
 @pytest.fixture
@@ -97,7 +97,7 @@ class Stranger:
         self._running: list[asyncio.subprocess.Process] = []
 
     def _programs(self) -> None:
-        """The tools of administrators note what they are to do: `administer` and `let_in` do it."""
+        """The tools of administrators only record their calls: `administer` and `let_in` execute them."""
         programs = {
             "kafka-topics.sh": _NOTED,
             "kafka-acls.sh": _NOTED,
@@ -111,7 +111,7 @@ class Stranger:
             file.chmod(0o755)
 
     async def types(self, block: str, **names: str) -> str:
-        """What a block prints. Variables stay, and so does what runs in the background."""
+        """The output of a block. Variables and background jobs stay."""
         for page, here in {**self._names, **names}.items():
             block = block.replace(page, here)
         script = f"set -e; test ! -e variables || . ./variables\n{block}\nexport -p > variables\n"
@@ -131,7 +131,7 @@ class Stranger:
         return (output or b"").decode()
 
     def noted(self, name: str) -> list[Any]:
-        """What the tools have noted."""
+        """The recorded calls of the tools."""
         return [json.loads(line) for line in (self._folder / name).read_text().splitlines()]
 
     def is_ready(self, name: str) -> bool:
@@ -164,7 +164,7 @@ with open("statements", "a") as file:
 
 
 async def administer(broker: SecuredBroker, noted: list[list[str]]) -> None:
-    """What Kafka's scripts would have done."""
+    """Execute the calls of Kafka's scripts."""
     topics, acls = [], []
     for program, *words in noted:
         given: dict[str, list[str]] = {}
@@ -199,7 +199,7 @@ async def administer(broker: SecuredBroker, noted: list[list[str]]) -> None:
 
 
 def let_in(server: ShardServer, sql: str) -> None:
-    """What ClickHouse's client would have done: the engine of a test takes users from its configuration alone."""
+    """Execute the calls of ClickHouse's client: the engine of a test takes users from its configuration alone."""
     databases = re.findall(r"CREATE DATABASE IF NOT EXISTS (\w+);", sql)
     assert databases == [DATABASE, f"{DATABASE}_all"]
     users = re.findall(

@@ -191,7 +191,7 @@ def test_first_steps_give_way_to_the_first_issue(
         expect(program).to_contain_text("svc.flask.watch(app)")
         expect(page.locator("#program-1")).to_be_hidden()
         assert watched.violations() == []
-        # What the script asks for is answered by the browser as if an issue had come.
+        # The browser answers the script's request as if an issue had come.
         page.route("**/api/v1/projects/*/issues?limit=1", lambda route: route.fulfill(json={"issues": [{}]}))
         with page.expect_navigation():
             expect(page.locator(".waiting")).to_have_text(re.compile("Your first event has arrived"))

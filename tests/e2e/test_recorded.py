@@ -1,4 +1,4 @@
-"""What earlier versions have left is read, and its processing ends as it did with them."""
+"""The data of earlier versions is read, and its processing ends as it did with them."""
 
 import asyncio
 from pathlib import Path

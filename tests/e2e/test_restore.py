@@ -60,7 +60,7 @@ class Sending:
 
 
 async def at_rest(stack: Stack, settings: MigrateSettings, sending: Sending) -> list[Claim]:
-    """What does not hold once everything is stored; an edge tells every few seconds what it has accepted."""
+    """The failed claims once everything is stored; an edge reports its accepted events every few seconds."""
     store = await chaos.drained(Console(quiet=True), settings, len(sending.load.ids), chaos.groups_of(stack))
     assert store is not None
     end = time.monotonic() + FLUSHED_SECONDS
@@ -100,7 +100,7 @@ async def test_counts_are_exact_after_backups_of_different_moments(
         minute = time.time() // 60
         assert await at_rest(stack, settings, sending) == []
 
-    # ClickHouse is older than Kafka: what it lacks is still in the topics.
+    # ClickHouse is older than Kafka: the topics still have its missing rows.
     own_clickhouse.sql("DROP DATABASE svc SYNC")
     own_clickhouse.sql(f"RESTORE DATABASE svc FROM {own_clickhouse.backup('one')}")
     await svc(stack, "migrate", "--moved")
@@ -108,7 +108,7 @@ async def test_counts_are_exact_after_backups_of_different_moments(
         await svc(stack, "reconcile", "--repair", "--wait", "60")
         assert await at_rest(stack, settings, sending) == []
 
-    # Kafka is older than ClickHouse: it knows neither the later ids nor what became of their issues.
+    # Kafka is older than ClickHouse: it knows neither the later ids nor the later states of their issues.
     own_kafka.stop()
     shutil.rmtree(own_kafka.directory)
     shutil.copytree(tmp_path / "copy", own_kafka.directory)

@@ -14,7 +14,7 @@ from tests.servers import CACHE
 pytestmark = pytest.mark.slow
 
 
-async def test_hostile_token_harms_nobody_else(tmp_path: Path) -> None:
+async def test_hostile_token_harms_no_other_project(tmp_path: Path) -> None:
     result = await run(
         Console(soft_wrap=True),
         tmp_path,

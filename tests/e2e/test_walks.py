@@ -28,7 +28,7 @@ NEXT = "shop@1.5.0+330"
 
 
 def resolved_by_clicking(link: str, password: str, route: str) -> None:
-    """Sign in on the way to the issue, look at what failed, and resolve it in the next release."""
+    """Sign in on the way to the issue, look at the error, and resolve it in the next release."""
     with sync_playwright() as playwright:
         browser = launch(playwright)
         with watched_page(browser) as watched:

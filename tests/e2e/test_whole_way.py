@@ -69,7 +69,7 @@ async def test_every_event_is_stored_and_counted_once_though_sent_twice_and_proc
             return seen.counted >= len(sent) and seen.stored >= len(sent)
 
         await eventually(arrived, 120)
-        # What is sent last comes through last: once it is there, the repeats have been through every stage.
+        # The last event comes through last: once it is there, the repeats have been through every stage.
         last = fresh(load_samples()[:20], datetime.now(UTC), random.Random(6))
         report = await Sender(stack.ingest_url, project.token, SDK).send(batches(encoded(last)))
         assert report.clean

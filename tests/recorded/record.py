@@ -1,4 +1,4 @@
-"""`python -m tests.recorded.record FOLDER`: what this version leaves, for later versions to read.
+"""`python -m tests.recorded.record FOLDER`: the data of this version, for later versions to read.
 
 Some events are stored, some wait for the writer, some for the processors, and some in the edge's spool.
 Issues were changed and merged.
@@ -48,7 +48,7 @@ RETENTION_DAYS = 3650
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--cache", type=click.Path(path_type=Path), default=Path(".cache"), help="Kafka's jars.")
 def main(folder: Path, cache: Path) -> None:
-    """Record what this version leaves."""
+    """Record the data of this version."""
     with tempfile.TemporaryDirectory(prefix="recording-") as temporary:
         asyncio.run(record(folder, Path(temporary), cache))
 
@@ -146,7 +146,7 @@ async def change_issues(stack: Stack, project: str) -> None:
 
 
 async def svc(stack: Stack, *arguments: str) -> bytes:
-    """What a command prints, which succeeds."""
+    """The output of a command, which succeeds."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "cli", *arguments),
         env=os.environ | stack.environ,

@@ -1,4 +1,4 @@
-"""What a version has left: its topics, the commits of its consumer groups, its database and the edge's spool."""
+"""The data of a version: its topics, the commits of its consumer groups, its database and the edge's spool."""
 
 import gzip
 import shutil
@@ -45,7 +45,7 @@ class RecordedCommit(Struct, frozen=True):
 
 
 class Recording(Struct, frozen=True):
-    """The record of what a version has left.
+    """The recorded data of a version.
 
     `issues` are the rows of all issues after that version had processed everything; `ids` are those of all
     events.
@@ -61,7 +61,7 @@ class Recording(Struct, frozen=True):
 
 
 def issues_of(server: BackedUpClickHouse) -> list[list[Any]]:
-    """What must be equal of all issues."""
+    """The fields of all issues that must be equal."""
     text = server.answer(
         "SELECT issue_id, events, users, status, merged_into, assignee, fingerprints, first_seen, last_seen, message "
         "FROM svc.issues FINAL ORDER BY issue_id FORMAT JSONCompactEachRow"
@@ -109,7 +109,7 @@ def save(recording: Recording, folder: Path, server: BackedUpClickHouse, edge: P
 
 
 def save_log(recording: Recording, folder: Path) -> None:
-    """Write what is no file of its own."""
+    """Write the parts that aren't separate files."""
     (folder / LOG).write_bytes(gzip.compress(msgspec.json.encode(recording), mtime=0))
 
 

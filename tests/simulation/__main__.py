@@ -28,7 +28,7 @@ from tests.simulation.planted import ALL, FEW, find, known
 from tests.simulation.probes import met
 from tests.simulation.run import run
 
-# What the product logs, and what its dead processes leave, is no news here.
+# The logs of the product and the leftovers of its dead processes are noise here.
 logging.disable(logging.CRITICAL)
 warnings.simplefilter("ignore")
 sys.unraisablehook = lambda _: None
@@ -49,7 +49,7 @@ _SHARE = 0.75
 
 
 class Result(NamedTuple):
-    """What a schedule has reached, and how it broke a promise, if it did."""
+    """The coverage of a schedule, and the broken promise, if any."""
 
     seed: Seed
     reached: Reached
@@ -62,14 +62,14 @@ def results(seeds: Iterable[Seed]) -> list[Result]:
     for seed in seeds:
         try:
             names, broke = frozenset(run(seed).reached), ""
-        except Exception as error:  # noqa: BLE001 - whatever a schedule raises is its result
+        except Exception as error:  # noqa: BLE001 - any error of a schedule is its result
             names, broke = frozenset(), f"{type(error).__name__}: {error}"
         found.append(Result(seed, names | met(), broke))
     return found
 
 
 def drawn(draws: Draws, schedules: int, jobs: int) -> Iterator[Result]:
-    """So many schedules, each round drawn by what those before have reached."""
+    """That many schedules, each round drawn by the coverage of the rounds before."""
     probes.install()
     # All processes share the imports and caches: the parser of rules alone takes as long as three schedules.
     results(range(1, _FIRST))
@@ -153,7 +153,7 @@ def show(seed: Seed, *, keeps: bool) -> bool:
 
 @click.command()
 @click.option("--schedules", default=20_000, show_default=True, help="How many schedules.")
-@click.option("--first", type=int, help="The first seed; without it, one that nobody has run.")
+@click.option("--first", type=int, help="The first seed; without it, a random one.")
 @click.option(
     "--seed", type=seeded, help="One schedule alone, with its story; a failing one is shrunk first."
 )

@@ -1,6 +1,6 @@
-"""Faults at a place of the product instead of a time: what is armed strikes the next process that comes there.
+"""Faults at a place of the product instead of a time: an armed fault strikes the next process that comes there.
 
-Also what schedules reach: a counter of things without which a run of many schedules proves little.
+Also the coverage of schedules: counters of events without which a run of many schedules proves little.
 """
 
 from collections import Counter
@@ -74,7 +74,7 @@ WANTED: Final = (
         "several servers",
     ),
 )
-"""What a run of all fixed seeds must reach."""
+"""The required coverage of a run of all fixed seeds."""
 
 
 def strike(schedule: "Schedule", point: str) -> None:
@@ -148,7 +148,7 @@ def _found(name: str) -> Any:
 
 
 def reached(schedule: "Schedule") -> Counter[str]:
-    """What a schedule has reached."""
+    """The coverage of a schedule."""
     found = schedule.reached.copy()
     logs = schedule.broker.topics
     for log in logs[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]:

@@ -75,7 +75,7 @@ _DEATH_SHARE: Final = 0.2
 
 
 class Answer:
-    """What a client gets."""
+    """A response to a client."""
 
     def __init__(self, rows: Sequence[Sequence[Any]] = (), written: int = 0) -> None:
         self.result_rows = list(rows)
@@ -83,7 +83,7 @@ class Answer:
 
 
 class Server:
-    """The server; `name` is what it is called in stories."""
+    """The server; `name` is its name in stories."""
 
     def __init__(self, world: World, window: int = WINDOW, name: str = "ClickHouse") -> None:
         self.world = world
@@ -113,7 +113,7 @@ class Server:
         self.drag = 0.0
         """Seconds of the next insert of a block."""
         self.mishap = ""
-        """What happens to the sender of the next one (`tests.simulation.aims`)."""
+        """The fault for the sender of the next one (`tests.simulation.aims`)."""
         self.looks: dict[Process, tuple[set[str], set[str]]] = {}
         """The pauses that a process saw first and last since its last insert of a block."""
         self.blind: list[str] = []
@@ -150,7 +150,7 @@ class Server:
         self._statements.update(packs.statements(self))
 
     def add(self, other: "Server") -> None:
-        """Show what another has of events and what is derived from them, beside one's own."""
+        """Show another server's events and the rows derived from them, together with this one's."""
         for name, table in self.tables.items():
             there = other.tables[name]
             table.parts |= {f"{other.name} {part}": events for part, events in there.parts.items()}
@@ -164,7 +164,7 @@ class Server:
         self.latest, self.issue_rows = other.latest, other.issue_rows
 
     def crash(self, seconds: float) -> None:
-        """`kill -9`, now or in an insert, and a start some seconds later. What runs stops between two steps."""
+        """`kill -9`, now or in an insert, and a start some seconds later. Running statements stop between two steps."""
         if self.world.random.random() < 0.5:
             self._crash(seconds)
         else:

@@ -10,7 +10,7 @@ from tests.simulation.clickhouse_work import Work
 from tests.simulation.world import World
 
 _APART_SECONDS: Final = 0.002
-"""Between what a question reads of one server and of the next, at most."""
+"""The longest time between the reads of a query on one server and the next."""
 
 
 class Whole:
@@ -68,7 +68,7 @@ class Whole:
         return (yield from shown.query(sql, parameters, external))
 
     def now(self) -> Server:
-        """What it shows at this moment, to who looks from outside."""
+        """Its rows at this moment, without any request."""
         shown = self._empty()
         for server in self._servers:
             shown.add(server)
@@ -94,6 +94,6 @@ def urls_of(count: int) -> tuple[str, ...]:
 
 
 def at(servers: Sequence[Server], host: str, database: str) -> Server | Whole:
-    """What is behind an address."""
+    """The server behind an address."""
     number = int(host.removeprefix("c")) - 1
     return Whole(servers, number) if database.endswith(WHOLE) else servers[number]

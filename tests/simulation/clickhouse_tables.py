@@ -60,7 +60,7 @@ class Event(NamedTuple):
 
 
 def count_key(event: Event) -> CountKey:
-    """What rollups group by."""
+    """The key of rollups."""
     return event.project, event.day, event.fingerprint, event.retention
 
 
@@ -102,11 +102,11 @@ class Mutation:
         self.partition = partition
         self.command = command
         self.find = find
-        """Returns which events, or keys of a rollup, go: what that depends on is read when the deletion is done."""
+        """Returns the predicate for deleted events, or keys of a rollup; it reads its inputs when it is called."""
         table.blocks += 1
         self.blocks = table.blocks
         self.since: Counter[CountKey] = Counter()
-        """What a rollup counted since."""
+        """The counts of a rollup since then."""
 
 
 class Table:
@@ -170,7 +170,7 @@ class Table:
 
         emptied = set()
         for part, events in list(self.parts.items()):
-            # A part keeps its number, whatever a mutation makes of its name.
+            # A part keeps its number when a mutation changes its name.
             number = int(part.split("_")[1])
             if number <= mutation.blocks:
                 self.parts[part] = [e for e in events if not goes(e, e.day, e.retention)]

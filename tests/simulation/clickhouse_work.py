@@ -15,7 +15,7 @@ Work = Generator[float, None, Any]
 
 
 def made_of(template: str) -> re.Pattern[str]:
-    """Matches the statements that are made of a template of the product, whatever stands in its fields."""
+    """Matches the statements that are made of a template of the product, with any values in its fields."""
     texts = [re.escape(text) for text, *_ in Formatter().parse(template)]
     is_open = template.endswith("}")
     return re.compile(".*".join(texts) + ".*" * is_open, re.DOTALL)
@@ -39,7 +39,7 @@ class Database(Protocol):
 
     @property
     def lag(self) -> float:
-        """Seconds that each step of a statement takes besides."""
+        """Additional seconds of each step of a statement."""
 
 
 def work_off(database: Database, work: Work, done: Callable[[Any, BaseException | None], None]) -> None:
@@ -59,7 +59,7 @@ def _go_on(
         seconds = database.frozen_until - world.now
     else:
         try:
-            # What takes no time is no step.
+            # Work without duration is no step.
             while not (seconds := next(work)):
                 pass
         except StopIteration as end:

@@ -1,4 +1,4 @@
-"""What clients send, and what must be stored of it: known from the client's side alone, without the product's code."""
+"""Events of clients, and the rows that must be stored of them: from the client's side, without the product's code."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -70,7 +70,7 @@ class Clients:
         self._sends_large = sends_large
         self.sent: dict[_Key, Sent] = {}
         self.garbage: set[bytes] = set()
-        """Records of `events` that nobody can read, or whose one event can't be."""
+        """Unreadable records of `events`, or with an unreadable event."""
 
     def of_each_kind(self, random: Random) -> list[Sent]:
         """A new event of each kind, in the project that people work in."""
@@ -175,7 +175,7 @@ def check_sent(
 
 
 def check_garbage(broker: Broker, garbage: set[bytes]) -> None:
-    """What can't be read is among the dead letters. Raises NotAsSent."""
+    """Unreadable records are among the dead letters. Raises NotAsSent."""
     [letters] = broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
     missing = garbage - {record.value for record in letters.records}
     if missing:
@@ -185,7 +185,7 @@ def check_garbage(broker: Broker, garbage: set[bytes]) -> None:
 def _of(row: Event, sent: dict[_Key, Sent]) -> Sent:
     event = sent.get((row.project, row.id[::-1]))
     if event is None:
-        raise NotAsSent(f"nobody has sent {row.id[::-1].hex()} of {row.project}")
+        raise NotAsSent(f"no client has sent {row.id[::-1].hex()} of {row.project}")
     return event
 
 

@@ -1,4 +1,4 @@
-"""The statements of `svc reconcile`, on the model of ClickHouse: they count what its tables have."""
+"""The statements of `svc reconcile`, on the model of ClickHouse: they count the rows of its tables."""
 
 import re
 from collections import Counter
@@ -20,7 +20,7 @@ _SUMS: Final = "SELECT project_id, sum(n) FROM {} GROUP BY project_id"
 
 
 def statements(server: "Server") -> Mapping[str, Callable[[], Rows]]:
-    """What each statement returns, but for the comparison of a rollup by weeks (`by_day`)."""
+    """The result of each statement, except the comparison of a rollup by weeks (`by_day`)."""
     events, payloads = server.tables["events"], server.tables["payloads"]
     return {
         reconcile.OUTCOMES: lambda: _outcomes(server),

@@ -53,7 +53,7 @@ class Disk:
         self.is_full = False
 
     def lose_power(self) -> None:
-        """Forget, of each file, some of what was not synced. The process must be dead."""
+        """Forget, of each file, some of the unsynced bytes. The process must be dead."""
         for path in self._files():
             size, synced = path.stat().st_size, self._synced.get(path.stat().st_ino, 0)
             if size > synced:
@@ -92,7 +92,7 @@ class Disk:
         names = [path.name for path in quarantined_in(self.folder)]
         ids = {number for number, name in self.flipped.items() if any(n.startswith(name) for n in names)}
         for path in quarantined_in(self.folder):
-            # A segment may be damaged, and hold an event that is too large besides.
+            # A segment may be damaged, and also hold an event that is too large.
             events = [event for record in segments.read(path).records for event in decode_chunk(record)]
             ids.update(event.id for event in events if len(event.payload) > MAX_RECORD)
         return ids
@@ -113,7 +113,7 @@ class Disk:
     def _files(self) -> list[Path]:
         return sorted(path for path in self.folder.iterdir() if segments.is_name(path.name))
 
-    # What the product calls.
+    # Called by the product.
 
     def write_all(self, file: FileIO, data: bytes) -> None:
         """Write, or as much as there is room for."""
@@ -124,7 +124,7 @@ class Disk:
         _write_all(file, data)
 
     def fsync(self, descriptor: int) -> None:
-        """Let what was written survive."""
+        """Let the written bytes survive."""
         self._take_time()
         status = os.fstat(descriptor)
         self._synced[status.st_ino] = status.st_size

@@ -1,6 +1,6 @@
-"""Which schedules a run takes next: what was seldom reached so far decides about half of them.
+"""Which schedules a run takes next: half of them are chosen by the least reached blocks.
 
-What a schedule reaches are the blocks of the product's statements that it meets (`tests.simulation.probes`) and
+The coverage of a schedule are the blocks of the product's statements that it meets (`tests.simulation.probes`) and
 the names of `tests.simulation.aims`. Of four seeds one is a number as it comes, one varies a seed that was among the
 first to reach something, and two give a number a story: each in turn, and the one whose aim is seldom reached.
 
@@ -33,10 +33,10 @@ class Draws:
         self._first: dict[int | str, list[Seed]] = {}
         self._stories = cycle(range(len(STORIES)))
         self._aims: dict[int, int | str] = {}
-        """What was reached least of all that a story's schedules reach."""
+        """The least reached of all blocks that a story's schedules reach."""
 
     def take(self, count: int) -> list[Seed]:
-        """That many seeds. Add what they reach before you take more."""
+        """That many seeds. Add their coverage before you take more."""
         known = list(self._first)
         seldom = [1 / self.counts[block] for block in known]
         aims = [1 / self.counts[self._aims[n]] if n in self._aims else 1.0 for n in range(len(STORIES))]
@@ -56,7 +56,7 @@ class Draws:
         return seed
 
     def add(self, seed: Seed, reached: Iterable[int | str]) -> None:
-        """What a schedule has reached, one after the other in the order of `take`."""
+        """The coverage of a schedule, one after the other in the order of `take`."""
         blocks = sorted(reached, key=str)
         self.counts.update(blocks)
         steps = [int(step) for step in str(seed).split(".")[1:]]

@@ -86,7 +86,7 @@ class Erasing:
         ]
 
     def add(self, other: "Erasing") -> None:
-        """Have also what another server has."""
+        """Add the rows of another server."""
         self.ledger |= other.ledger
         self.listed |= other.listed
         self.counts |= other.counts
@@ -117,7 +117,7 @@ class Erasing:
             if key not in self.ledger or self.ledger[key][0] <= row["version"]:
                 self.ledger[key] = row["version"], row
 
-    # What a condition means.
+    # The meaning of a condition.
 
     def _events(self, sql: str, external: Any) -> list[Event]:
         """The events of a scope: those of the lists, or of a user."""
@@ -266,7 +266,7 @@ class Erasing:
             self._server.remove_issues(self.condition(name, sql, None))
             return []
         table, server = self._server.tables[name], self._server
-        # What is listed is looked up when the parts are rewritten.
+        # The list is read when the parts are rewritten.
         mutation = Mutation(table, partition, sql, lambda: self.condition(name, sql, None))
         table.mutations.append(mutation)
         server.world.after(server.world.random.uniform(0.0, _MUTATION_SECONDS), partial(self._mutate, table))

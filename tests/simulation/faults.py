@@ -1,4 +1,4 @@
-"""What fails: processes, their connections, the machine, and the servers."""
+"""Faults of processes, their connections, the machine, and the servers."""
 
 from itertools import chain
 from random import Random
@@ -120,7 +120,7 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # n
 
 
 def _send_again(schedule: "Schedule", event: Sent, spoilt: bytes) -> None:
-    """A client sends an event again whose first copy nobody could read, once that one is a dead letter."""
+    """A client sends an event again whose first copy was unreadable, once that one is a dead letter."""
     [letters] = schedule.broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
     if any(record.value == spoilt for record in letters.records):
         schedule.post([event])
@@ -139,7 +139,7 @@ def _lose_part(schedule: "Schedule", random: Random) -> None:
 def _add_twice(schedule: "Schedule", random: Random) -> None:
     """A block is inserted again under another token, as by an operator who restores a part; a repair follows.
 
-    Not beside what would count its events meanwhile, or has some of them no more.
+    Not while others would count its events, or have lost some of them.
     """
     kinds = {entry.what for entry in schedule.entries}
     if kinds & {"erase", "rebuild", "days", "part", "refusal", "refusals"} or schedule.healed:
@@ -161,7 +161,7 @@ def _add_twin(schedule: "Schedule", random: Random) -> None:
 
 
 def _expire(schedule: "Schedule", random: Random) -> None:
-    """Logs lose what their readers have committed, as after days.
+    """Logs lose the records that their readers have committed, as after days.
 
     It does nothing in schedules that such a time excludes: those with late requests, with lost parts not yet
     restored from `grouped`, and with tables that are rebuilt from logs but not read yet.
@@ -185,7 +185,7 @@ def _expire(schedule: "Schedule", random: Random) -> None:
 
 
 def _read_until(schedule: "Schedule", topic: Topic, tp: TopicPartition) -> int:
-    """What all groups have committed that read a topic."""
+    """The offsets that all groups of a topic have committed."""
     commits = [
         schedule.broker.group(group).offsets.get(tp)
         for group, topics in schedule.readers.items()
@@ -222,7 +222,7 @@ def _kill_all(schedule: "Schedule", kind: str) -> None:
 
 
 def _reset(schedule: "Schedule") -> None:
-    """The writers are stopped, and the commits of their group are lost. What they have sent has ended by then."""
+    """The writers are stopped, and the commits of their group are lost. Their requests have ended by then."""
     if schedule.shape.late:
         return
     _kill_all(schedule, "writers")

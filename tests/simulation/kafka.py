@@ -70,7 +70,7 @@ class Log:
         return self.records[begin : begin + limit]
 
     def trim(self, until: int) -> None:
-        """Remove what is before an offset."""
+        """Remove the records before an offset."""
         self.start = max(self.start, until)
         self.records = [record for record in self.records if record.offset >= self.start]
 
@@ -121,7 +121,7 @@ class Group:
             and not self.joining
             and known.generation == self.generation
         ):
-            # A static member that restarts within its session gets what it had.
+            # A static member that restarts within its session gets its former partitions.
             self.members[member.name] = member
             member.generation, member.partitions = self.generation, known.partitions
             self._tell(known)

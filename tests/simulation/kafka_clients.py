@@ -73,7 +73,7 @@ class Network:
 
 
 class Client:
-    """What every client needs: its loop, and requests that are repeated until an answer comes."""
+    """The base of all clients: its loop, and requests that are repeated until an answer comes."""
 
     network: Network
 
@@ -174,7 +174,7 @@ class Unused:
 
 
 class Settings:
-    """An answer about the settings of one topic: done, and it has none of its own."""
+    """An answer about the settings of one topic: done, and all are defaults."""
 
     resources = ((0, "", 2, "", ()),)
 
@@ -234,7 +234,7 @@ class Admin(Client):
     alter_configs = describe_configs
 
     async def delete_records(self, records: Mapping[TopicPartition, Any]) -> None:
-        """Delete what is before an offset."""
+        """Delete the records before an offset."""
 
         def delete() -> None:
             for tp, until in records.items():

@@ -23,7 +23,7 @@ def _settle(future: "asyncio.Future[None]") -> None:
 
 
 class _Connection(Unused):
-    """What carries the commits of a consumer: the product looks at their answers."""
+    """The carrier of a consumer's commits: the product looks at their answers."""
 
     def __init__(self, consumer: "Consumer") -> None:
         self._consumer = consumer
@@ -80,7 +80,7 @@ class Consumer(Client):
             self._rejoining.cancel()
 
     def check_errors(self) -> None:
-        """Raise what ended the membership."""
+        """Raise the error that ended the membership."""
         if self._error is not None:
             raise self._error
 
@@ -127,7 +127,7 @@ class Consumer(Client):
             await self._listener.on_partitions_assigned(set(partitions))
 
     async def _commits(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The group's commits; a consumer of its own repeats the request while the group loads."""
+        """The group's commits; the request is repeated while the group loads."""
         tps = list(partitions)
         while True:
             commits = await self._ask(lambda: self._group.committed(tps), 1e9)
@@ -157,7 +157,7 @@ class Consumer(Client):
         self._positions = {tp: self.broker.log(tp).start for tp in partitions}
 
     def assignment(self) -> set[TopicPartition]:
-        """What is read."""
+        """The assigned partitions."""
         return set(self._positions)
 
     def partitions_for_topic(self, topic: str) -> set[int]:
@@ -209,7 +209,7 @@ class Consumer(Client):
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[LogRecord]]:
-        """The next records; none after the timeout. Raises OffsetOutOfRangeError, and what ended the membership.
+        """The next records; none after the timeout. Raises OffsetOutOfRangeError, and the membership's error.
 
         Who asks again and again while nothing comes waits longer each time, as on a machine that has other work.
         """

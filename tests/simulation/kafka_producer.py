@@ -69,7 +69,7 @@ class Producer(Client):
         await self._send(lambda: None)
 
     async def stop(self) -> None:
-        """Send what is left and close."""
+        """Send the remaining records and close."""
         if not self._closed:
             self._closed = True
             await self.flush()
@@ -134,7 +134,7 @@ class Producer(Client):
                     may_be_late=True,
                 )
             except KafkaTimeoutError:
-                # An idempotent producer repeats a batch without end, unless it hears that nobody leads the partition.
+                # An idempotent producer repeats a batch without end, unless the partition has no leader.
                 if self._id is None:
                     raise
                 if not self.network.has_leader():

@@ -29,7 +29,7 @@ def kept() -> dict[Seed, Kept]:
 
 
 def plan_of(seed: Seed) -> Plan:
-    """The plan that was kept of a seed, else the one that it stands for."""
+    """The kept plan of a seed, else the generated one."""
     if known := _KEPT.get(seed):
         return known.shape, known.entries
     if isinstance(seed, int):

@@ -44,18 +44,18 @@ GROUPS: Final = ("svc-processors", "svc-writer")
 AT: Final = "2026-09-21T13:00:00.000Z"
 PROJECT: Final = 7
 OTHER: Final = 8
-"""A project in which nobody changes or erases anything."""
+"""A project without changes and erasures."""
 RELEASES: Final = ("app@1.0.0", "app@1.1.0", "app@1.10.0", "web@7")
 TOGETHER: Final = f"{hash_parts(('given one',)):016x}"
 """The fingerprint of the rule that puts all events together."""
 USERS: Final = ("", "ann", "bob")
-"""Whose events are sent; nobody's are among them."""
+"""The users of events; some events have none."""
 SPOILT: Final = b"no frame"
-"""The payload of an event that nobody can read: it comes again."""
+"""The payload of an unreadable event: it comes again."""
 _CHANGE_SECONDS: Final = 5.0
 _TRIES: Final = 10
 _SETTLE_SECONDS: Final = 5.0
-"""For the writer, to store what a repair has sent it."""
+"""For the writer, to store the records that a repair has sent."""
 
 
 @cache
@@ -180,7 +180,7 @@ class Changes:
         return self.change(random, random.choice(fit), wanted) if fit else None
 
     def cross(self, random: Random) -> list[Callable[[], Any]]:
-        """Two merges of issues into each other, at once; none while there are no two issues."""
+        """Two concurrent merges of issues into each other; none while there are no two issues."""
         issues = self.issues()
         fit = [issue for _, issue in sorted(issues.items()) if _partners(issue, issues, are_free=True)]
         if not fit:
@@ -319,7 +319,7 @@ class Erasures:
         self.erased |= wanted
 
     def _accepted(self, user: str) -> set[bytes]:
-        """What is in Kafka or stored of a user."""
+        """The records and rows of a user."""
         events = set[tuple[int, bytes]]()
         for record in chain.from_iterable(log.records for log in self._log):
             with suppress(msgspec.DecodeError):

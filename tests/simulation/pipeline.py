@@ -34,7 +34,7 @@ BLOCK_ROWS: Final = 20_000
 
 
 class Unmeasured:
-    """Metrics that nobody reads: every metric, and the metric of every label."""
+    """Metrics without effect: every metric, and the metric of every label."""
 
     def __getattr__(self, name: str) -> Any:
         self.__dict__[name] = self
@@ -58,7 +58,7 @@ class Refused(Exception):
 
 
 def running(world: World, main: Callable[[], Any]) -> Callable[[], None]:
-    """A process's main function that runs a coroutine in a loop of its own."""
+    """A process's main function that runs a coroutine in a new loop."""
 
     def run() -> None:
         loop = VirtualLoop(world)

@@ -1,10 +1,10 @@
-"""What a seed stands for: what clients send, what operators do, what fails and when.
+"""The plan of a seed: events of clients, operations, and faults with their times.
 
 Everything is planned at the start, one entry after another with separate chances, so that a part of a plan is a
 plan too.
 
 A seed is a number, and steps that change its plan: `17.3.5000` is the plan of 17 with the story 3, varied by the
-number 5000. So each seed repeats alone, whatever a run has learnt when it drew it (`tests.simulation.draws`).
+number 5000. So each seed repeats alone, independent of the run that drew it (`tests.simulation.draws`).
 """
 
 from random import Random
@@ -59,7 +59,7 @@ _STORIES: Final = (
     (("post", 0.0), ("lost", 2.5), ("post", 3.0)),
 )
 _DAYS: Final = (("post", 0.0), ("days", 0.5))
-"""What belongs together, in this order: an entry alone would meet nothing."""
+"""Entries that belong together, in this order: one alone would meet nothing."""
 COMMANDS: Final = ("change", "change", "project", "repair", "replay", "erase", "rebuild")
 
 
@@ -72,7 +72,7 @@ _QUIET: Final = _PAIR | {"clumsy": 0.0}
 _LOW: Final = _ONE | {"low": True, "narrow": False}
 _LATE: Final = _ONE | {"late": 5.0}
 _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
-    # The rules of grouping change while a batch is in progress, or before what was lost is decided again.
+    # The rules of grouping change while a batch is in progress, or before lost records are decided again.
     ({}, (("all", 0.0), ("kill at decision", 0.9), ("rules", 0.95), ("all", 1.0), ("post", 3.0))),
     ({}, (("all", 0.0), ("at increments", 0.9), ("rules", 0.95), ("all", 1.0), ("post", 3.0))),
     (_LOW, (("all", 0.0), ("all", 0.7), ("all", 1.4), ("rules", 2.0), ("kill processors", 2.6), ("all", 4.0))),
@@ -83,7 +83,7 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_PAIR, (("all", 0.0), ("all", 1.0), ("loss at increments", 1.9), ("all", 2.0), ("post", 4.0))),
     (_PAIR, (("post", 0.0), ("post", 0.7), ("all", 1.4), ("lost part", 2.5), ("post", 3.5))),
     (_PAIR, (("all", 0.0), ("post", 1.0), ("lost issues", 2.5), ("all", 3.5))),
-    # Ids are forgotten, and events that nobody could read come again.
+    # Ids are forgotten, and unreadable events come again.
     (_LOW, (("post", 0.0), ("days", 0.5), ("post", 9.0))),
     (_LOW | {"days": 2}, (("post", 0.0), ("days", 0.5), ("post", 9.0))),
     ({}, (("spoilt", 0.0), ("post", 0.5), ("spoilt", 1.0))),
@@ -111,14 +111,14 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     ),
     (_QUIET, (("all", 0.0), ("change", 1.5), ("change", 2.5), ("rebuild", 8.0), ("change", 12.0))),
 )  # fmt: skip
-"""Stories that were added later, with what they need of the shape."""
+"""Stories that were added later, with their requirements on the shape."""
 _DEAD: Final = _QUIET | {"late": 0.0, "tiny": False}
 _AHEAD: Final = _LOW | {"clumsy": 0.0, "days": 1}
 _SLOW: Final = _PAIR | {"shards": 1}
 STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     *_LATER,
     *(({}, story) for story in _STORIES),
-    # What a rebuild reads: merges and unmerges under way, what was erased, statuses, ids of the future, old ones.
+    # Input of a rebuild: merges and unmerges under way, erased events, statuses, ids of the future, old ones.
     (_QUIET, (("all", 0.0), ("merge", 1.5), ("unmerge", 5.0), ("rebuild", 5.05), ("post", 9.0))),
     (_QUIET, (("all", 0.0), ("merge", 1.5), ("merge", 4.0), ("rebuild", 4.05), ("all", 9.0))),
     (_QUIET, (("all", 0.0), ("cross", 1.5), ("unmerge", 4.5), ("rebuild", 4.55), ("rebuild", 14.0))),
@@ -153,7 +153,7 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("post", 0.8), ("all", 1.2), ("reset", 5.0), ("all", 6.0))),
     (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("all", 0.8), ("post", 1.2), ("reset", 5.0),
                              ("at commit", 5.3))),
-    # Erasures beside inserts, deaths and packs.
+    # Erasures during inserts, deaths and packs.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("erase", 2.5), ("clickhouse", 3.0), ("all", 3.5), ("post", 5.0))),
     (_ONE, (("all", 0.0), ("kill in a slow insert", 0.5), ("all", 0.6), ("erase", 1.5), ("all", 2.0), ("step", 2.5))),
     # A slow server gets long sessions: their inserts are announced, and tables are compared meanwhile.
@@ -161,10 +161,10 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
              ("all", 3.1))),
     (_SLOW, (("all", 0.0), ("lag", 1.0), ("erase", 1.5), ("all", 2.0), ("at insert", 2.5), ("all", 3.0))),
     (_PAIR | {"window": 8}, (("lost answer", 0.4), *(("post", 0.5 + n / 4) for n in range(12)), ("kill writers", 3.6))),
-    # What an operator has restored twice.
+    # Events that an operator has restored twice.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("twice", 3.0), ("post", 3.5))),
 )  # fmt: skip
-"""What a step of a seed puts into a plan, by number: a run draws those that reach what is seldom reached."""
+"""Additions to a plan by a seed's step, by number: a run draws those that reach seldom reached blocks."""
 _VARIED: Final = 1 << 10
 """Steps from here on vary a plan."""
 _LATER_SHARE: Final = 1 / 3
@@ -179,7 +179,7 @@ _SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     ({"is_repaired": True}, (("all", 0.0), ("part", 2.0), ("all", 2.5), ("repair", 4.0), ("post", 6.0))),
     ({}, (("post", 0.0), ("torn insert", 0.5), ("all", 0.6), ("at second insert", 0.7), ("post", 3.0))),
 )
-"""What is planned where there are several ClickHouse servers, with what it needs of the shape."""
+"""Entries for several ClickHouse servers, with their requirements on the shape."""
 _SPREAD_SHARE: Final = 1 / 10
 _MIXED_SHARE: Final = 0.4
 _FEW: Final = 3
@@ -191,7 +191,7 @@ _SHAPES: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
     ("clumsy", (0.0, 0.02, 0.1)),
     ("short_payloads", (True, False)),
 )
-"""What a variation may change of a shape."""
+"""The fields of a shape that a variation may change."""
 
 
 class Shape(Struct, frozen=True):
@@ -244,7 +244,7 @@ def seeded(text: str) -> Seed:
 
 
 def with_story(seed: Seed, number: int) -> Seed:
-    """A seed whose plan has a story besides."""
+    """A seed whose plan has an additional story."""
     return f"{seed}.{number}"
 
 
@@ -299,7 +299,7 @@ def _vary(random: Random, plan: Plan) -> Plan:
 
 
 def plan(seed: int) -> Plan:
-    """What a number stands for."""
+    """The plan of a number."""
     random = Random(seed)
     late = random.random() < 0.2
     shape = Shape(
@@ -333,7 +333,7 @@ def plan(seed: int) -> Plan:
 
 
 def _more(random: Random, shape: Shape, entries: list[Entry]) -> Plan:
-    """What was added later, drawn apart: most seeds keep the plans that they had."""
+    """Later additions, drawn separately: most seeds keep their former plans."""
     if random.random() > _LATER_SHARE:
         return shape, entries
     is_alone = random.random() < 0.6

@@ -1,4 +1,4 @@
-"""Faults planted in the product: the simulation is worth what it finds of them."""
+"""Faults planted in the product: the more it finds, the better the simulation."""
 
 import gc
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ async def _close_nothing(*_: Any) -> None:
 
 
 def _read_past(self: GroupedSource, spans: Mapping[int, tuple[int, int]]) -> AsyncIterator[Any]:
-    """A replay reads whatever follows the planned records too."""
+    """A replay also reads the records after the planned ones."""
     logs = Client.network.broker.topics[self.topic]
     return _ranges(self, {p: (first, max(last, logs[p].end - 1)) for p, (first, last) in spans.items()})
 
@@ -55,7 +55,7 @@ def _forget(self: Table, partition: Any, token: str) -> None:
 
 
 async def _complete_all(settings: WriterSettings, client: Any, _: date) -> dict[str, int]:
-    """A repair inserts what is missing itself, up to the end of the log."""
+    """A repair inserts missing rows itself, up to the end of the log."""
     block, seen = Block(), dict[int, int]()
     async with open_consumer(settings, Topic.GROUPED) as consumer:
         async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
@@ -101,7 +101,7 @@ def _open_until_damage(segment: Path, acknowledged: int = 0) -> OpenedSegment:
 
 
 class Fault(NamedTuple):
-    """What replaces parts of the product, by their names, and a seed that finds it."""
+    """Replacements of parts of the product, by their names, and a seed that finds them."""
 
     replacements: dict[str, Any]
     seed: Seed
@@ -114,7 +114,7 @@ FAULTS: Final = {
     "a replay past the plan": Fault(
         {
             "storage.write.source.GroupedSource.ranges": _read_past,
-            # What else would catch it: a look at what is stored.
+            # Otherwise the look at the stored rows would catch it.
             "storage.write.block_inserter.any_known": lambda client, rows: False,
         },
         seed="3005.36",
@@ -216,7 +216,7 @@ def find(
 ) -> tuple[Seed | None, int]:
     """The first of the runs that meet a fault's statement and find it; and how many meet it.
 
-    `runs` held without the fault. First come those that meet most of what is seldom met of the fault's module.
+    `runs` held without the fault. First come those that meet the most seldom met blocks of the fault's module.
     """
     module, probe = probe_of(SLIPS[fault]) if fault in SLIPS else ("", None)
     meeting = [run for run in runs if probe is None or probe in run[1]]

@@ -1,6 +1,6 @@
 """Which parts of the product a schedule meets: each block of statements of the modules that exactness depends on.
 
-A probe is one store into an array. It stands at the beginning of a block, and after each statement behind which
+A probe is one store into an array. It is at the beginning of a block, and after each statement behind which
 the block may not go on.
 """
 
@@ -115,7 +115,7 @@ def _probed(module: str, body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def _is_text(statement: ast.stmt) -> bool:
-    """Whether it is a docstring, or says what names are."""
+    """Whether it is a docstring, or a nonlocal or global statement."""
     is_string = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
     return is_string or isinstance(statement, ast.Nonlocal | ast.Global)
 

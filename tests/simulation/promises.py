@@ -1,4 +1,4 @@
-"""What must hold at the end of a schedule, whatever happened in it."""
+"""Promises that must hold at the end of each schedule."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,7 +71,7 @@ def check_stored(server: Server, wanted: set[tuple[int, bytes]], excused: set[by
 
 
 def check_servers(servers: Sequence[Server], partitions: int) -> None:
-    """Each event is on the server of its partition, and what is no event is the same on all. Raises Broken."""
+    """Each event is on the server of its partition, and rows of other kinds are the same on all. Raises Broken."""
     for number, server in enumerate(servers):
         for row in server.tables["events"].rows:
             if event_partition(row.project, row.id[::-1], partitions) % len(servers) != number:
@@ -93,7 +93,7 @@ def check_rollups(server: Server) -> None:
 def check_issues(server: Server, changes: Changes, dead: Dead, *, is_rebuilt: bool) -> None:
     """Each stored event belongs to one issue, which counts it once and was created once. Raises Broken.
 
-    A rebuild counts what the processors had not folded, and tells nothing of it.
+    A rebuild counts events that the processors had not folded, without activities.
     """
     known = changes.issues()
     if lost := [number for _, number in server.latest["issues"] if hex64(number) not in known]:
@@ -189,7 +189,7 @@ def _pairs(issue: IssueRecord) -> list[tuple[int, int]]:
 
 
 def _figures(events: list[Event]) -> dict[str, Any]:
-    """What an issue says of these events."""
+    """The facts of an issue about these events."""
     times = [round(event.ts.replace(tzinfo=UTC).timestamp() * 1000) for event in events]
     newest = max(events, key=lambda event: (event.ts, event.number))
     oldest = min(events, key=lambda event: (event.ts, event.column("release")))
@@ -233,7 +233,7 @@ def check_merges(changes: Changes) -> None:
 
 
 def check_undone(server: Server) -> None:
-    """What a rebuild has undone is told of both issues. Raises Broken."""
+    """A merge that a rebuild has undone is an activity of both issues. Raises Broken."""
     rows = [row for _, row in server.latest["issue_activity"].values() if row["by"] == REBUILD]
     reported = {row["id"] for row in rows}
     for row in rows:
@@ -261,7 +261,7 @@ def check_seen(broker: Broker) -> None:
 
 
 def unread(broker: Broker) -> str:
-    """What readers of `seen` miss: the decision about a record of `events`, or a position in `issue-deltas`."""
+    """The gaps for readers of `seen`: the decision about a record of `events`, or a position in `issue-deltas`."""
     for log in broker.topics[topic_name(Topic.SEEN, "svc.", {})]:
         reader, part = PartitionLog(), dict[bytes, bytes | None]()
         for record in log.records:
@@ -286,9 +286,9 @@ def unread(broker: Broker) -> str:
 
 
 def check_erased(server: Server, changes: Changes, erasures: Erasures, refused: Iterable[bytes]) -> None:
-    """What was erased is in no table, and no issue names it. Raises Broken.
+    """Erased events are in no table, and no issue names them. Raises Broken.
 
-    What was lost or refused before is restored afterwards, as an event that arrives later.
+    Events that were lost or refused before are restored afterwards, as events that arrive later.
     """
     erased = {number[::-1] for _, number in server.erasing.never_again}
     left = erasures.erased - erased - set(refused) - {number[::-1] for _, number in server.lost}

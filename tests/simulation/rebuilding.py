@@ -1,4 +1,4 @@
-"""The statements of `svc rebuild`, on the model of ClickHouse: what it counts, shows and knows by id."""
+"""The statements of `svc rebuild`, on the model of ClickHouse: counts, rows and ids."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ _DAY_MS = 86_400_000
 
 
 class Rebuilding:
-    """What the processors' tables are rebuilt from."""
+    """The source of the processors' rebuilt tables."""
 
     def __init__(self, server: "Server") -> None:
         self._server = server

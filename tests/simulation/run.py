@@ -1,4 +1,4 @@
-"""Runs a schedule: the models stand where the product connects to servers, until everything is settled and checked."""
+"""Runs a schedule: the models replace the servers of the product, until everything is settled and checked."""
 
 import asyncio
 import gc
@@ -58,7 +58,7 @@ class Executor:
 
 
 async def _nothing(*_: Any) -> None:
-    """Instead of what no schedule looks at."""
+    """Replaces parts that no schedule looks at."""
 
 
 @cache
@@ -102,7 +102,7 @@ def models(schedule: Schedule) -> Iterator[None]:
         "edge.delivery.spool.ThreadPoolExecutor": Executor,
         "storage.maintain.erase.erase_user.ThreadPoolExecutor": Executor,
         "uuid.uuid4": lambda: uuid.UUID(int=random.getrandbits(128)),
-        # What one schedule leaves must not stay, and a recovery must not begin to look for garbage.
+        # A schedule's leftovers must not stay, and a recovery must not begin to look for garbage.
         "gc.freeze": lambda: None,
         "gc.disable": lambda: None,
         "gc.enable": lambda: None,
@@ -147,7 +147,7 @@ def models(schedule: Schedule) -> Iterator[None]:
 
 
 def run(seed: Seed, without: frozenset[int] = frozenset(), story: list[str] | None = None) -> Schedule:
-    """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and what a process must not raise."""
+    """Run a schedule, without some entries of its plan. Raises Broken, Livelock, and forbidden errors of processes."""
     shape, entries = plan_of(seed)
     entries = [entry for number, entry in enumerate(entries) if number not in without]
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None

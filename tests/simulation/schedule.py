@@ -80,7 +80,7 @@ class Schedule:
         self.servers = servers_of(self.world, shape.shards, shape.window)
         self.settings = operations.settings_of(shape.shards)
         self.readers = readers(*operations.GROUPS, shape.shards)
-        """The groups, and what they read."""
+        """The groups, and their topics."""
         self.disk = Disk(self.world, folder)
         self.folder = folder
         if shape.narrow:
@@ -104,7 +104,7 @@ class Schedule:
         self.refused: set[bytes] = set()
         """Ids that ClickHouse has refused."""
         self.expired: dict[int, list[LogRecord]] = {}
-        """Of each partition of `issue-activity`, what it has no more."""
+        """The removed records of each partition of `issue-activity`."""
         self.logs_expired = False
         self.damaged = False
         """Rows were lost that a repair has not restored yet."""
@@ -189,7 +189,7 @@ class Schedule:
 
         again()
 
-    # What happens.
+    # Entries of a plan.
 
     def _happen(self, entry: Entry) -> None:
         random = Random(entry.seed)
@@ -246,7 +246,7 @@ class Schedule:
     def _rebuild(self, random: Random) -> None:
         """Stop the processors, rebuild, and start them again.
 
-        Left out is what late requests of theirs do, and a rebuild from a ClickHouse that has lost parts or
+        Left out are effects of their late requests, and a rebuild from a ClickHouse that has lost parts or
         refused rows.
         """
         if any(entry.what in {"part", "refusal", "refusals"} for entry in self.entries):
@@ -260,7 +260,7 @@ class Schedule:
         tables = random.choice((("issues",), ("seen",), ("issues", "seen")))
         self.is_seen_rebuilt |= "seen" in tables
         source = random.choice(sources)
-        self.world.note(f"{' and '.join(tables)} are rebuilt from {source or 'what is complete'}")
+        self.world.note(f"{' and '.join(tables)} are rebuilt from {source or 'the complete one'}")
 
         async def main() -> None:
             if not self.are_processors_stopped:
@@ -286,7 +286,7 @@ class Schedule:
         events = [event for event in events if event.project == events[0].project]
         self._send(events)
         if random.random() < 0.2:
-            # A client that repeats what was accepted.
+            # A client that repeats accepted events.
             self.world.after(random.uniform(0.0, 5.0), lambda: self.post(events))
 
     def _send(self, events: list[Sent]) -> None:
@@ -351,7 +351,7 @@ class Schedule:
             self.world.after(1.0 if looks < 30 else 5.0, lambda: self._look(looks + 1))
 
     def _unsettled(self) -> str:
-        """What is not done yet."""
+        """The unfinished work."""
         if self.waiting:
             return f"{', '.join(sorted(self.waiting))} are not done"
         if not self.broker.is_up or not all(server.is_up for server in self.servers):
@@ -398,7 +398,7 @@ class Schedule:
         )
 
     def whole(self) -> Server:
-        """What is stored, on all servers."""
+        """The stored rows, on all servers."""
         return self.servers[0] if len(self.servers) == 1 else Whole(self.servers, 0).now()
 
     def a_server(self, random: Random) -> Server:

@@ -14,7 +14,7 @@ from tests.simulation.probes import probe_at
 
 
 class Slip(NamedTuple):
-    """A function, a piece of its source that is there once, what stands there instead, and a seed that finds it."""
+    """A function, a piece of its source that is there once, its replacement, and a seed that finds it."""
 
     function: str
     old: str
@@ -26,7 +26,7 @@ class Slip(NamedTuple):
 def slipped(slip: Slip) -> Iterator[None]:
     """Let a slip be in the product. Raises LookupError where the piece is not there once.
 
-    The function's code is replaced, not the function: whoever has imported it has the slip too.
+    The function's code is replaced, not the function: modules that have imported it have the slip too.
     """
     function = _function(slip.function)
     source = inspect.getsource(function)
@@ -325,7 +325,7 @@ SLIPS: Final = {
         "storage.read.events.stored_ids.StoredIds.among", "shard.partitions_owned(ids)", "(() if shard.number else ids)", seed=40151
     ),
     "shards: an erasure lists the events of one server": Slip(f"{_USER}.erase_user", "for server in servers:", "for server in servers[:1]:", seed=55),
-    # What the records' stage, completions, erasures and rebuilds stand on.
+    # The base of the records' stage, completions, erasures and rebuilds.
     "records: a commit skips the next record": Slip(f"{_RECORDS}._write", "records[-1].offset + 1 for", "records[-1].offset + 2 for", seed=700504),
     "records: the rows of one topic alone are inserted": Slip(f"{_RECORDS}._write", "in _by_topic(batch).items():", "in list(_by_topic(batch).items())[-1:]:", seed=700266),
     "dead letters: all events of a record count once": Slip(

@@ -26,7 +26,7 @@ class WrongStatus(Exception):
 
 
 class _Issue:
-    """What the log says of an issue until now."""
+    """The log's facts about an issue until now."""
 
     def __init__(self) -> None:
         self.status = "open"

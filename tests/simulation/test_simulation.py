@@ -36,7 +36,7 @@ print(len(kept()) > 9, [one for one in results(kept()) if one.broke])
 
 
 def simulation(*arguments: str) -> str:
-    """What a run prints, with the order of sets that `make simulate` has."""
+    """The output of a run, with the order of sets that `make simulate` has."""
     environment = os.environ | {"PYTHONHASHSEED": "0", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         [sys.executable, "-P", *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True

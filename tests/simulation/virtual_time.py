@@ -18,7 +18,7 @@ from tests.simulation.world import EPOCH, START, World
 
 
 class Handle(Struct):
-    """What the loop calls, as asyncio's, without what only debugging needs: millions are made."""
+    """A handle as asyncio's, without the parts for debugging: millions are made."""
 
     callback: Callable[..., object]
     args: tuple[Any, ...]
@@ -154,7 +154,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             self._set_alarm(timers[0].when)
 
     def deliver(self, callback: Callable[..., object], *args: Any) -> None:
-        """Call something in the loop: what came in from the network or a thread. Nothing comes in to a dead process."""
+        """Call a function in the loop, from the network or a thread. Nothing comes in to a dead process."""
         if not self._process.alive or self.is_closed():
             return
         if self._process.is_frozen:
@@ -175,7 +175,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return handle
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> Any:  # type: ignore[override]
-        """Run a function in a fiber of its own; those of one executor run one after the other."""
+        """Run a function in a new fiber; those of one executor run one after the other."""
         future = self.create_future()
         lane = self._lanes.setdefault(executor, deque()) if executor is not None else deque()
 

@@ -1,4 +1,4 @@
-"""A worker of the processors as a process of a world: the product's stages, with what Faust does for them."""
+"""A worker of the processors as a process of a world: the product's stages, with Faust's part."""
 
 import asyncio
 from collections import Counter
@@ -102,7 +102,7 @@ class _Event:
 
 
 class _CountedLookUp:
-    """A look-up of old ids that counts what it finds."""
+    """A look-up of old ids that counts its finds."""
 
     def __init__(self, look_up: IdLookUp, reached: Counter[str]) -> None:
         self._look_up = look_up
@@ -153,7 +153,7 @@ class Worker(RebalanceListener):  # type: ignore[misc]  # aiokafka has no types
         self._has_acknowledged = asyncio.Event()
 
     async def run(self) -> None:
-        """Work until killed. Raises what ends a worker."""
+        """Work until killed. Raises the errors that end a worker."""
         settings, topics = self._settings, self._names
         loop = asyncio.get_running_loop()
         self._failed = loop.create_future()

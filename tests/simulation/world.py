@@ -1,6 +1,6 @@
 """A machine whose time, processes and network are simulated: one thread, one seed, one order of events.
 
-A *process* is a set of fibers (greenlets). The first runs an event loop, others run what the process gives to
+A *process* is a set of fibers (greenlets). The first runs an event loop, others run functions that the process gives to
 executors. A fiber runs until it waits: for the time, or for an answer. Then the world takes the next entry of
 its agenda, which is ordered by virtual time and, at equal times, by chance. So a seed determines every
 interleaving, and a wait costs nothing.
@@ -22,7 +22,7 @@ EPOCH: Final = 1_790_000_000.0
 START: Final = 10_000.0
 """The monotonic clock's: nothing may depend on its beginning at 0."""
 MAX_STEPS: Final = 400_000
-"""Entries of the agenda: more show that something waits for what never comes."""
+"""Entries of the agenda: more show an endless wait."""
 
 
 class Livelock(Exception):
@@ -30,7 +30,7 @@ class Livelock(Exception):
 
 
 class World:
-    """The agenda, the clocks, and what is random."""
+    """The agenda, the clocks, and the random numbers."""
 
     def __init__(self, seed: int | str) -> None:
         self.random = random.Random(seed)
@@ -60,7 +60,7 @@ class World:
         heapq.heappush(self._agenda, (self.now + seconds, self.random.random(), self._count, action))
 
     def run(self) -> None:
-        """Work through the agenda until somebody says that it is over. Raises Livelock."""
+        """Work through the agenda until `is_over`. Raises Livelock."""
         agenda, pop = self._agenda, heapq.heappop
         while not self.is_over:
             if not agenda:
@@ -71,7 +71,7 @@ class World:
             self.now, _, _, action = pop(agenda)
             action()
 
-    # What fibers call.
+    # Called by fibers.
 
     def sleep(self, seconds: float) -> None:
         """Let the current fiber wait."""
@@ -103,7 +103,7 @@ class World:
             asyncio._set_running_loop(loop)
 
     def close(self) -> None:
-        """Unwind every fiber: what their `finally` clauses ask of the world ends them."""
+        """Unwind every fiber: a call of the world in their `finally` clauses ends them."""
         for process in self.processes:
             process.close()
         self._agenda.clear()
@@ -131,7 +131,7 @@ class Fiber:
             self._work()
         except GreenletExit:
             pass
-        except BaseException as error:  # noqa: BLE001 - a process ends with whatever its code raises
+        except BaseException as error:  # noqa: BLE001 - a process ends with any error of its code
             self.process.failed(error)
         finally:
             self._greenlet = None
@@ -279,14 +279,14 @@ class Process:
                 self.world.after(0.0, action)
 
     def silent(self, seconds: float) -> None:
-        """Nobody hears of it for a time: it is frozen, cut off, or dead."""
+        """It is silent for a time: frozen, cut off, or dead."""
         now = self.world.now
         self.silences.append(Silence(now, now + seconds))
         for notice in self.on_silence:
             notice()
 
     def is_silent(self, at: float) -> bool:
-        """Whether nobody could hear of it at a time."""
+        """Whether it was silent at a time."""
         return bool(self.silences) and any(silence.begin <= at < silence.end for silence in self.silences)
 
     def close(self) -> None:

@@ -1,1 +1,1 @@
-"""The edge's tests: see the package above for what they need."""
+"""The edge's tests: see the package above for their requirements."""

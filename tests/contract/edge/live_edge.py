@@ -145,7 +145,7 @@ class LiveEdge:
         return aiohttp.TCPConnector(socket_factory=new_socket)
 
     def hang_up(self) -> None:
-        """End what a test left open."""
+        """Close the connections that a test left open."""
         for writer in self._writers:
             writer.transport.abort()
 

@@ -1,4 +1,4 @@
-"""Requests byte for byte, on connections of their own."""
+"""Requests byte for byte, on separate connections."""
 
 import asyncio
 from contextlib import suppress

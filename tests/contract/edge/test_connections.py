@@ -44,7 +44,7 @@ async def test_client_that_goes_away_before_its_answer_takes_no_other_with_it(ed
 
 async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> None:
     def connections() -> int:
-        # By type: isinstance() reads __class__, which calls into objects that only stand for others.
+        # By type: isinstance() reads __class__, which calls into proxies.
         return sum(type(each) is EdgeConnection for each in gc.get_objects())
 
     gc.collect()
@@ -71,7 +71,7 @@ async def test_flood_of_refusals_is_answered_at_a_pace_and_others_at_once(
         return 0.01
 
     monkeypatch.setattr(edge.throttle, "wait_seconds", wait_seconds)
-    unknown = edge.headers(Authorization="Bearer nobody")
+    unknown = edge.headers(Authorization="Bearer unknown")
     body = encoded(pad="x" * 300_000)
     for _ in range(2):
         assert (await edge.post(body, headers=unknown)).status == 401

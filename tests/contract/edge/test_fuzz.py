@@ -20,7 +20,7 @@ fuzzing = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.func
 
 
 class Fuzzed:
-    """A live edge driven from a loop of its own: Hypothesis calls plain functions."""
+    """A live edge driven from a separate loop: Hypothesis calls plain functions."""
 
     def __init__(self, folder: Path) -> None:
         self._runner = asyncio.Runner()

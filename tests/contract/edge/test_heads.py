@@ -56,7 +56,7 @@ async def test_broken_chunks_are_400(edge: LiveEdge) -> None:
 
 
 async def test_head_without_end_is_refused_once_and_leaves_nothing_to_collect(edge: LiveEdge) -> None:
-    """What aiohttp's parser says of the rest would keep the rest in cycles: 100 such connections took 1.7 GB."""
+    """The error of aiohttp's parser would keep the rest in cycles: 100 such connections took 1.7 GB."""
     gc.collect()
     gc.disable()
     try:
@@ -72,7 +72,7 @@ async def test_head_without_end_is_refused_once_and_leaves_nothing_to_collect(ed
 
 
 def held(edge: LiveEdge, monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """What requests wait for before they are answered."""
+    """The lock that requests wait for before they are answered."""
     go, handle = asyncio.Event(), edge.app.handle
 
     async def wait(request: web.BaseRequest) -> web.StreamResponse:

@@ -1,4 +1,4 @@
-"""A Kafka client that can't even be made: what can pass is tried again, what can't is heard of."""
+"""A Kafka client that can't be created: temporary errors are retried, permanent ones are reported."""
 
 import asyncio
 import logging
@@ -68,7 +68,7 @@ async def test_error_that_ends_the_probe_is_reported_and_not_raised_again_at_the
     await sink.stop()
 
 
-async def test_error_of_the_probe_is_logged_where_nobody_listens(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unobserved_error_of_the_probe_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     sink = KafkaSink(BROKEN, 2.0)
     await sink.start()
     await eventually(lambda: any(record.levelno == logging.CRITICAL for record in caplog.records), 60)

@@ -17,7 +17,7 @@ from tests.contract.edge.live_edge import LiveEdge, live_edge
 
 
 class Background:
-    """A live edge in a thread of its own, for clients that block."""
+    """A live edge in a separate thread, for clients that block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -48,7 +48,7 @@ async def test_wrong_method_is_405_with_allow_before_the_token(
 async def answer_to_head(
     edge: LiveEdge, length: int = 1000, *lines: str, **headers: str
 ) -> tuple[int, bytes]:
-    """What comes for a head without a body: an answer that doesn't wait for one."""
+    """The answer to a head without a body; it doesn't wait for one."""
     reader, writer = await edge.connect()
     try:
         writer.write(head(edge, f"Content-Length: {length}", *lines, headers=edge.headers(None, **headers)))

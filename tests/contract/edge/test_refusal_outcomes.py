@@ -1,4 +1,4 @@
-"""What the edge reports of events that it refused."""
+"""The edge's outcomes of refused events."""
 
 from schemas.ids import new_token, uuid7
 from schemas.issues import Outcome, decode_outcomes

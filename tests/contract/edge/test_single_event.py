@@ -1,4 +1,4 @@
-"""POST /v1/events (protocol, section 4.1) and what of an event arrives (contract, section 2, point 6)."""
+"""POST /v1/events (protocol, section 4.1) and the parts of an event that arrive (contract, section 2, point 6)."""
 
 import gzip
 import json
@@ -81,7 +81,7 @@ def nulls() -> dict[str, Any]:
 
 
 def required() -> dict[str, Any]:
-    """Nothing but what is required."""
+    """Only the required fields."""
     names = ["id", "timestamp", "kind", "platform", "release", "environment"]
     return {name: value for name, value in event().items() if name in names} | {
         "device": {"os": "other", "osVersion": ""},

@@ -68,7 +68,7 @@ async def test_record_too_large_for_the_broker_does_not_open_the_circuit(sink: K
 
 
 async def test_private_parts_of_aiokafka_that_the_sink_leans_on_are_still_there() -> None:
-    """Fails when aiokafka changes there: then `broker.producer` is to be read again beside it."""
+    """Fails when aiokafka changes there: then compare `broker.producer` with it."""
     producer = AIOKafkaProducer(bootstrap_servers="127.0.0.1:1")
     assert inspect.iscoroutinefunction(Sender._send_produce_req)
     assert producer._sender._sender_task is None

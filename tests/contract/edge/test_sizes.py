@@ -1,4 +1,4 @@
-"""The 1 MB limits, read and inflated (protocol, section 8; contract, section 2, point 5), and what gzip may be."""
+"""The 1 MB limits, read and inflated (protocol, section 8; contract, section 2, point 5), and valid forms of gzip."""
 
 import gzip
 import json
@@ -106,7 +106,7 @@ async def test_body_that_is_not_valid_gzip_is_400(edge: LiveEdge, body: bytes) -
 
 
 def bomb(size: int) -> bytes:
-    """Zeros: one flushed block of a megabyte, again and again; nobody gets as far as its checksum."""
+    """Zeros: one flushed block of a megabyte, again and again; its checksum is never reached."""
     squeeze = zlib.compressobj(9, zlib.DEFLATED, -15)
     block = squeeze.compress(bytes(1 << 20)) + squeeze.flush(zlib.Z_FULL_FLUSH)
     return gzip.compress(b"")[:10] + block * (size >> 20) + squeeze.flush()
@@ -114,7 +114,7 @@ def bomb(size: int) -> bytes:
 
 @pytest.mark.holds("contract 2.5")
 def test_bomb_of_a_gigabyte_adds_less_than_8_mb_of_memory() -> None:
-    """In a process of its own: the peak of resident memory before and after."""
+    """In a separate process: the peak of resident memory before and after."""
     program = (
         "import resource, sys; from edge.http.inflate import inflate; from edge.request_errors import RequestError\n"
         "data = sys.stdin.buffer.read(); peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"

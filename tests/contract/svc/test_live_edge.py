@@ -40,7 +40,7 @@ async def flushed() -> bool:
 
 
 async def delivered(edge: LiveEdge, events: list[bytes]) -> list[dict[str, Any]]:
-    """Deliver all; what was rejected."""
+    """Deliver all; returns the rejected ones."""
     uploader = Uploader(edge.url, token(edge), SDK)
     rejected: list[dict[str, Any]] = []
     for batch in batches(events):

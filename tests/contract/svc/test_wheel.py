@@ -35,7 +35,7 @@ def pip(*words: str | Path, python: Path | None = None) -> None:
 
 
 def built(source: Path, folder: Path) -> Path:
-    """A wheel, made with what is installed here and nothing from an index."""
+    """A wheel, built with the installed packages and nothing from an index."""
     pip("wheel", "--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, source)
     (made,) = folder.glob("*.whl")
     return made

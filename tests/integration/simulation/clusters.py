@@ -49,7 +49,7 @@ class Cluster(Protocol):
         """Remove records before an offset, as retention does."""
 
     async def compact(self, tp: TopicPartition, until: int) -> None:
-        """Compact what is before an offset: the first record, whose key has a later one, goes, and others like it."""
+        """Compact the records before an offset: the first record and others whose keys have later ones are removed."""
 
     def lose_answers(self, count: int) -> None:
         """Lose the answers to the next writes: they are stored, and the producer sees its connection break."""
@@ -58,14 +58,14 @@ class Cluster(Protocol):
         """Lose the next writes."""
 
     def lose_leader(self, lost: bool) -> None:
-        """Lose the next write, and tell from then on that nobody leads its partition; or let it be led again."""
+        """Lose the next write, and remove the leader of its partition; or restore the leader."""
 
     async def repeat(self) -> None:
         """Let every write so far arrive once more."""
 
 
 class RealCluster:
-    """Topics under a prefix of their own on a real broker."""
+    """Topics under a separate prefix on a real broker."""
 
     def __init__(self, bootstrap: str, prefix: str) -> None:
         self.settings = WriterSettings(
@@ -90,7 +90,7 @@ class RealCluster:
         async with open_admin(self.settings) as admin:
             await admin.delete_records({tp: RecordsToDelete(before_offset=offset)})
 
-    async def compact(self, tp: TopicPartition, until: int) -> None:  # noqa: ARG002 - what is not in the newest segment
+    async def compact(self, tp: TopicPartition, until: int) -> None:  # noqa: ARG002 - all but the newest segment
         async def first_is_removed() -> bool:
             async with open_consumer(self.settings) as consumer:
                 consumer.assign([tp])
@@ -158,7 +158,7 @@ class RealCluster:
 
 
 class ModelCluster(kafka_clients.Network):
-    """The model of a broker, and a network that loses what a history wants."""
+    """The model of a broker, and a network that loses the messages that a history chooses."""
 
     def __init__(self, world: World) -> None:
         self.settings = WriterSettings(kafka_bootstrap="k:1", topic_prefix="svc.", clickhouse_url="")
@@ -217,7 +217,7 @@ class _RecordingBroker(Broker):
 
 
 def on_model(seed: int, history: History) -> Any:
-    """What a history returns on the model."""
+    """The result of a history on the model."""
     world = World(seed)
     cluster = ModelCluster(world)
     with ExitStack() as stack:
@@ -228,7 +228,7 @@ def on_model(seed: int, history: History) -> Any:
 
 
 def on_broker(bootstrap: str, prefix: str, history: History) -> Any:
-    """What a history returns on a real broker."""
+    """The result of a history on a real broker."""
 
     async def play() -> Any:
         cluster = RealCluster(bootstrap, prefix)

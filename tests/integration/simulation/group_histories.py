@@ -19,11 +19,11 @@ from tests.integration.simulation.clusters import PARTITIONS, Cluster, History
 
 _OLD_MS: Final = 1_700_000_000_000
 _QUIET_SECONDS: Final = 30.0
-"""A session without a heartbeat during a history: members hear of each other by what they ask for."""
+"""A session without a heartbeat during a history: members learn of each other by their requests."""
 
 
 async def a_compacted_topic(cluster: Cluster) -> Any:
-    """What stays after compaction, as read from each offset: the last record of each key, and its tombstone."""
+    """The records after compaction, as read from each offset: the last record of each key, and its tombstone."""
     tps = [
         TopicPartition(name_of(cluster.settings, Topic.SEEN), partition) for partition in range(PARTITIONS)
     ]
@@ -122,13 +122,13 @@ class Member:
         return await _answer(self.source.commit(states))
 
     async def committed(self) -> Any:
-        """What the group has committed."""
+        """The group's committed offsets."""
         commits = await self.source.committed(set(range(PARTITIONS)))
         return sorted((partition, commit.offset) for partition, commit in commits.items())
 
 
 async def a_member_under_the_name_of_another(cluster: Cluster) -> Any:
-    """It gets the other's partitions at once, and the other's commits are refused. That one joins again, and so on."""
+    """It gets the other's partitions immediately, and the other's commits are refused. That one rejoins, and so on."""
     first = await Member(cluster, "0", _QUIET_SECONDS).start()
     answers: list[Any] = [list(first.assignments), await first.committed(), await first.commit({0: 5})]
     second = await Member(cluster, "0", _QUIET_SECONDS).start()

@@ -25,7 +25,7 @@ from tests.integration.simulation.clusters import PARTITIONS, Cluster, History
 
 _KINDS: Final = (
     *("batch", "batch", "batch", "record", "lost answer", "lost request", "repeat", "trim", "trim"),
-    *("read", "read", "beyond", "commit", "commit", "committed", "of nobody"),
+    *("read", "read", "beyond", "commit", "commit", "committed", "of no group"),
 )
 _OPERATIONS: Final = 14
 _SOON: Final = {"fetch_max_wait_ms": 20}
@@ -50,7 +50,7 @@ class Session:
         return [(begins[tp], ends[tp]) for tp in self.partitions]
 
     async def read(self, partition: int, offset: int, reset: str) -> Any:
-        """What a consumer gets from an offset on, and where it stands then; or the name of the error."""
+        """The records of a consumer from an offset on, and its next position; or the name of the error."""
         tp = self.partitions[partition]
         async with open_consumer(self.settings, auto_offset_reset=reset, **_SOON) as consumer:
             consumer.assign([tp])
@@ -105,7 +105,7 @@ def _operation(kind: str, random: Random, number: int) -> Operation:
         "beyond": beyond,
         "commit": lambda session: _commit(session, partition, offset, f"m{number}"),
         "committed": lambda session: _committed(session, "writer"),
-        "of nobody": lambda session: _committed(session, "nobody"),
+        "of no group": lambda session: _committed(session, "unknown"),
     }
     return operations.get(kind, write)
 

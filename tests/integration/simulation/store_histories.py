@@ -38,13 +38,13 @@ _ERASING: Final = (
     *("new", "new", "lose", "complete", "complete", "known", "repair", "duplicates"),
     *("erase", "erase", "erase", "rebuild", "rebuild"),
 )
-"""Operations with erasures, and with rebuilds of the processors' tables from what is stored.
+"""Operations with erasures, and with rebuilds of the processors' tables from the stored rows.
 
 The server forgets the tokens of an emptied part some time later, so no block is repeated under its token."""
 USER: Final = "ann"
 _OPERATIONS: Final = 10
 Operation = Callable[[Store], Any]
-"""Does something, and returns what is to be compared."""
+"""Does something, and returns the result to compare."""
 
 
 class Block:
@@ -146,7 +146,7 @@ _KEYS: Final = {"project_id": 2, "issue_id": 2, "at": 2, "id": 2, "source": 2, "
 
 
 def rows_of_equal_keys(store: Store) -> list[Any]:
-    """Blocks of rows with few keys and versions, some of them twice: what each table shows after each block."""
+    """Blocks of rows with few keys and versions, some of them twice: the rows of each table after each block."""
     random, shown, numbers = Random(1), [], count(1)
     for table, schema in LATEST.items():
         for block in range(8):
@@ -162,7 +162,7 @@ def _row(schema: pa.Schema, random: Random, number: int) -> tuple[Any, ...]:
 
 
 def _value(field: pa.Field, random: Random, own: int) -> Any:
-    """A key's value of a few, and in the column of what changes a number of the row's own."""
+    """A key's value of a few, and in the changing column a unique number."""
     number = random.randrange(_KEYS.get(field.name, 1))
     if field.name in {"count", "name", "message", "data"}:
         number = own
@@ -174,7 +174,7 @@ def _value(field: pa.Field, random: Random, own: int) -> Any:
 
 
 def _planned(store: Store, block: Block) -> Any:
-    """Insert a block for the first time, after what the server has counted is read, as its plan does."""
+    """Insert a block for the first time, after reading the server's counters, as its plan does."""
     store.marks[block.token] = server_state(store.client).mark
     return insert(store, block.packed, block.token)
 
@@ -210,13 +210,13 @@ def _erased(store: Store, project: int) -> Any:
             lambda _: None,
         )
     except UnknownUser:
-        return "nobody"
+        return "unknown user"
     rows = {table.table: (table.rows_before > 0, table.rows_after > 0) for table in report.tables[:2]}
     return report.events, report.before is None, rows, sorted(descriptions, key=lambda one: one.issue)
 
 
 def _rebuilt(store: Store) -> Any:
-    """What is counted of each fingerprint, and the ids that are known."""
+    """The counts of each fingerprint, and the known ids."""
     counts = [
         replace(counted, users=sorted(counted.users))
         for counted in sorted(rebuild_queries.counted(store.client), key=lambda one: one.project)

@@ -34,7 +34,7 @@ For `events` and `payloads`, how often each (project, id, days) is there; for ea
 
 
 class Store(Protocol):
-    """What a history may do to a server, beside what it does with the product's functions and a client."""
+    """Faults of a history on a server, in addition to the product's functions and a client."""
 
     client: Client
     marks: dict[str, ServerMark]
@@ -47,7 +47,7 @@ class Store(Protocol):
         """Refuse the rows with these ids in `events`, and no others."""
 
     def state(self) -> State:
-        """What the tables have."""
+        """The rows of the tables."""
 
     def latest(self, table: str) -> list[list[str]]:
         """The rows of a table that collapses equal keys, as texts in order."""
@@ -170,7 +170,7 @@ def _text(value: Any) -> str:
 
 
 def on_model(seed: int, window: int, history: Callable[[Store], Any]) -> Any:
-    """What a history returns on the model."""
+    """The result of a history on the model."""
     world = World(seed)
     server = Server(world, window)
     return in_fiber(world, lambda: history(ModelStore(server)))

@@ -1,4 +1,4 @@
-"""The model of ClickHouse answers and stores what a real server does."""
+"""The model of ClickHouse answers and stores the same as a real server."""
 
 from collections.abc import Iterator
 

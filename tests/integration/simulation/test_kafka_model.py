@@ -1,4 +1,4 @@
-"""The model of Kafka and of aiokafka's clients answers what a real broker does."""
+"""The model of Kafka and of aiokafka's clients answers the same as a real broker."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.integration.simulation.clusters import History, on_broker, on_model
 from tests.integration.simulation.group_histories import HISTORIES
 from tests.integration.simulation.log_histories import play, random_operations
 
-# What aiokafka leaves behind where a client is stopped while it connects.
+# Leftovers of aiokafka where a client is stopped while it connects.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
 

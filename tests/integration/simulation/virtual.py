@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_fiber(world: World, work: Callable[[], T]) -> T:
-    """Run blocking work as a process of a world. Raises what it raises."""
+    """Run blocking work as a process of a world. Raises its errors."""
     results: list[T] = []
 
     def ended(_: Process) -> None:
@@ -30,7 +30,7 @@ def in_fiber(world: World, work: Callable[[], T]) -> T:
 
 
 def in_loop(world: World, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine as a process of a world. Raises what it raises."""
+    """Run a coroutine as a process of a world. Raises its errors."""
 
     def main() -> T:
         loop = VirtualLoop(world)
