@@ -39,7 +39,7 @@ class PairCase(Struct, frozen=True):
 
 
 class PairScore(Struct, frozen=True):
-    """Of one kind, how many pairs are right and how many there are: those to be joined, and those to be kept apart."""
+    """Correct pairs and all pairs of one kind: those to be joined, and those to be kept apart."""
 
     joined: int
     to_join: int
@@ -59,7 +59,7 @@ def events_of(pair: PairCase) -> tuple[GroupingEvent, GroupingEvent]:
 
 
 def score_pairs(pairs: Iterable[PairCase], group: Callable[[GroupingEvent], object]) -> dict[str, PairScore]:
-    """By kind; `group` names the issue of an event."""
+    """Scores by kind; `group` names the issue of an event."""
     counts = Counter[tuple[str, bool, bool]]()
     for pair in pairs:
         one, other = map(group, events_of(pair))

@@ -1,8 +1,8 @@
 """Changes of issues, as the dashboard and the CLI make them.
 
-A change is a command to the issue that is named. The issue's record in the topic `issues` decides: it says
-whether the change is made, and of which issue. ClickHouse decorates: it tells immediately which issue doesn't
-exist, knows the project's releases, and counts the range. The change waits for it briefly, so that the next
+A change is a command to an issue. The issue's record in the topic `issues` decides: it says whether the change
+is made, and of which issue. ClickHouse is auxiliary: it reports immediately that an issue doesn't exist, knows
+the project's releases, and counts the range. The change waits for it briefly, so that the next
 read shows the change; without it, the record is the answer.
 """
 

@@ -59,7 +59,7 @@ class Commands:
             raise ChangesUnavailable("Kafka did not answer in time; nothing was changed") from error
 
     async def show(self, issues: Sequence[str]) -> dict[str, IssueRecord]:
-        """By issue its present record, or that of the issue it is merged into.
+        """The present record of each issue, or of the issue it is merged into.
 
         Raises ChangesUnavailable, also for an issue without a record.
         """

@@ -27,7 +27,7 @@ class ProjectRecords(ProjectRegistry):
         self.values: dict[int, bytes] = {}
 
     def apply(self, key: bytes, value: bytes | None) -> None:
-        """As the registry."""
+        """Apply a record, as the registry does, and keep its bytes."""
         super().apply(key, value)
         self.values.pop(int(key), None)
         if value:

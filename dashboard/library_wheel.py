@@ -22,7 +22,7 @@ class Wheel(Struct, frozen=True):
     """A built wheel. Its SHA-256 is the same in every replica: files have no times and aren't compressed."""
 
     path: str
-    """Of its URL."""
+    """The path of its URL."""
     content: bytes
 
     @property

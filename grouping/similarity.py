@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 
 MAX_CANDIDATES: Final = 200
 MAX_PARTS: Final = 20
-"""Of each side, the first ones."""
+"""Compared parts of each side, the first ones."""
 MAX_CHARACTERS: Final = 200
-"""Of a part, for its words."""
+"""Compared characters of a part."""
 MAX_WORDS: Final = 100
-"""Of each side."""
+"""Compared words of each side."""
 SECONDS: Final = 0.05
-"""For all candidates."""
+"""Time limit for all candidates."""
 _WORD: Final = re.compile(r"\w+")
 
 

@@ -18,7 +18,7 @@ Several times the cost of an event without rules."""
 _CALL: Final = 120
 """Steps of a search, however short the text is."""
 _LETTERS: Final = 16
-"""So many letters to search for take as long as another search."""
+"""Letters of a pattern that cost as much as another search."""
 
 
 class EventSize(NamedTuple):

@@ -26,9 +26,9 @@ from schemas.settings import (
 )
 
 SERVER_SECONDS = 300.0
-"""For a server's own recovery after a kill."""
+"""Time for a server's recovery after a kill."""
 PROCESS_SECONDS = 300.0
-"""For a process of ours to make progress while it restores its state; one that cannot start exits much sooner."""
+"""Time for progress of our process that restores its state; one that cannot start exits much sooner."""
 BACKGROUND_NICE = 10
 """On one machine, processing and storage yield to the edge, Kafka and the dashboard, which answer clients. They don't
 yield to other sessions (`local.process.spawn`)."""

@@ -17,7 +17,7 @@ from storage.read.reader import Reader
 log = logging.getLogger(__name__)
 
 _SECONDS: Final = 5.0
-"""How long a message waits for its texts; then it goes without. A new issue is stored a second after its cause."""
+"""How long a message waits for its texts; then it is sent without. A new issue is stored a second after its cause."""
 _AGAIN_SECONDS: Final = 0.25
 
 

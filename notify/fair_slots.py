@@ -12,7 +12,7 @@ class FairSlots:
     def __init__(self, count: int) -> None:
         self._free = count
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
-        """Never empty ones. The first project is next."""
+        """Waiting callers by project, never empty. The first project is next."""
 
     @asynccontextmanager
     async def held(self, project: str) -> AsyncIterator[None]:

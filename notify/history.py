@@ -1,4 +1,4 @@
-"""Reads the records of `notifications` for those who don't lead."""
+"""Reads the records of `notifications` without leading."""
 
 import logging
 from collections.abc import Awaitable, Callable

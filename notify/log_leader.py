@@ -46,7 +46,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 class LogLeader:
-    """From the start of a leadership to its end. `run` ends with an error: Kafka's, or by cancellation."""
+    """One term of leadership. `run` ends by cancellation or with an error of Kafka."""
 
     def __init__(
         self,

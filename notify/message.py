@@ -25,7 +25,7 @@ _ACTIVE: Final = re.compile(r"[@#](?=[^\W\d])|:(?=[^\s:\d])|\.(?=[^\W\d_]{2})|\]
 """Begins of mentions, addresses (chats link those without a scheme too), and parts of Markdown's links and spoilers."""
 _EMPHASIS: Final = re.compile(r"(?<![^\W_])_+|_+(?![^\W_])")
 _LINE_START: Final = re.compile(r"(?=[-#+=|]|\d+[.)])")
-"""Of a heading, a list or a table."""
+"""The start of a heading, a list or a table."""
 KINDS: Final = {
     "created": "New issue",
     "regressed": "Regressed",
@@ -152,7 +152,7 @@ class _Text(Struct, frozen=True):
 
 
 def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | None:
-    """As ClickHouse knows the issue; else as its cause does, which has no texts of events but the error's type."""
+    """The details by ClickHouse, else by the cause, which has no texts of events but the error's type."""
     if decision.rule.without_content:
         return None
     if issue is None:

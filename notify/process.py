@@ -3,7 +3,7 @@
 For each record (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: activities from the next offset on, changed rules, the clock, outcomes of attempts.
-2. *Append* them to `notifications`, the only thing that is written.
+2. *Append* them to `notifications`, the only output.
 3. *Read* `notifications`, including the records just appended, and fold it (`Notifications.apply`): only the
    fold decides on messages.
 4. *Send* the outgoing messages.

@@ -10,7 +10,7 @@ from tests.shard_servers import CLUSTER, servers_of
 
 SHARDS = 3
 DATABASE = "test_chaos"
-"""Of a name that the local user may create."""
+"""Database with a name that the local user may create."""
 PARTITIONS = 6
 
 

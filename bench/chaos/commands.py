@@ -130,11 +130,11 @@ class Operator:
         return f"{self.done.total()} commands ({kinds}), {self.killed} of them killed first"
 
     def claims(self, texts: Sequence[str]) -> list[Claim]:
-        """All planned commands were done, and each comment was told once; `texts` are those of all stored comments."""
+        """All planned commands were done, and each comment was stored once; `texts` are all stored ones."""
         return [
             Claim("commands that were planned", len(self._plan), self.done.total() - self.done["rebuild"]),
-            Claim("comments told", len(self.comments), len(texts)),
-            Claim("different comments told", len(self.comments), len({*texts} & {*self.comments})),
+            Claim("comments stored", len(self.comments), len(texts)),
+            Claim("different comments stored", len(self.comments), len({*texts} & {*self.comments})),
         ]
 
     async def _lane(self, commands: Sequence[Planned]) -> None:
@@ -192,7 +192,7 @@ class Operator:
             self.killed += status == -signal.SIGKILL
         while time.monotonic() - began < DONE_SECONDS:
             status, output = await self._output(arguments)
-            # The exit status of `reconcile` tells of differences, which a backlog may explain.
+            # The exit status of `reconcile` reports differences, which a backlog may explain.
             if status == 0 or (kind == "reconcile" and output.startswith("{")):
                 self._finished(kind, f"{' '.join(arguments)} after {time.monotonic() - began:.1f} s")
                 return

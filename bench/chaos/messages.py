@@ -41,7 +41,7 @@ class Inbox:
             yield {"SVC_NOTIFY_CHANNELS": json.dumps(channels), "SVC_NOTIFY_SECONDS": "2"}
 
     async def claims(self, settings: KafkaSettings, store: Store, console: Console) -> list[Claim]:
-        """Every cause that happened is in the log and left under one id; asked once all have, or none comes."""
+        """Every cause is in the log and was sent under one id. Waits until all have arrived, or no more arrive."""
         self._receiver.bad = 0.0
         happened = {
             name

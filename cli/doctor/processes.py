@@ -30,7 +30,7 @@ from schemas.topics import Topic
 
 ANSWER_SECONDS: Final = 5.0
 HANDLE_SECONDS: Final = 10.0
-"""Within which a group handles something of each partition in which records wait."""
+"""Time in which a running group handles records of each partition with a backlog."""
 _KAFKA_SECONDS: Final = 30.0
 _NAMED: Final = 8
 _READYZ: Final = "docs/operate/monitor.md#parts-of-readyz"

@@ -24,18 +24,18 @@ from storage.rights import Right, operator_rights, reader_rights, writer_rights
 _OF_A_MACHINE: Final = re.compile(r"SVC_(DATA_DIR|INSTANCE|\w+_(HOST|PORT|WORKER))")
 """Settings of the chart itself, or of a single machine."""
 _ALWAYS: Final = {"SVC_TOPIC_PARTITIONS", "SVC_TOPIC_REPLICATION"}
-"""Of which the chart has other defaults."""
+"""Settings with other defaults in the chart."""
 _FILES: Final = {
     "SVC_KAFKA_CA_FILE": "/certificates/kafka-ca.pem",
     "SVC_CLICKHOUSE_CA_FILE": "/certificates/clickhouse-ca.pem",
 }
-"""Where a pod has the files that the planner has elsewhere."""
+"""Paths of these files in a pod."""
 _CLIENT_FILES: Final = {"SVC_KAFKA_CERTIFICATE_FILE", "SVC_KAFKA_KEY_FILE"}
 _KEEPER_PORT: Final = "9181"
 
 
 class Flow(Struct, frozen=True):
-    """Who opens connections to whom."""
+    """A connection to allow: the opening side, and the listening one."""
 
     source: str
     target: str

@@ -12,7 +12,7 @@ from schemas.ids import hex64, issue_id
 
 
 class Step(Struct, frozen=True):
-    """One thing that happened in a stage, at Unix milliseconds; None where no time is known."""
+    """One step of an event in a stage, at Unix milliseconds; None where no time is known."""
 
     at_ms: int | None
     stage: str

@@ -20,7 +20,7 @@ from schemas.notifications import Cause, NotificationRecord, NotificationRule
 from schemas.times import DAY_MS, iso
 
 DAYS: Final = 14
-"""Days of the past that a preview tells of."""
+"""Past days that a test of rules covers."""
 STORED_DAYS: Final = 30
 """Days for which the topic is stored."""
 MAX_MESSAGES: Final = 500

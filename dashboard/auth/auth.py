@@ -28,7 +28,7 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Identity(Struct, frozen=True):
-    """Who asks: the name given at the sign-in, or else `admin`; `session` is None for HTTP Basic."""
+    """The author of a request: the name given at the sign-in, or else `admin`; `session` is None for HTTP Basic."""
 
     name: str
     session: ActiveSession | None

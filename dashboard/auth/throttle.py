@@ -23,7 +23,7 @@ MAX_ADDRESSES: Final = 10_000
 
 
 class ThrottleDecision(NamedTuple):
-    """In seconds, 0 for neither: how long attempts are refused, or how long the answer is delayed."""
+    """How long attempts are refused, or how long the answer is delayed; 0 for neither."""
 
     wait_seconds: float = 0.0
     delay_seconds: float = 0.0

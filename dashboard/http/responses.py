@@ -13,7 +13,7 @@ from schemas.errors import Detail, ErrorBody
 REVALIDATE: Final = {"Cache-Control": "private, no-cache", "Vary": "Authorization, Cookie"}
 """Only the client may store the response, and it revalidates before each use, so changes are visible immediately."""
 PARTIAL: Final = {"Svc-Partial": "true"}
-"""Of an answer without the rows of a server that is unavailable."""
+"""Header of an answer without the rows of an unavailable server."""
 _DIGEST_BYTES: Final = 16
 _encode: Final = msgspec.json.Encoder().encode
 

@@ -23,7 +23,7 @@ VERDICTS: Final[dict[Verdict, str]] = {
     "gone": "Gone",
     "same": "About the same",
 }
-"""In the order of the page."""
+"""Verdicts in the order of the page."""
 
 
 async def show(request: web.Request) -> web.Response:

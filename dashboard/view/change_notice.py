@@ -104,5 +104,5 @@ _NOTICES: Final[dict[str, Callable[[Issue, str], ChangeNotice]]] = {
     "comment": lambda *_: ChangeNotice("The comment is in the history.", is_done=True),
     "merge": _merged,
     "unmerge": _unmerged,
-    "discard": lambda *_: ChangeNotice("New events of this issue are treated as you said.", is_done=True),
+    "discard": lambda *_: ChangeNotice("The choice applies to new events of this issue.", is_done=True),
 }

@@ -16,7 +16,7 @@ TABS: Final = {"open": "Open", "regressed": "Regressed", "resolved": "Resolved",
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_./@+-]*[A-Za-z0-9]")
 _MAX_VALUE: Final = Limit.TAG_VALUE_LENGTH.maximum
-"""Of a longer value its beginning is searched for: an address has room for some thousand characters."""
+"""A longer value is searched by its first characters: an address has room for some thousand characters."""
 _OPERATORS: Final = frozenset({"AND", "OR", "NOT"})
 
 

@@ -2,8 +2,8 @@
 
 A bundler puts a hash of the contents into a name, last before the extension and set off by `.`, `-` or `_`, or
 as the whole name (`output.entryFileNames` of Rollup, `entryNames` of esbuild, `output.filename` of webpack). Its
-alphabet has 16 letters (webpack, Next), 32 (esbuild), 36 (Bun, Rollup) or 64 (Vite, Nuxt, SvelteKit), so what
-tells it from a word is that it isn't written as words are.
+alphabet has 16 letters (webpack, Next), 32 (esbuild), 36 (Bun, Rollup) or 64 (Vite, Nuxt, SvelteKit), so a
+hash differs from a word only by its unusual letters.
 """
 
 import re

@@ -9,7 +9,7 @@ from grouping.fingerprint.event_view import MAX_ELEMENTS, digest
 from grouping.fingerprint.frames import Site
 
 _DEFAULT = re.compile(r"\A\s*\{\{\s*default\s*\}\}\s*\Z")
-# A client may send any JSON; of a longer text people read no more.
+# A client may send any JSON; people don't read longer texts.
 _ELEMENT_CHARACTERS = 1000
 MISSING: Final = "<none>"
 """The value of a variable that the event lacks."""

@@ -7,7 +7,7 @@ from grouping.fingerprint import built_files, javascript, jvm, native, scripts
 from grouping.fingerprint.event_view import GroupingFrame
 
 CHARACTERS: Final = 300
-"""Of a function and of a file: bounds the cost of hostile frames; longer names and paths don't improve grouping."""
+"""Maximum of a function and of a file: bounds the cost of hostile frames; longer ones don't improve grouping."""
 
 
 class Family(IntEnum):

@@ -82,7 +82,7 @@ def function_name(function: str) -> str:
 
 
 def _declared(function: str) -> str:
-    """Of .NET, without type arguments and the second dot of a constructor."""
+    """A function of .NET, without type arguments and the second dot of a constructor."""
     if function.endswith("]"):
         function = function.partition("[")[0]
     return function.replace("..", ".") if function.endswith("ctor") else function

@@ -115,7 +115,7 @@ def _looked_through(
             continue
         if site.family is Family.JAVASCRIPT:
             minified = minified or is_minified(frame)
-            # SpiderMonkey shows who waited, with an asterisk; other engines don't.
+            # SpiderMonkey shows the awaiting callers, with an asterisk; other engines don't.
             if app and minified and "*" in (frame.function or ""):
                 break
             if _constructs(site, kind):
@@ -127,7 +127,7 @@ def _looked_through(
 
 
 def _cycle(platform: str | None, stack: Sequence[GroupingFrame]) -> list[Site]:
-    """The app's sites that call each other in turn; where the stack ends is chance, so the cycle is one thing."""
+    """The app's sites that call each other in turn; the stack ends anywhere in the cycle, so it is one place."""
     sites = [
         site
         for frame in stack[: 2 * _FRAMES_OF_CYCLES]
