@@ -164,7 +164,7 @@ def top(name: str) -> str:
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
-def test_a_room_imports_only_what_lies_beneath_it(room: str) -> None:
+def test_a_room_imports_only_lower_rooms(room: str) -> None:
     others = {*MAY_IMPORT, "bench", "tests"} - MAY_IMPORT[room] - {room}
     wrong = [
         f"{name}:{line} imports {imported}"
@@ -202,7 +202,7 @@ def test_imports_have_no_circle() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_folder_imports_only_what_lies_beneath_it(folder: str) -> None:
+def test_a_folder_imports_only_lower_folders(folder: str) -> None:
     wrong = [
         f"{name} imports {imported}"
         for name in of(top(folder))
@@ -238,7 +238,7 @@ def test_the_folders_of_a_room_have_no_circle(room: str) -> None:
     assert [(a, b) for a, b in sorted(reached) if {a, b} <= folders and a < b and (b, a) in reached] == []
 
 
-def test_what_is_declared_pure_loads_no_framework() -> None:
+def test_pure_modules_load_no_framework() -> None:
     names = sorted({name for room in PURE for name in of(room)})
     assert all(room in modules() for room in PURE)
     program = (

@@ -140,7 +140,7 @@ def test_svc_understands_the_command(
 
 
 @of("curl")
-def test_curl_meets_a_path_that_is_answered_and_sends_what_is_accepted(words: list[str]) -> None:
+def test_curl_line_sends_an_accepted_event_to_an_existing_path(words: list[str]) -> None:
     url = urlsplit(next(word for word in words if word.startswith("http")))
     if url.netloc not in PATHS:
         return

@@ -108,7 +108,7 @@ def test_the_way_is_at_most_thirty_files() -> None:
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.file)
-def test_a_step_begins_at_what_its_file_defines(step: Step) -> None:
+def test_a_step_begins_at_a_definition_of_its_file(step: Step) -> None:
     assert defines(step.file, step.begin)
 
 
@@ -123,7 +123,7 @@ def test_each_file_of_a_stage_is_called_by_one_before_it(stage: list[Step]) -> N
         )
 
 
-def test_what_the_way_imports_besides_is_listed_with_its_reason_and_nothing_else_is() -> None:
+def test_other_imports_of_the_event_path_are_listed_with_reasons() -> None:
     files = {step.file for step in STEPS}
     found = {path for file in files for path in imported(file) if not path.startswith(SHARED)} - files
     assert sorted(SKIPPED) == sorted(found)

@@ -114,7 +114,7 @@ def test_a_phone_shows_the_first_issue_within_the_first_third(browser: Browser, 
         assert watched.complaints == []
 
 
-def test_a_phone_shows_what_a_wide_screen_does(browser: Browser, address: str) -> None:
+def test_a_phone_shows_the_same_as_a_wide_screen(browser: Browser, address: str) -> None:
     with watched_page(browser, width=390) as watched:
         page = watched.page
         sign_in(page, address)

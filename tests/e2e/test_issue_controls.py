@@ -11,7 +11,7 @@ from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
 
 @pytest.mark.parametrize("width", [pytest.param(1280, marks=pytest.mark.slow), 390])
-def test_the_controls_change_the_issue_and_tell_its_history(
+def test_the_controls_change_the_issue_and_show_its_history(
     browser: Browser, clickhouse_url: str, width: int
 ) -> None:
     with serving(clickhouse_url) as address, watched_page(browser) as watched:

@@ -63,7 +63,7 @@ def test_equal_runs_draw_equal_seeds_which_name_their_plans() -> None:
     assert len({msgspec.json.encode(plan_of(seed)) for seed in drawn}) == len(set(drawn))
 
 
-def test_what_is_seldom_reached_is_drawn_more_often() -> None:
+def test_seldom_reached_blocks_are_drawn_more_often() -> None:
     draws = Draws(5)
     for seed in range(1000):
         draws.add(seed, {"everywhere"})
@@ -80,14 +80,14 @@ def test_a_slip_fails_loudly_once_its_line_is_gone() -> None:
             pass
 
 
-def test_a_seed_tells_the_same_story_each_time() -> None:
+def test_a_seed_repeats_its_story() -> None:
     first = simulation("-m", "tests.simulation", "--seed", "7")
     assert "every promise holds" in first
     assert simulation("-m", "tests.simulation", "--seed", "7") == first
 
 
 @pytest.mark.slow
-def test_a_failing_plan_is_shrunk_to_what_it_needs() -> None:
+def test_a_failing_plan_is_shrunk_to_the_needed_entries() -> None:
     entries, unneeded = map(int, simulation("-c", SHRINK).split())
     assert 0 < unneeded < entries
 

@@ -61,7 +61,7 @@ async def test_connections_that_end_leave_nothing_to_collect(edge: LiveEdge) -> 
         gc.enable()
 
 
-async def test_flood_of_refusals_is_answered_at_a_pace_and_others_at_once(
+async def test_flood_of_refusals_is_answered_at_a_limited_rate_and_others_immediately(
     edge: LiveEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses: list[tuple[str, float]] = []

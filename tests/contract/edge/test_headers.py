@@ -160,5 +160,5 @@ async def test_every_answer_can_be_read_by_a_page_of_any_origin(edge: LiveEdge) 
     assert {answer.headers["Access-Control-Expose-Headers"] for answer in answers} == {"Retry-After"}
 
 
-async def test_server_does_not_say_what_it_is_made_of(edge: LiveEdge) -> None:
+async def test_server_does_not_reveal_its_software(edge: LiveEdge) -> None:
     assert (await edge.post(encoded())).headers["Server"] == "svc"

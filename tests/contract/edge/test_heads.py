@@ -32,7 +32,7 @@ NOT_HTTP = {
 
 
 @pytest.mark.parametrize("sent", NOT_HTTP.values(), ids=NOT_HTTP)
-async def test_what_is_no_http_is_400_in_json_without_a_traceback(
+async def test_malformed_http_is_400_in_json_without_a_traceback(
     edge: LiveEdge, sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader, writer = await edge.connect()

@@ -76,7 +76,7 @@ async def test_unobserved_error_of_the_probe_is_logged(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("read", [False, True])
-async def test_error_of_the_follower_ends_what_keeps_the_projects(
+async def test_error_of_the_follower_ends_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: bool
 ) -> None:
     """Before the topic has been read, and after: the registry must not grow old unnoticed."""

@@ -27,7 +27,7 @@ async def sink(kafka_bootstrap: str, topic_prefix: str) -> AsyncIterator[KafkaSi
     await sink.stop()
 
 
-async def test_record_stands_in_its_partition_and_keeps_its_key(
+async def test_record_is_in_its_partition_and_keeps_its_key(
     sink: KafkaSink, kafka_bootstrap: str, topic_prefix: str
 ) -> None:
     assert sink.partitions == 4
@@ -42,7 +42,7 @@ async def test_record_stands_in_its_partition_and_keeps_its_key(
     assert (record.key, record.value, record.headers) == (b"key", b"value", {})
 
 
-async def test_sink_that_is_unreachable_refuses_at_once() -> None:
+async def test_sink_that_is_unreachable_refuses_without_waiting() -> None:
     sink = KafkaSink(KafkaSettings(kafka_bootstrap="127.0.0.1:1"), 60.0)
     await sink.start()
     assert not sink.up

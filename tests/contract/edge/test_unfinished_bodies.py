@@ -77,7 +77,7 @@ async def test_chunked_body_is_held_as_it_comes(edge: LiveEdge) -> None:
     await eventually(lambda: edge.body_budget.total == 0)
 
 
-async def test_body_has_a_time_of_its_own(tmp_path: Path) -> None:
+async def test_body_has_a_separate_time_limit(tmp_path: Path) -> None:
     async with live_edge(tmp_path, head_seconds=0.2) as edge:
         reader, writer = await edge.connect()
         whole = request(edge, encoded())

@@ -46,7 +46,7 @@ async def test_dead_letters_are_listed_and_replayed_once(
     assert len(everything["deadLetters"]) >= 2
 
 
-async def test_what_was_put_back_is_known_when_the_offset_of_the_group_has_expired(
+async def test_replayed_letters_are_known_when_the_offset_of_the_group_has_expired(
     kafka_bootstrap: str, prefix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     origin = DeadLetter(prefix + "events", 0, 5, "grouper", "bad", "2026-01-01T00:00:00.000Z")

@@ -277,7 +277,7 @@ def unread(feed: Feed) -> list[tuple[int, bytes]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [False, True])
-async def test_issues_are_built_though_nothing_says_what_the_writer_has_stored(
+async def test_issues_are_built_though_the_position_of_the_writer_is_unknown(
     pipeline: Pipeline, start: Start, killed: bool
 ) -> None:
     feed = await work_off(pipeline, start, seed=27)

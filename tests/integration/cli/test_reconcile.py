@@ -109,9 +109,7 @@ async def test_a_pipeline_that_is_behind_is_named(stage: Stage, tmp_path: Path) 
 
 
 @pytest.mark.slow
-async def test_a_repair_leaves_what_the_writer_has_not_committed_to_the_writer(
-    stage: Stage, tmp_path: Path
-) -> None:
+async def test_a_repair_leaves_uncommitted_records_to_the_writer(stage: Stage, tmp_path: Path) -> None:
     await stage.produce(2)
     writer = stage.writer()
     client = stage.client()

@@ -194,7 +194,7 @@ async def test_topics_whose_settings_may_not_be_read_are_not_called_up_to_date(k
     assert (await ensure_topics(kafka.settings("all"))).unknown == []
 
 
-async def test_follower_that_may_no_longer_read_says_so_and_keeps_what_it_knows(kafka: SecuredKafka) -> None:
+async def test_follower_without_read_rights_reports_it_and_keeps_its_values(kafka: SecuredKafka) -> None:
     follower = follow_projects(kafka.settings("edge"), ProjectRegistry())
     following = asyncio.create_task(follower.run())
     taken = Acl("edge", TOPIC, "svc.projects", READ)

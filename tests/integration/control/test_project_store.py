@@ -44,7 +44,7 @@ async def test_project_asked_for_again_is_the_one_that_was_made(settings: KafkaS
         assert store.all() == [made]
 
 
-async def test_another_process_finds_what_was_written(settings: KafkaSettings) -> None:
+async def test_another_process_finds_the_written_project(settings: KafkaSettings) -> None:
     project = create("shop", now_ms=NOW)
     async with ProjectStore(settings) as store:
         await store.write(project)
@@ -52,7 +52,7 @@ async def test_another_process_finds_what_was_written(settings: KafkaSettings) -
         assert store.get(project.number) == project
 
 
-async def test_edits_made_at_once_are_all_kept(settings: KafkaSettings) -> None:
+async def test_concurrent_edits_are_all_kept(settings: KafkaSettings) -> None:
     project = create("shop", now_ms=NOW)
     async with ProjectStore(settings) as store:
         await store.write(project)
@@ -65,7 +65,7 @@ async def test_edits_made_at_once_are_all_kept(settings: KafkaSettings) -> None:
     assert (kept.name, kept.rate_limit_per_minute) == ("renamed", 7)
 
 
-async def test_an_edit_keeps_what_a_newer_version_wrote(settings: KafkaSettings) -> None:
+async def test_an_edit_keeps_the_fields_of_a_newer_version(settings: KafkaSettings) -> None:
     project = create("shop", now_ms=NOW)
     record = encode_project(project)[:-1] + b',"later":1}'
     async with open_producer(settings) as producer:

@@ -91,7 +91,7 @@ async def test_grouping_says_version_rule_and_parts(api: Api) -> None:
 
 
 @pytest.mark.holds("contract 4")
-async def test_lists_have_50_entries_unless_told_otherwise_and_at_most_500(api: Api) -> None:
+async def test_lists_have_50_entries_by_default_and_at_most_500(api: Api) -> None:
     events = await api.ask(f"{api.project}/events")
     assert len(events["events"]) == 50
     assert events["nextCursor"]
@@ -165,7 +165,7 @@ async def test_counts_are_for_range_and_query_and_totals_for_life(api: Api) -> N
     assert issue["totalUsers"] == len({event["user"]["id"] for event in life if event["user"]})
 
 
-async def test_every_call_counts_what_its_query_and_range_ask_for(api: Api) -> None:
+async def test_every_call_counts_the_events_of_its_query_and_range(api: Api) -> None:
     start = NOW_MS - 48 * HOUR_MS
     given = {"query": "tier:pro", "start": iso(start)}
     wanted = {
@@ -230,7 +230,7 @@ async def test_pages_of_issues_and_events_hold_each_once(api: Api) -> None:
         assert len(seen) == expected
 
 
-async def test_an_event_of_a_merged_issue_says_what_grouped_it_and_who_merged_it(api: Api) -> None:
+async def test_an_event_of_a_merged_issue_shows_its_grouping_and_the_author_of_the_merge(api: Api) -> None:
     for part, whole in MERGED.items():
         for event, fingerprint in api.history.events:
             if fingerprint not in (part, whole):

@@ -76,7 +76,7 @@ async def test_several_issues_are_resolved_now_in_the_next_release_or_in_one_of_
 
 
 @pytest.mark.parametrize("where", ["later", "in ", "in " + "a" * 201])
-async def test_another_choice_beside_resolve_changes_nothing(site: StoredSite, where: str) -> None:
+async def test_an_unknown_choice_next_to_resolve_changes_nothing(site: StoredSite, where: str) -> None:
     assert (await post(site, "resolve", TWO, where=where))[0] == 400
     assert site.commands.made == []
 
@@ -116,7 +116,9 @@ async def test_with_too_few_selected_nothing_is_changed_and_the_list_says_so(
     ("change", "issues"),
     [("explode", TWO), ("resolve", ["x"]), ("resolve", [f"{n:016x}" for n in range(101)])],
 )
-async def test_what_the_page_never_sends_is_refused(site: StoredSite, change: str, issues: list[str]) -> None:
+async def test_values_that_the_page_never_sends_are_refused(
+    site: StoredSite, change: str, issues: list[str]
+) -> None:
     assert (await post(site, change, issues))[0] == 400
     assert site.commands.made == []
 
@@ -137,7 +139,7 @@ async def test_an_issue_of_another_project_is_not_merged(site: StoredSite) -> No
         ("?done=%3Cscript%3E&count=1", None),
     ],
 )
-async def test_the_list_says_what_was_done_in_its_own_words(
+async def test_the_list_shows_a_notice_of_the_change(
     site: StoredSite, address: str, words: str | None
 ) -> None:
     await site.sign_in()
@@ -156,7 +158,7 @@ async def notice_of(site: StoredSite, location: str) -> str:
     return await eventually(made)
 
 
-async def test_all_issues_that_match_are_changed_in_the_background_and_given_back_what_they_had(
+async def test_all_issues_that_match_are_changed_in_the_background_and_restored(
     site: StoredSite,
 ) -> None:
     before = dict(site.store.records)

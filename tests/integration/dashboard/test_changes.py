@@ -44,7 +44,7 @@ async def test_a_page_says_after_which_release_the_fix_is_expected(site: StoredS
     assert f"Resolved in the next release after <bdi>{after}</bdi>." in page
 
 
-async def test_many_issues_are_changed_alike(site: StoredSite) -> None:
+async def test_many_issues_get_the_same_change(site: StoredSite) -> None:
     issue = await an_issue(site)
     path = f"/projects/{site.project.id}/issues:bulk"
     status, body = await site.api("POST", path, json={"issues": [issue], "status": "ignored"})
@@ -101,7 +101,7 @@ async def test_discarding_names_the_fingerprints_in_the_project_until_it_is_undo
     assert (project.discarded, body["status"]) == ((), "open")
 
 
-async def test_similar_issues_say_what_they_share(site: StoredSite) -> None:
+async def test_similar_issues_show_their_common_parts(site: StoredSite) -> None:
     issue = await an_issue(site)
     status, body = await site.api("GET", f"/issues/{issue}/similar")
     assert status == 200

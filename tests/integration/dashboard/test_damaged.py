@@ -93,7 +93,7 @@ async def test_numbers_out_of_range_are_shown_as_they_were_sent(site: StoredSite
         b"G\x00T / HTTP/1.1\r\n\r\n",
     ],
 )
-async def test_what_is_not_http_is_answered_in_the_one_error_shape(sent: bytes) -> None:
+async def test_malformed_http_is_answered_in_the_one_error_shape(sent: bytes) -> None:
     runner = build_runner(
         build_app(SETTINGS, Dependencies(Reader.open([NOWHERE]), MemoryProjects(), lambda: NOW))
     )

@@ -120,7 +120,7 @@ async def test_a_key_of_one_call_is_refused_by_another_of_the_same_project_or_is
     assert [made.kind for made in site.commands.made] == ["comment"]
 
 
-async def test_what_was_removed_under_a_key_is_answered_as_removed_again(site: StoredSite) -> None:
+async def test_a_repeated_removal_under_a_key_is_answered_as_the_first(site: StoredSite) -> None:
     path = f"/projects/{site.project.id}/views"
     view = (await site.api("POST", path, json={"name": "v", "query": ""}))[1]["id"]
     key = {"Idempotency-Key": "k"}

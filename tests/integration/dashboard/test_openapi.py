@@ -59,7 +59,7 @@ schema = schemathesis.openapi.from_dict(document(OPERATIONS))
     "operation", OPERATIONS, ids=lambda operation: f"{operation.method} {operation.path}"
 )
 @pytest.mark.holds("contract 4")
-def test_answers_about_what_exists_conform_to_the_document(operation: Operation, address: str) -> None:
+def test_answers_about_existing_objects_conform_to_the_document(operation: Operation, address: str) -> None:
     described = schema[f"/api/v1{operation.path}"][operation.method]
     known = {name: value for name, value in PATHS.items() if f"{{{name}}}" in operation.path}
     body: dict[str, Any] = {} if operation.body is NoInput else {"body": {}}

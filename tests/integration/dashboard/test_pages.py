@@ -79,7 +79,7 @@ async def test_list_pages_through_every_issue_once(signed: StoredSite) -> None:
     assert positions == [(str(max(1, (end - 1) // 25 * 25 + 1)), str(end), str(len(seen))) for end in ends]
 
 
-async def test_list_begins_with_what_needs_a_look_and_calls_few_issues_new(signed: StoredSite) -> None:
+async def test_list_begins_with_urgent_issues_and_calls_few_issues_new(signed: StoredSite) -> None:
     """The sample's issues of today are most of its page: the badge would tell none of them from the others."""
     page = await get(signed, f"/projects/{signed.project.id}/issues")
     assert re.findall(r'href="/issues/([0-9a-f]{16})"', page)[0] == issue_of(SHOWCASE)
@@ -268,7 +268,7 @@ async def test_projects_that_are_not_loaded_are_reported(site: StoredSite) -> No
     assert "still loading" in page
 
 
-async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_tells_of_it(site: StoredSite) -> None:
+async def test_without_a_broker_the_dashboard_is_ready_to_be_read_and_reports_it(site: StoredSite) -> None:
     site.projects.kafka = Part(ok=False, detail="no broker has answered for 9 s")
 
     async def is_ready() -> bool:

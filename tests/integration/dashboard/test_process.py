@@ -119,7 +119,7 @@ async def test_it_is_ready_with_real_servers_and_creates_projects_that_others_se
         assert "Traceback" not in log
 
 
-async def test_without_its_servers_it_is_alive_and_says_what_is_missing(
+async def test_without_its_servers_it_is_alive_and_names_the_missing_ones(
     client: aiohttp.ClientSession,
 ) -> None:
     environ = {

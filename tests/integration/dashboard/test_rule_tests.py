@@ -54,7 +54,7 @@ async def test_a_rule_for_everything_makes_one_issue_of_all(full: StoredSite) ->
     assert sum(one["events"] for one in body["examples"]) <= body["matched"]
 
 
-async def test_examples_show_first_what_would_change(site: StoredSite) -> None:
+async def test_examples_begin_with_events_that_would_move(site: StoredSite) -> None:
     sent = []
     kinds = ("StayError", "StayError", "StayError", "GoError")
     for number, kind in enumerate(kinds):
@@ -91,7 +91,7 @@ async def test_a_test_saves_nothing(full: StoredSite) -> None:
         ([ONE | {"colour": "red"}], "rules[0].colour"),
     ],
 )
-async def test_what_could_not_be_saved_is_refused_as_saving_refuses_it(
+async def test_unsavable_rules_are_refused_as_saving_refuses_them(
     site: StoredSite, rules: list[Any], field: str
 ) -> None:
     body = await outcome(site, *rules, status=400)
@@ -123,7 +123,7 @@ async def test_other_calls_are_answered_while_rules_are_tested(full: StoredSite)
     assert answered > 1
 
 
-async def test_too_many_trials_at_once_are_put_off() -> None:
+async def test_too_many_concurrent_trials_are_refused() -> None:
     trials = TrialQueue(seconds=0.2, max_waiting=0)
     rules = [GroupingRule("a", "type:*", ("x",))]
     results = await asyncio.gather(*(trials.run(rules, [], ()) for _ in range(3)), return_exceptions=True)
@@ -191,7 +191,7 @@ async def test_the_page_orders_rules_by_their_places_and_lets_blank_ones_go(site
 
 
 @pytest.mark.parametrize("do", ["test", "save"])
-async def test_the_page_says_what_is_wrong_beside_its_rule_and_keeps_what_was_written(
+async def test_the_page_shows_problems_next_to_their_rule_and_keeps_the_input(
     site: StoredSite, do: str
 ) -> None:
     await site.sign_in()

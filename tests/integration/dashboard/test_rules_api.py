@@ -34,7 +34,7 @@ async def test_a_failing_rule_that_came_another_way_is_shown_with_its_error(site
     assert answer["rules"][0]["error"]
 
 
-async def test_a_rule_tells_on_how_many_events_it_was_skipped_and_why(site: StoredSite) -> None:
+async def test_a_rule_shows_on_how_many_events_it_was_skipped_and_why(site: StoredSite) -> None:
     rules = tuple(GroupingRule(name=name, match="type:X", fingerprint=("x",)) for name in ("dear", "fine"))
     await site.projects.write(replace(site.project, grouping_rules=rules))
     skipped = (("tooExpensive/dear", 1200), ("failed/dear", 34), ("failed/removed", 7))

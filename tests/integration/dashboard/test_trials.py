@@ -21,7 +21,7 @@ async def test_a_sample_is_bounded_in_bytes(filled_url: str, api: Api) -> None:
     await reader.close()
 
 
-async def test_a_group_that_no_event_has_had_is_told_apart_from_issues_that_are_there(api: Api) -> None:
+async def test_a_group_without_events_is_told_apart_from_existing_issues(api: Api) -> None:
     rule = {"name": "one", "match": "größe -environment:prod", "fingerprint": ["one", "{{ default }}"]}
     found = await api.post(f"{api.project}/grouping-rules:test", {"rules": [rule]})
     assert {one["after"]["isKnown"] for one in found["examples"] if one["after"]} == {False}

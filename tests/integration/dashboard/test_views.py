@@ -167,7 +167,7 @@ async def post(site: StoredSite, path: str, **fields: str) -> str:
 
 
 @pytest.mark.usefixtures("sample_stored")
-async def test_the_list_saves_what_it_asks_and_shows_which_view_it_is(site: StoredSite) -> None:
+async def test_the_list_saves_its_query_and_shows_its_view(site: StoredSite) -> None:
     await site.sign_in()
     listed = f"/projects/{site.project.id}/issues"
     html = await (await site.client.get(f"{listed}?query=type:CheckoutError&state=open")).text()

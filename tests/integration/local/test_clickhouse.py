@@ -199,7 +199,7 @@ def test_launchers_own_user_may_do_nothing(shared: LocalClickHouse, sql: str) ->
     }
 
 
-def test_our_user_may_do_what_migrations_and_retention_need(shared: LocalClickHouse) -> None:
+def test_our_user_has_the_rights_for_migrations_and_retention(shared: LocalClickHouse) -> None:
     for sql in (
         "CREATE DATABASE test_rights ENGINE = Atomic",
         "CREATE TABLE test_rights.events (day UInt32, n UInt64) ENGINE = MergeTree PARTITION BY day ORDER BY n",

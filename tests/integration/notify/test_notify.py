@@ -108,7 +108,7 @@ def leads(process: WorkerProcess) -> Callable[[], bool]:
     return led
 
 
-async def test_what_happens_is_told_at_once_with_its_reason_and_link(
+async def test_activity_is_sent_immediately_with_its_reason_and_link(
     start_notify: StartNotify, source: Source
 ) -> None:
     await source.rules(replace(RULE, query="environment:prod", causes=("created", "escalated")))

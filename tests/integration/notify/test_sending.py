@@ -177,7 +177,7 @@ async def test_a_channel_that_hangs_or_is_missing_has_a_reason_and_delays_no_oth
     await one.stop()
 
 
-async def test_what_is_not_due_waits() -> None:
+async def test_messages_wait_until_they_are_due() -> None:
     reports: list[DeliveryRecord] = []
     one, waiting = sender({"one": Failing()}, reports), outgoing()
     later = Outgoing(waiting.decision, "one", 1, START + 1)

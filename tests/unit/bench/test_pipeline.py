@@ -12,7 +12,7 @@ from cli.demo.sample_events import load_samples
 KEPT = PipelineRatios(drained_of_floor=0.8, least_of_cpu=0.2)
 
 
-def test_the_file_says_what_is_in_it() -> None:
+def test_the_file_has_the_counts_of_its_events() -> None:
     file = prepare_load(load_samples()[:40], 500, repeats=0.2)
     ids = []
     for request in file.requests:

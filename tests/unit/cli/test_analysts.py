@@ -47,7 +47,7 @@ def test_a_name_that_would_need_quoting_is_refused(tmp_path: Path, name: str) ->
     assert "letters, digits" in answer.output
 
 
-def test_where_to_connect_is_what_the_local_server_says(tmp_path: Path) -> None:
+def test_connect_prints_the_address_of_the_local_server(tmp_path: Path) -> None:
     server = LocalClickHouse(tmp_path / "clickhouse")
     answer = run(tmp_path, "connect")
     assert answer.exit_code == 0, answer.output
@@ -80,7 +80,7 @@ def test_a_stopped_server_is_reported(tmp_path: Path) -> None:
         assert "not running" not in run(tmp_path, "connect").stderr
 
 
-def test_without_a_local_server_connect_says_what_to_do(tmp_path: Path) -> None:
+def test_without_a_local_server_connect_says_how_to_start_one(tmp_path: Path) -> None:
     answer = run(tmp_path, "connect")
     assert answer.exit_code == 2
     assert "start `svc up`" in answer.output

@@ -116,7 +116,7 @@ def test_subcommand_whose_module_is_missing_is_not_listed(monkeypatch: pytest.Mo
         (["up", "--data-dir"], ["--data-dir", "up"]),
     ],
 )
-def test_data_directory_may_stand_behind_the_subcommand(given: list[str], parsed: list[str]) -> None:
+def test_data_directory_may_follow_the_subcommand(given: list[str], parsed: list[str]) -> None:
     assert hoisted(given) == parsed
 
 

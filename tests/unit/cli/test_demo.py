@@ -25,14 +25,14 @@ def samples() -> list[dict[str, Any]]:
     return load_samples()
 
 
-def test_samples_are_hundreds_of_valid_events_with_ids_of_their_own(samples: list[dict[str, Any]]) -> None:
+def test_samples_are_hundreds_of_valid_events_with_different_ids(samples: list[dict[str, Any]]) -> None:
     renewed_events = fresh(samples, NOW, random.Random(1))
     assert len({event["id"] for event in renewed_events}) == len(renewed_events) >= 400
     for event in renewed_events:
         msgspec.json.decode(msgspec.json.encode(event), type=Event)
 
 
-def test_fresh_events_lie_in_the_last_days_and_take_their_breadcrumbs_along(
+def test_fresh_events_are_of_the_last_days_and_so_are_their_breadcrumbs(
     samples: list[dict[str, Any]],
 ) -> None:
     for old, new in zip(samples, fresh(samples, NOW, random.Random(2)), strict=True):

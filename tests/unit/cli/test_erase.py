@@ -29,7 +29,7 @@ def test_finished_erasure_skips_the_prompt() -> None:
 
 
 @pytest.mark.parametrize(("answer", "status"), [("y\n", 0), ("n\n", 1), ("", 1)])
-def test_the_question_comes_after_what_would_be_erased(answer: str, status: int) -> None:
+def test_the_confirmation_follows_the_counts_to_erase(answer: str, status: int) -> None:
     @click.command()
     def ask() -> None:
         EraseConsole(dry_run=False, yes=False, as_json=False).agree(USER, "Erase 3 events?")
@@ -50,7 +50,7 @@ def test_json_leaves_standard_output_to_the_report() -> None:
     assert "e" not in result.stdout
 
 
-def test_what_still_holds_events_is_named_with_its_end() -> None:
+def test_places_that_still_hold_events_are_named_with_their_end() -> None:
     remaining = left(USER, KafkaSettings(topic_prefix="x.", topic_names="grouped=elsewhere"))
     assert [one.topic for one in remaining] == [
         "x.events",

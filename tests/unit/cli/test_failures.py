@@ -18,7 +18,7 @@ def test_a_closed_pipe_is_no_error_of_kafka() -> None:
         raise BrokenPipeError
 
 
-def test_error_of_kafka_says_what_keeps_us_out() -> None:
+def test_error_of_kafka_says_why_we_are_refused() -> None:
     with (
         pytest.raises(click.ClickException, match=r"nothing listens on 127\.0\.0\.1:1"),
         reported(KafkaSettings(kafka_bootstrap="127.0.0.1:1")),

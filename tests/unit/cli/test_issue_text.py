@@ -55,7 +55,7 @@ def test_an_issue_reads_without_values_of_the_program() -> None:
     assert "Comment look [here], by ann" in text
 
 
-def test_what_an_event_says_moves_no_cursor_and_starts_no_line() -> None:
+def test_texts_of_an_event_move_no_cursor_and_start_no_line() -> None:
     assert "\x1b" not in text_of(ISSUE)
     assert text_of(ISSUE).splitlines()[0].endswith("there")
 

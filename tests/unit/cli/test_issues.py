@@ -28,7 +28,9 @@ NOWHERE = {"SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1", "SVC_CLICKHOUSE_URL": "http://1
         (["ignore", ISSUE, "--events", "1000000001"], "ignoreUntil.events: at most 1000000000"),
     ],
 )
-def test_a_change_that_no_processor_would_take_is_refused_at_once(arguments: list[str], message: str) -> None:
+def test_a_change_that_no_processor_would_take_is_refused_without_waiting(
+    arguments: list[str], message: str
+) -> None:
     answer = CliRunner().invoke(svc, ["issues", *arguments], env=NOWHERE)
     assert answer.exit_code == 2
     assert message in answer.output

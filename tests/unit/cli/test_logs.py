@@ -32,7 +32,7 @@ def lines_of(program: str, **environ: str) -> list[dict[str, str]]:
         ("exec('async def f(): pass'); f()", "warning", "never awaited"),
     ],
 )
-def test_what_passes_by_the_log_is_a_line_of_it(program: str, level: str, message: str) -> None:
+def test_warnings_and_uncaught_errors_are_lines_of_the_log(program: str, level: str, message: str) -> None:
     [line] = lines_of(program)
     assert line["level"] == level
     assert message in line["message"]

@@ -41,7 +41,7 @@ def test_the_table_names_each_project_also_on_a_narrow_terminal(
         (("stored", "events stored twice"), [LAG], 1),
     ],
 )
-def test_the_exit_status_tells_what_is_wrong_from_what_may_be_under_way(
+def test_the_exit_status_tells_differences_from_possible_lag(
     what: tuple[str, ...], behind: list[ConsumerLag], expected: int
 ) -> None:
     differences = [FigureDifference("7", name, 1, 2) for name in what]

@@ -220,7 +220,7 @@ async def test_an_issue_of_another_project_is_refused_by_its_record_too() -> Non
     assert log.records[hex64(2)].version == 1
 
 
-async def test_what_has_just_been_merged_is_taken_apart_while_the_writer_is_behind() -> None:
+async def test_a_fresh_merge_is_undone_while_the_writer_is_behind() -> None:
     log = Log()
     late = changes(ClickHouse(log, late=True), log, answer_seconds=0.03)
     await late.merge(hex64(1), [hex64(2)], by="ann")
@@ -263,8 +263,8 @@ async def test_a_snooze_that_has_ended_reads_as_open_in_a_record_as_in_its_row()
 
 
 @pytest.mark.parametrize(("events", "users"), [(12, 5), (3, 3), (9, 9)])
-def test_the_totals_are_never_less_than_what_is_counted_of_them(events: int, users: int) -> None:
-    shown = to_issue(row_of(a_record(1), NOW_MS), RangeCounts(events, users))
+def test_the_totals_are_never_less_than_the_counts_of_a_range(events: int, users: int) -> None:
+    shown = answer(row_of(a_record(1), NOW_MS), RangeCounts(events, users))
     assert (shown.events, shown.users) == (events, users)
     assert shown.total_events >= shown.events
     assert shown.total_users >= shown.users

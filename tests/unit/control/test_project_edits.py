@@ -58,7 +58,7 @@ def test_every_wrong_field_is_named() -> None:
     assert fields == ["name", "rateLimitPerMinute", "retentionDays", "lenientSdks[1]"]
 
 
-def test_update_changes_only_what_is_given() -> None:
+def test_update_changes_only_the_given_fields() -> None:
     project = a_project()
     changed = update(project, ProjectChanges(rate_limit_per_minute=9))
     assert changed == msgspec.structs.replace(project, rate_limit_per_minute=9)
@@ -71,7 +71,7 @@ def test_payloads_are_not_kept_longer_than_their_events() -> None:
     assert update(project, ProjectChanges(payload_retention_days=None)).payload_retention_days is None
 
 
-def test_added_token_works_beside_the_old_one() -> None:
+def test_added_token_works_next_to_the_old_one() -> None:
     project = a_project()
     changed, token = add_token(project, LATER)
     assert changed.tokens == (*project.tokens, token)

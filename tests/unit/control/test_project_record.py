@@ -93,7 +93,7 @@ def test_an_edit_keeps_the_fields_that_a_newer_version_wrote(edit: Callable[[Pro
     assert rule["later"] == rule["quiet"]["later"] == NEWER["later"]
 
 
-def test_what_an_edit_removes_goes_with_all_of_its_fields() -> None:
+def test_an_edit_removes_parts_with_all_their_fields() -> None:
     removed = set_notification_rules(remove_view(set_rules(decode_project(RECORD), []), VIEW), [])
     record = msgspec.json.decode(written_over(RECORD, removed))
     assert (record["groupingRules"], record["savedViews"], record["notificationRules"]) == ([], [], [])

@@ -60,7 +60,7 @@ def test_each_change_is_described_with_its_terms(kind: str, data: dict[str, Any]
     assert describe(row, "2f").merged_issue == "1f"
 
 
-def test_the_newest_change_of_the_issue_itself_says_what_the_next_release_is_after() -> None:
+def test_the_next_release_is_after_the_newest_change_of_the_issue_itself() -> None:
     def made(second: int, kind: str, data: dict[str, Any], issue: str = "1f") -> ActivityRow:
         at = f"2026-11-21T18:00:0{second}.000Z"
         return ActivityRow(str(second), kind, "jo", at, Raw(json.dumps(data).encode()), issue)

@@ -63,7 +63,7 @@ def noticed(change: str, was: str = "", *, is_confirmed: bool = True, **fields: 
         ("comment", "open", {}, "The comment is in the history.", None),
     ],
 )
-def test_a_change_is_told_and_can_be_undone(
+def test_a_change_shows_a_notice_and_can_be_undone(
     change: str, was: str, fields: dict[str, Any], text: str, undo: dict[str, str] | None
 ) -> None:
     assert noticed(change, was, **fields) == ChangeNotice(text, is_done=True, undo=undo)
@@ -85,7 +85,7 @@ def test_a_change_that_the_issue_does_not_show_is_pending(
     assert noticed(change, was, **fields) == ChangeNotice("", is_done=False)
 
 
-def test_what_the_issue_cannot_show_is_pending_until_it_is_confirmed() -> None:
+def test_a_change_is_pending_until_the_issue_shows_it() -> None:
     for change in ("assign", "comment", "discard"):
         assert noticed(change, is_confirmed=False) == ChangeNotice("", is_done=False)
     assert noticed("resolve", "open", is_confirmed=False, status="resolved") is not None

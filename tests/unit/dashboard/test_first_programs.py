@@ -9,7 +9,7 @@ from dashboard.pages.onboarding import PROGRAMS
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_imports_and_calls_what_there_is(name: str) -> None:
+def test_a_program_imports_and_calls_existing_names(name: str) -> None:
     tree = ast.parse(PROGRAMS[name])
     imported = [alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names]
     assert len(imported) == 1

@@ -51,7 +51,7 @@ def offered(*parts: IssuePart) -> tuple[str, str]:
         ),
     ],
 )
-def test_what_merged_issues_have_in_common_is_offered_as_a_rule(
+def test_the_common_parts_of_merged_issues_are_offered_as_a_rule(
     parts: list[IssuePart], match: str, name: str
 ) -> None:
     assert offered(*parts) == (match, name)

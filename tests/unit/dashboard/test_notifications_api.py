@@ -79,7 +79,7 @@ async def test_a_faulty_rule_is_refused_with_its_field_and_changes_nothing(
     assert site.projects.all()[0].notification_rules == ()
 
 
-async def test_a_preview_says_what_rules_would_have_sent_in_two_weeks(site: Site) -> None:
+async def test_a_preview_has_the_messages_of_two_weeks(site: Site) -> None:
     site.log += [
         happened(1, 15 * 24, site.project.id),
         happened(2, 50, site.project.id),
@@ -101,7 +101,7 @@ async def test_a_preview_says_what_rules_would_have_sent_in_two_weeks(site: Site
     assert site.projects.all()[0].notification_rules == ()
 
 
-async def test_what_was_not_delivered_is_listed_with_its_reason(site: Site) -> None:
+async def test_undelivered_messages_are_listed_with_their_reasons(site: Site) -> None:
     rule = NotificationRule("b" * 16, "all", CAUSES, ("mail", "hook"))
     site.log += [
         ChannelsRecord(NOW - DAY_MS, ("hook", "mail")),

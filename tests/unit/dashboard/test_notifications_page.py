@@ -164,7 +164,7 @@ async def test_a_rule_is_deleted_when_it_is_marked(site: Site) -> None:
     assert stored(site) == (other,)
 
 
-async def test_every_fault_stands_beside_its_field_and_nothing_typed_is_lost(site: Site) -> None:
+async def test_every_fault_is_next_to_its_field_and_no_input_is_lost(site: Site) -> None:
     await site.sign_in()
     await store(site, RULE)
     faulty = {
@@ -194,7 +194,7 @@ async def test_every_fault_stands_beside_its_field_and_nothing_typed_is_lost(sit
     assert ">kept@example.com</textarea>" in page
 
 
-async def test_what_typed_rules_would_have_sent_is_shown_and_not_saved(site: Site) -> None:
+async def test_a_test_of_typed_rules_is_shown_and_not_saved(site: Site) -> None:
     await site.sign_in()
     site.log += [
         happened(1, 15 * 24, site.project.id),
@@ -217,7 +217,7 @@ async def test_what_typed_rules_would_have_sent_is_shown_and_not_saved(site: Sit
     assert stored(site) == ()
 
 
-async def test_only_what_differs_from_the_stored_rule_is_marked(site: Site) -> None:
+async def test_only_differences_from_the_stored_rule_are_marked(site: Site) -> None:
     await site.sign_in()
     await store(site, RULE)
     same = TYPED | {"id": RULE.id, "causes": ["regressed", "created"]}
@@ -241,7 +241,7 @@ async def test_channels_are_chosen_from_the_known_ones_and_a_lost_one_is_kept(si
     assert boxes == [("hook", ""), ("mail", ""), ("shop-chat", " checked")]
 
 
-async def test_what_was_not_delivered_is_listed_with_its_reason(site: Site) -> None:
+async def test_undelivered_messages_are_listed_with_their_reasons(site: Site) -> None:
     await site.sign_in()
     assert "all messages have arrived" in await opened(site)
     rule = NotificationRule("b" * 16, "all", CAUSES, ("mail", "hook"))
@@ -264,7 +264,7 @@ async def test_what_was_not_delivered_is_listed_with_its_reason(site: Site) -> N
     ]
 
 
-async def test_without_kafka_the_page_opens_and_keeps_what_is_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_kafka_the_page_opens_and_keeps_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_site(has_log=False) as site:
         await site.sign_in()
         await store(site, RULE)

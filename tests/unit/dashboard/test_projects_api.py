@@ -7,7 +7,7 @@ from tests.unit.dashboard.site import Site
 
 
 @pytest.mark.holds("contract 4 projects")
-async def test_projects_are_listed_with_what_the_contract_names(site: Site) -> None:
+async def test_projects_are_listed_with_the_fields_of_the_contract(site: Site) -> None:
     status, body = await site.api("GET", "/projects")
     assert status == 200
     [project] = body["projects"]
@@ -29,7 +29,7 @@ async def test_created_project_answers_its_token(site: Site) -> None:
 
 
 @pytest.mark.holds("contract 4 projects")
-async def test_update_keeps_what_is_left_out(site: Site) -> None:
+async def test_update_keeps_omitted_fields(site: Site) -> None:
     status, body = await site.api("PATCH", f"/projects/{site.project.id}", json={"retentionDays": 7})
     assert status == 200
     assert (body["retentionDays"], body["name"]) == (7, "shop")

@@ -68,7 +68,7 @@ def test_the_next_release_comes_after_the_newest_version_of_the_application(
     assert newest_like([release(name, 9 - index) for index, name in enumerate(known)], like) == newest
 
 
-def test_what_cannot_be_seen_is_not_suggested() -> None:
+def test_invisible_characters_are_not_suggested() -> None:
     assert suggested([release("shop@1+1", 1), release("shop@1\u202e+2", 2), release("", 3)]) == ["shop@1+1"]
 
 
@@ -102,7 +102,7 @@ async def test_a_page_does_not_wait_long_for_marks_and_the_next_one_has_them() -
     await starts.close()
 
 
-async def test_what_is_known_is_shown_while_it_is_read_again() -> None:
+async def test_known_releases_are_shown_while_they_are_read_again() -> None:
     now = [0.0]
     reader, starts = SlowReader(), ReleaseStarts(keep_seconds=60, clock=lambda: now[0])
     reader.may.set()

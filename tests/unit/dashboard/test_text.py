@@ -17,7 +17,7 @@ def test_markup_is_text() -> None:
     assert inline("<b>&") == Markup("<bdi>&lt;b&gt;&amp;</bdi>")
 
 
-def test_what_is_long_is_cut_and_says_so() -> None:
+def test_long_texts_are_cut_with_a_mark() -> None:
     html = inline("x" * 1000, 10)
     assert "x" * 10 + "</bdi>" in html
     assert "x" * 11 not in html

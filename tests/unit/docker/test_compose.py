@@ -98,7 +98,7 @@ def test_the_programs_that_build_the_image_are_pinned() -> None:
     assert "--no-build-isolation" in own
 
 
-def test_the_image_has_what_the_project_requires_in_versions_that_it_allows() -> None:
+def test_the_image_has_the_requirements_of_the_project_in_allowed_versions() -> None:
     locked = dict(PINNED.findall((ROOT / "docker" / "requirements.txt").read_text()))
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     # SVC_RATE_LIMIT_STORE needs an extra, which cannot be added to an image.

@@ -14,5 +14,5 @@ patterns = st.text("ab.*?[]!", max_size=12)
 @example("a*a", "a")
 @example("**", "")
 @example("*a*b", "ab\nab")
-def test_a_pattern_matches_what_a_shell_would(pattern: str, text: str) -> None:
+def test_a_pattern_matches_as_in_a_shell(pattern: str, text: str) -> None:
     assert matcher(pattern)(text) == fnmatchcase(text, pattern)

@@ -24,7 +24,7 @@ RULES = (DOCS / "develop" / "grouping-rules.md").read_text(encoding="utf-8")
 PROSE = " ".join(RULES.split())
 
 
-def test_the_table_of_templates_is_what_messages_become() -> None:
+def test_the_table_of_templates_agrees_with_the_code() -> None:
     table = GROUPING.partition("<!-- templates")[2].partition("<!-- end of templates -->")[0]
     rows = re.findall(r"^\| `(.+)` \| `(.+)` \|$", table, re.MULTILINE)
     assert len(rows) >= 8
@@ -67,7 +67,7 @@ OURS = [frame("get", "a/node_modules/@ours/wire/index.js", in_app=False), frame(
         (event("E", "ResizeObserver loop limit exceeded"), "rule:noise", "type engine error"),
     ],
 )
-def test_the_rules_on_the_page_do_what_it_says(sent: dict[str, Any], rule: str, part: str) -> None:
+def test_the_rules_on_the_page_work_as_described(sent: dict[str, Any], rule: str, part: str) -> None:
     line = json.dumps(sent).encode()
     found = explain(line, compile_rules(documented_rules()))
     assert found.rule == rule

@@ -31,7 +31,7 @@ def test_ordinary_rules_have_no_violation() -> None:
         (rule(not_in_app=("a", "")), "rules[0].notInApp[1]", "matches nothing"),
     ],
 )
-def test_what_is_wrong_is_named_by_its_place(wrong: GroupingRule, field: str, words: str) -> None:
+def test_errors_are_named_by_their_place(wrong: GroupingRule, field: str, words: str) -> None:
     [(named, message)] = reported(wrong)
     assert named == field
     assert words in message
@@ -62,7 +62,7 @@ def test_each_element_counts_however_short_it_is() -> None:
     assert field == "rules[0]"
 
 
-def test_what_is_too_large_is_refused_before_it_is_read() -> None:
+def test_too_large_bodies_are_refused_before_they_are_read() -> None:
     [(field, message)] = reported(rule(match="((" * 4000))
     assert field == "rules[0]"
     assert message.startswith("at most 1,000 characters")
@@ -89,7 +89,7 @@ def test_known_variables_are_taken(element: str) -> None:
         ("{{ tags[] }}", 0),
     ],
 )
-def test_what_is_no_variable_is_refused_with_its_position(element: str, position: int) -> None:
+def test_an_unknown_variable_is_refused_with_its_position(element: str, position: int) -> None:
     [(field, message)] = reported(rule(fingerprint=("fine", element)))
     assert field == "rules[0].fingerprint[1]"
     assert message.startswith(f"at position {position}: ")

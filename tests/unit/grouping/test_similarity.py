@@ -34,14 +34,14 @@ def positions(parts: list[str], *candidates: list[str]) -> list[int]:
     return [match.position for match in most_similar(parts, candidates, ManualClock())]
 
 
-def test_equal_parts_are_all_the_same_and_others_are_told_by_side() -> None:
+def test_equal_parts_are_shared_and_others_are_listed_by_side() -> None:
     equal, other = most_similar(NAMED, [NAMED, NAMELESS], ManualClock())
     assert (equal.share, equal.same, equal.only_here, equal.only_there) == (1, NAMED, [], [])
     assert 0 < other.share < 1
     assert (other.same, other.only_here, other.only_there) == (NAMED[:2], NAMED[2:], NAMELESS[2:])
 
 
-def test_what_few_candidates_have_weighs_more() -> None:
+def test_rare_parts_weigh_more() -> None:
     common = [["type TypeError", f"fault null.x{number}"] for number in range(20)]
     rare = ["type RangeError", "fault null.name"]
     assert positions(["type TypeError", "fault null.name"], *common, rare)[0] == 20

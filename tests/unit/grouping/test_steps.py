@@ -33,7 +33,7 @@ def test_patterns_of_frames_count_with_their_rule() -> None:
     assert rule.searches == Searches(1, 3)
 
 
-def test_the_steps_are_those_of_what_is_searched() -> None:
+def test_the_steps_depend_on_the_searched_text() -> None:
     view = EventView(type="E", message="no", files=("a.js", "b.js"), functions=("pay",))
     size = size_of(view)
     assert size == EventSize(text=240 + 3, names=3 * 120 + 11)

@@ -43,7 +43,7 @@ def test_a_rule_brings_events_of_two_issues_together() -> None:
     assert all(move.one.fitting == (0,) for move in felt)
 
 
-def test_what_a_rule_or_the_project_drops_has_no_issue_any_more() -> None:
+def test_events_dropped_by_a_rule_or_the_project_have_no_issue_any_more() -> None:
     kept = past(PAY, 8)
     trial = run_trial([rule("noise", "type:CartError", discard=True)], [past(CART), kept], {kept.fingerprint})
     assert [move.issue for move in moves(trial.events, lambda _: 99)] == [None, None]
@@ -97,7 +97,7 @@ def test_every_event_is_grouped_as_processing_groups_it(rules: list[GroupingRule
         assert one.found == fingerprint(decode(one.past.event), compile_rules(rules), view=view)
 
 
-def test_ways_are_told_apart_by_the_rules_that_fit() -> None:
+def test_ways_are_distinguished_by_the_rules_that_fit() -> None:
     same = past(CART, 7)
     trial = run_trial([rule("one", "type:CartError", in_app=("nowhere",))], [same, past(PAY, 7)])
     assert [(type(move), move.is_felt) for move in moves(trial.events, lambda _: 99)] == [
@@ -106,7 +106,7 @@ def test_ways_are_told_apart_by_the_rules_that_fit() -> None:
     ]
 
 
-def test_a_trial_tells_the_time_that_each_rule_takes() -> None:
+def test_a_trial_reports_the_time_of_each_rule() -> None:
     clock = iter(range(0, 1000, 10))
     rules = [
         rule("off", "", discard=True, enabled=False),

@@ -71,7 +71,7 @@ def test_the_frame_is_the_one_that_the_rules_marks_decide() -> None:
 @pytest.mark.parametrize(
     "element", ["{{ tenant }}", "{{ user }}", "a {{ default }}", "{{ tags[tenant]", "{{}}"]
 )
-def test_what_is_no_variable_stays_as_it_is_written(element: str) -> None:
+def test_an_unknown_variable_stays_as_it_is_written(element: str) -> None:
     """Rules were saved with such before they were refused: their issues stay."""
     assert parts(sent(), element) == (f"given {element}",)
 

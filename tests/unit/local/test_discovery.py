@@ -21,7 +21,7 @@ def test_variables_of_the_running_servers_are_found_by_data_directory(tmp_path: 
         assert environment(tmp_path, {"HOME": "/h"}) == ADDRESS | {"HOME": "/h"}
 
 
-def test_what_is_really_set_wins(tmp_path: Path) -> None:
+def test_the_environment_overrides_run_json(tmp_path: Path) -> None:
     with locked(tmp_path), published(tmp_path, ADDRESS):
         assert environment(tmp_path, {"SVC_KAFKA_BOOTSTRAP": "other:2"}) == {"SVC_KAFKA_BOOTSTRAP": "other:2"}
 

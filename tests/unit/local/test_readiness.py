@@ -53,7 +53,7 @@ def test_process_is_ready_when_it_says_so_and_is_the_one_that_was_started() -> N
 
 
 @pytest.mark.parametrize("body", [readiness(), b"", b"[]", b"null", b"{}", b"\xff"])
-def test_what_answers_without_the_word_is_not_ours(body: bytes) -> None:
+def test_answer_without_the_instance_is_not_ours(body: bytes) -> None:
     with answering(body) as address:
         assert not is_ready(address, "ours")
 

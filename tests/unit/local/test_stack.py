@@ -25,7 +25,7 @@ def test_servers_with_an_address_are_not_started(tmp_path: Path) -> None:
     assert stack.environ["SVC_KAFKA_BOOTSTRAP"] == "kafka:9092"
 
 
-def test_no_server_of_ours_is_started_beside_several_that_are_given(tmp_path: Path) -> None:
+def test_no_local_server_is_started_if_several_are_given(tmp_path: Path) -> None:
     given = {
         "SVC_KAFKA_BOOTSTRAP": "kafka:9092",
         "SVC_CLICKHOUSE_SHARDS": "http://svc:x@ch1:8123/svc,http://svc:x@ch2:8123/svc",
@@ -59,7 +59,7 @@ def test_every_child_gets_the_addresses_and_the_data_directory(tmp_path: Path) -
         assert child.env["SVC_DATA_DIR"] == str(tmp_path)
 
 
-def test_what_works_in_the_background_gives_way_to_what_answers(tmp_path: Path) -> None:
+def test_background_processes_yield_to_those_that_answer_clients(tmp_path: Path) -> None:
     background = {child.name for child in Stack(tmp_path, CHANNELS).children() if child.nice}
     assert background == {"clickhouse", "processors", "writer", "notify"}
 

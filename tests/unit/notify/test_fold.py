@@ -46,7 +46,7 @@ def sent(decisions: list[RuleDecision]) -> list[tuple[int, list[str]]]:
     return [(one.at_ms - START, [each.id for each in one.causes]) for one in decisions]
 
 
-def test_a_cause_is_sent_at_once_and_a_repeat_never() -> None:
+def test_a_cause_is_sent_immediately_and_a_repeat_never() -> None:
     state, decisions = folded(RULE, recorded(1, START), recorded(1, START + 5), recorded(2, START + 9))
     assert sent(decisions) == [(0, ["cause-1"]), (9, ["cause-2"])]
     assert [one.id for one in decisions] == ["cause-1", "cause-2"]
@@ -72,7 +72,7 @@ def test_a_cause_after_the_end_of_a_digest_belongs_to_the_next() -> None:
     assert sent(decisions) == [(5 * MINUTE_MS, ["cause-1"]), (11 * MINUTE_MS, ["cause-2"])]
 
 
-def test_what_is_more_than_the_most_per_hour_waits_for_its_turn() -> None:
+def test_causes_beyond_the_hourly_limit_wait() -> None:
     rule = replace(RULE, most_per_hour=2)
     causes = [recorded(n, START + n * MINUTE_MS) for n in range(5)]
     _, decisions = folded(rule, *causes, TimeRecord(START + 3 * HOUR_MS))
@@ -83,7 +83,7 @@ def test_what_is_more_than_the_most_per_hour_waits_for_its_turn() -> None:
     ]
 
 
-def test_a_flood_is_told_in_so_many_messages_and_one_with_the_rest() -> None:
+def test_a_flood_is_sent_in_limited_messages_and_one_with_the_rest() -> None:
     causes = [recorded(n, START + n) for n in range(1000)]
     _, decisions = folded(RULE, *causes, TimeRecord(START + HOUR_MS))
     assert [len(decision.causes) for decision in decisions] == [*[1] * MOST_PER_HOUR, 1000 - MOST_PER_HOUR]
@@ -142,7 +142,7 @@ def test_a_message_is_outgoing_until_it_is_delivered_or_given_up() -> None:
     assert state.given_up[mail].error == "no answer"
 
 
-def test_a_changed_rule_keeps_what_waits_and_a_removed_or_disabled_one_forgets_it() -> None:
+def test_a_changed_rule_keeps_waiting_causes_and_a_removed_or_disabled_one_drops_them() -> None:
     rule = replace(RULE, digest_minutes=60)
     for changed, expected in (
         ((replace(rule, digest_minutes=10),), [(10 * MINUTE_MS, ["cause-1"])]),
@@ -226,7 +226,7 @@ def live(
     return log, decisions, now + 10 * DAY_MS
 
 
-def test_a_preview_decides_what_a_live_process_decided_for_hundreds_of_rules() -> None:
+def test_a_preview_decides_as_a_live_process_for_hundreds_of_rules() -> None:
     decided = 0
     for seed in range(100):
         luck = random.Random(seed)

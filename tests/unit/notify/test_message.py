@@ -123,7 +123,7 @@ def test_ordinary_text_stays_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("most", [4096, 2000, 1024])
-def test_a_digest_is_cut_to_what_a_service_takes_and_counts_the_rest(most: int) -> None:
+def test_a_digest_is_cut_to_the_limit_of_a_service_and_counts_the_rest(most: int) -> None:
     causes = [replace(cause(n), issue=ISSUE.id) for n in range(MAX_LISTED + 5)]
     long = replace(ISSUE, message="\U0001f4a5" * 400)
     message = written(decision(*causes), "shop", {ISSUE.id: long}, "https://svc.example.com")

@@ -51,12 +51,12 @@ def example() -> EventView:
 
 @pytest.mark.parametrize("query", block("holds").splitlines())
 @pytest.mark.holds("contract 4 language")
-def test_what_the_page_says_holds(query: str) -> None:
+def test_the_queries_of_the_page_match_their_examples(query: str) -> None:
     assert matches(parse(query), example(), AT)
 
 
 @pytest.mark.parametrize("query", block("fails").splitlines())
-def test_what_the_page_says_does_not_hold(query: str) -> None:
+def test_the_queries_of_the_page_exclude_their_counterexamples(query: str) -> None:
     assert not matches(parse(query), example(), AT)
 
 

@@ -97,7 +97,7 @@ def test_queries_that_do_not_hold_for_the_event(typed: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ["is:open", "events:>=0", "firstSeen:>1970-01-01", "users:<9"])
-def test_what_asks_about_an_unknown_issue_does_not_hold(typed: str) -> None:
+def test_condition_on_an_unknown_issue_does_not_hold(typed: str) -> None:
     assert not matches(parse(typed), EventView())
 
 

@@ -63,6 +63,6 @@ def test_a_time_that_no_clock_can_mean_gives_way_to_that_of_receipt() -> None:
     assert view.timestamp == RECEIVED_MS
 
 
-def test_what_is_no_event_is_refused() -> None:
+def test_non_events_are_refused() -> None:
     with pytest.raises(Unreadable):
         from_json(b"[]", "browser/1", RECEIVED_MS)

@@ -26,9 +26,9 @@ def test_tags_of_a_query_are_named_once_wherever_they_stand(query: str, keys: li
         ("cupon", "coupon"),
     ],
 )
-def test_a_misspelt_key_is_near_what_was_meant(typed: str, meant: str) -> None:
+def test_a_misspelt_key_is_near_the_intended_one(typed: str, meant: str) -> None:
     assert nearest(typed, [*KEYS, "coupon", "tier"])[0] == meant
 
 
-def test_nothing_is_near_a_word_of_its_own() -> None:
+def test_an_unrelated_word_has_no_near_key() -> None:
     assert nearest("zzzzzz", KEYS) == []

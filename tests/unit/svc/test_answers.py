@@ -88,7 +88,7 @@ def test_answer_that_cannot_be_ours_counts_as_none(got: Answer) -> None:
 
 
 @pytest.mark.parametrize("error", WireError)
-def test_client_retries_what_the_servers_table_calls_retryable(error: WireError) -> None:
+def test_client_retries_the_errors_that_the_server_calls_retryable(error: WireError) -> None:
     assert (
         RetryPolicy().after(answer(error.status, {"error": error.code})).fate is Fate.AGAIN
     ) is error.retryable

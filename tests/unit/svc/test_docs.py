@@ -118,7 +118,7 @@ def test_tool_that_has_events_runs(ingest: Ingest, tmp_path: Path) -> None:
     assert len(ingest.events) == 120
 
 
-def test_documented_event_is_what_leaves_the_machine() -> None:
+def test_documented_event_is_the_sent_one() -> None:
     (shown,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
     assert json.loads(shown) == captured()
 

@@ -104,7 +104,7 @@ def test_exception_that_was_never_raised_has_the_callers_stack() -> None:
     assert chain(ValueError("made"))[0].sites == []
 
 
-def test_group_says_what_its_members_say_and_continues_with_the_first() -> None:
+def test_group_has_the_messages_of_its_members_and_continues_with_the_first() -> None:
     def group() -> None:
         members = [caught(with_cause), OSError("second")]
         raise BaseExceptionGroup("two went wrong", members)

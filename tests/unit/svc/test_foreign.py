@@ -139,7 +139,7 @@ class Endless(Mapping[str, str]):
         return 1
 
 
-def test_what_has_no_end_is_cut(start: Start) -> None:
+def test_endless_values_are_cut(start: Start) -> None:
     ingest = start(identity=True)
     svc.set_tags(Endless())
     svc.set_user({"id": "7", "linkBy": Endless()})

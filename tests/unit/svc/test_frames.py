@@ -56,7 +56,7 @@ STDLIB = sysconfig.get_path("stdlib")
         ("shop/pay.py", "shop.pay", True),
     ],
 )
-def test_in_app_is_what_is_not_a_library(filename: str, module: str, expected: bool) -> None:
+def test_frames_outside_libraries_are_in_app(filename: str, module: str, expected: bool) -> None:
     assert in_app(filename, module) is expected
 
 

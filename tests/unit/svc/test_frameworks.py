@@ -182,7 +182,7 @@ async def test_http_exception_of_500_or_more_is_reported_without_a_handler_of_th
     assert [event["error"]["type"] for event in reported(ingest)] == ["HTTPException"]
 
 
-async def test_requests_at_once_have_scopes_of_their_own(start: Start) -> None:
+async def test_concurrent_requests_have_separate_scopes(start: Start) -> None:
     together = asyncio.Barrier(20)
 
     async def answer(request: Any) -> Any:
@@ -199,7 +199,7 @@ async def test_requests_at_once_have_scopes_of_their_own(start: Start) -> None:
     assert all(given_tags(event) == {"number": event["error"]["message"]} for event in events)
 
 
-async def test_request_begun_within_another_has_a_scope_of_its_own(start: Start) -> None:
+async def test_request_begun_within_another_has_a_separate_scope(start: Start) -> None:
     # As a server does with requests that wait on one connection.
     async def answer(request: Any) -> Any:
         if request.path_params["name"] == "first":
@@ -217,7 +217,7 @@ async def test_request_begun_within_another_has_a_scope_of_its_own(start: Start)
     }
 
 
-def test_threads_of_a_server_have_scopes_of_their_own(start: Start) -> None:
+def test_threads_of_a_server_have_separate_scopes(start: Start) -> None:
     app = Flask("shop")
     svc.flask.watch(app)
     svc.flask.watch(app)
@@ -288,7 +288,7 @@ def test_failed_task_is_reported_once_with_its_name_and_without_its_arguments(
     )
 
 
-def test_failure_is_one_event_though_celery_logs_a_stand_in_for_it(load: Loaded, ingest: Ingest) -> None:
+def test_failure_is_one_event_though_celery_logs_it_too(load: Loaded, ingest: Ingest) -> None:
     class Unpicklable(Exception):
         def __reduce__(self) -> Any:
             raise TypeError

@@ -246,7 +246,7 @@ def test_each_is_turned_off_by_its_own_switch(start: Start, off: str, left: set[
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_what_a_hook_reports_was_not_handled(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_errors_of_hooks_are_unhandled(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "excepthook", lambda *_: None)
     ingest = start()
     sys.excepthook(ValueError, ValueError("main"), None)

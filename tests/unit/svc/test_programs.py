@@ -305,7 +305,7 @@ def test_program_with_captured_logs_keeps_its_own(ingest: Ingest, tmp_path: Path
     assert all_records == ["before any configuration", "after it", "a logger that does not propagate"]
 
 
-def test_program_that_ends_at_once_has_nothing_to_wait_for(ingest: Ingest, tmp_path: Path) -> None:
+def test_program_that_ends_immediately_has_nothing_to_wait_for(ingest: Ingest, tmp_path: Path) -> None:
     """`run` would not wait as long as this program may."""
     done = run(ingest, tmp_path, "", options="shutdown_timeout=600")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

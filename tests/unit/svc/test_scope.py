@@ -79,7 +79,7 @@ def test_tags_ride_on_every_later_event_merged_until_they_are_cleared(start: Sta
     assert given_tags(sent()) == {}
 
 
-def test_tags_are_cut_to_the_limits_and_what_was_cut_is_counted(
+def test_tags_are_cut_to_the_limits_and_the_cuts_are_counted(
     start: Start, sent: Sent, caplog: pytest.LogCaptureFixture
 ) -> None:
     start()
@@ -132,7 +132,7 @@ def test_clear_breadcrumbs_empties_the_ring(start: Start, sent: Sent) -> None:
     assert "breadcrumbs" not in sent()
 
 
-def test_what_get_breadcrumbs_gives_is_not_the_ring_itself(start: Start) -> None:
+def test_get_breadcrumbs_returns_a_copy(start: Start) -> None:
     start()
     svc.add_breadcrumb({"data": {"a": 1}})
     svc.get_breadcrumbs()[0]["data"]["a"] = 2
@@ -199,7 +199,7 @@ def test_misuse_raises_nothing(start: Start) -> None:
         misuse()
 
 
-def test_many_threads_may_use_the_scope_at_once(start: Start) -> None:
+def test_many_threads_may_use_the_scope_concurrently(start: Start) -> None:
     ingest = start(queue_size=10_000)
     begin = threading.Barrier(8)
 
@@ -259,9 +259,7 @@ def test_a_fingerprint_given_as_one_text_is_one_part(start: Start) -> None:
     assert [event.get("fingerprint") for event in ingest.events] == [["payment down"], None]
 
 
-def test_what_is_no_user_and_no_tags_is_named_in_the_log(
-    start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_invalid_users_and_tags_are_named_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     start()
     svc.set_user("jo")  # type: ignore[arg-type]
     svc.set_tags(["a"])  # type: ignore[arg-type]

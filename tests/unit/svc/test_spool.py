@@ -19,7 +19,7 @@ def opened(directory: Path, max_bytes: int = 10_000) -> EventSpool:
     return spool
 
 
-def test_what_is_written_is_found_by_the_next_run_in_its_order(tmp_path: Path) -> None:
+def test_stored_events_are_found_by_the_next_run_in_their_order(tmp_path: Path) -> None:
     spool = opened(tmp_path)
     for event_id in ("c", "a", "b"):
         assert spool.write(event_id, b'{"id":"%s"}' % event_id.encode())

@@ -84,7 +84,7 @@ def test_batch_holds_a_megabyte_with_its_wrapper() -> None:
         assert BATCH_FRAME_BYTES + sum(map(len, batch)) + len(batch) - 1 <= MAX_BODY_BYTES
 
 
-def test_flush_sends_at_once() -> None:
+def test_flush_sends_immediately() -> None:
     bench = Bench(interval=60)
     bench.submit(2)
     assert bench.transport.flush(1.0) is True
@@ -195,7 +195,7 @@ def test_after_close_events_are_counted_and_dropped() -> None:
     assert (bench.counts["sent"], bench.counts["dropped.closed"]) == (1, 1)
 
 
-def test_close_counts_what_it_had_to_leave() -> None:
+def test_close_counts_the_unsent_events() -> None:
     bench = Bench(rest=lambda _: Answer(500))
     bench.submit(7)
     assert bench.transport.close(0.5) is False

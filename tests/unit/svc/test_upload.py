@@ -59,7 +59,7 @@ def test_connection_is_kept_between_batches(ingest: Ingest, uploader: Uploader) 
     assert ingest.connections == 1
 
 
-def test_idle_connection_that_the_server_closed_is_replaced_at_once(
+def test_idle_connection_that_the_server_closed_is_replaced_without_a_pause(
     ingest: Ingest, uploader: Uploader
 ) -> None:
     ingest.answers.append(Reply(raw=b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}"))
@@ -91,7 +91,7 @@ def test_path_of_the_ingest_url_is_kept(ingest: Ingest) -> None:
     assert ingest.requests[0].path == "/ingest/v1/events:batch"
 
 
-def test_delivery_waits_by_the_rules_and_tells_what_became_of_it(ingest: Ingest, uploader: Uploader) -> None:
+def test_delivery_waits_by_the_rules_and_reports_its_outcome(ingest: Ingest, uploader: Uploader) -> None:
     slept: list[float] = []
     ingest.answers += [Reply(500), Reply(429, {"retryAfterMs": 2500}), Reply(raw=b"")]
     delivery = deliver(uploader, [EVENT, EVENT], slept.append)

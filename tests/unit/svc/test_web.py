@@ -66,7 +66,7 @@ def test_wsgi_answer_that_is_whole_is_passed_on_as_it_is(start: Start) -> None:
     assert svc.WsgiMiddleware(lambda _environ, _start: answer)(environ(), respond) is answer
 
 
-def test_nothing_of_the_request_is_sent_but_its_line_and_what_describe_returns(start: Start) -> None:
+def test_only_the_line_of_the_request_and_the_result_of_describe_are_sent(start: Start) -> None:
     def app(_environ: dict[str, Any], _start: Any) -> Iterable[bytes]:
         raise ValueError("m")
 

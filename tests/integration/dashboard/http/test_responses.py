@@ -44,7 +44,7 @@ async def test_every_read_is_304_without_a_body_while_nothing_changes(
 
 @pytest.mark.usefixtures("sample_stored")
 @pytest.mark.parametrize("operation", READS, ids=names)
-async def test_the_head_of_every_read_is_what_get_sends_without_the_body(
+async def test_the_head_of_every_read_is_that_of_get_without_the_body(
     site: StoredSite, operation: Operation
 ) -> None:
     whole = await site.client.get(path_of(operation, site), headers=ADMIN)
@@ -60,7 +60,7 @@ async def test_a_head_that_is_refused_has_the_status_alone(site: StoredSite) -> 
         assert (answer.status, await answer.read()) == (status, b"")
 
 
-async def test_a_cursor_is_no_part_of_what_a_page_says() -> None:
+async def test_the_tag_of_a_page_ignores_its_cursor() -> None:
     (body, tag), (other_body, other_tag), (_, last_tag) = (
         encode_tagged(IssuePage([], cursor)) for cursor in ("a", "b", None)
     )

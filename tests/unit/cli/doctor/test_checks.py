@@ -66,9 +66,7 @@ def test_missing_address_is_reported() -> None:
         (partial(check_clickhouse, "clickhouse://somewhere"), "must be http(s)://"),
     ],
 )
-def test_what_is_wrong_with_an_address_is_distinguished(
-    found: Callable[[], list[Finding]], message: str
-) -> None:
+def test_faults_of_an_address_are_distinguished(found: Callable[[], list[Finding]], message: str) -> None:
     (finding,) = found()
     assert message in finding.message
 
@@ -91,7 +89,7 @@ def tls_listener(tmp_path: Path) -> Iterator[TlsListener]:
         ),
     ],
 )
-def test_what_is_wrong_with_tls_is_distinguished(
+def test_faults_of_tls_are_distinguished(
     tls_listener: TlsListener, security: dict[str, Any], message: str, fix: str
 ) -> None:
     (finding,) = check_kafka(KafkaSettings(kafka_bootstrap=tls_listener.address, **security), NEEDS)

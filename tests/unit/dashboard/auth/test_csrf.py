@@ -47,7 +47,7 @@ async def test_own_page_may_sign_in(site: Site) -> None:
     assert answer.status == 303
 
 
-async def test_each_page_masks_the_token_anew_since_pages_are_compressed(site: Site) -> None:
+async def test_each_page_masks_the_token_differently_since_pages_are_compressed(site: Site) -> None:
     await site.sign_in()
     first, second = await site.csrf(), await site.csrf()
     assert first != second

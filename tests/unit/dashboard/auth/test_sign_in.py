@@ -30,7 +30,7 @@ async def test_session_cookie_is_kept_from_scripts_and_other_sites(site: Site) -
     assert "Path=/" in cookie
 
 
-async def test_a_name_given_at_the_sign_in_stands_on_every_page_on_one_line(site: Site) -> None:
+async def test_a_name_given_at_the_sign_in_is_on_every_page_on_one_line(site: Site) -> None:
     data = {"password": PASSWORD, "name": " Ann\n\u202e <b>Lee " + "x" * 100}
     assert (await site.client.post("/sign-in", data=data, allow_redirects=False)).status == 303
     html = await (await site.client.get(f"/projects/{site.project.id}/settings")).text()

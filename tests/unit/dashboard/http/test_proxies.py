@@ -38,7 +38,7 @@ def test_without_trusted_proxies_the_peer_is_the_client() -> None:
 
 
 @pytest.mark.parametrize("text", ["proxy.example", "10.0.0.1/8", "10.0.0.0/8;::1", "300.1.1.1"])
-def test_what_is_no_network_is_refused_by_the_settings_name(text: str) -> None:
+def test_an_invalid_network_is_refused_by_the_settings_name(text: str) -> None:
     with pytest.raises(BadSetting, match="SVC_DASHBOARD_TRUSTED_PROXIES"):
         parse_networks(text)
 

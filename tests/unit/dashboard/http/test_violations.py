@@ -50,7 +50,7 @@ class Order(Struct, forbid_unknown_fields=True, rename="camel"):
         ('{"sums": {"a": "b"}}', "sums[...]", "expected an integer"),
     ],
 )
-def test_a_violation_names_its_field_and_what_was_expected(body: str, field: str, message: str) -> None:
+def test_a_violation_names_its_field_and_the_expected_value(body: str, field: str, message: str) -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.json.decode(body, type=Order)
     detail = detail_of(caught.value, Order)

@@ -43,7 +43,7 @@ def test_words_stay(word: str) -> None:
     assert script_name(f"{SITE}/assets/{word}.js") == f"{word}.js"
 
 
-def test_a_source_file_keeps_what_only_looks_like_a_hash() -> None:
+def test_a_source_file_keeps_words_that_look_like_a_hash() -> None:
     assert script_name("src/pages/page-qzvkfrxv.ts") == "page-qzvkfrxv.ts"
 
 

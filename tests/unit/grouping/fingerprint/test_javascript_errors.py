@@ -141,7 +141,7 @@ def test_engines_agree(key: str, message: str) -> None:
         "boom",
     ],
 )
-def test_what_an_application_says_is_no_error_of_an_engine(message: str) -> None:
+def test_messages_of_an_application_are_no_engine_errors(message: str) -> None:
     assert engine_error(message) is None
 
 
@@ -158,7 +158,7 @@ def test_engines_that_show_no_stack_agree_all_the_same(key: str) -> None:
     assert found == {("type engine error", f"fault {key}")}
 
 
-def test_without_a_stack_a_weak_error_tells_less_than_the_words_that_name_something() -> None:
+def test_without_a_stack_a_weak_error_counts_less_than_specific_words() -> None:
     found = grouped(event("TypeError", "total is not a function"))
     assert found.parts == ("type TypeError", "message total is not a function")
 

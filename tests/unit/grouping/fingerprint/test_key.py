@@ -24,7 +24,7 @@ def test_moving_text_from_one_part_to_the_next_changes_the_hash(parts: list[str]
             assert hash_parts(tuple(moved)) != hash_parts(tuple(parts))
 
 
-def test_parts_that_look_like_lengths_are_told_apart() -> None:
+def test_parts_that_look_like_lengths_are_distinguished() -> None:
     assert hash_parts(("1:a", "b")) != hash_parts(("1", "a", "b"))
     assert hash_parts(()) != hash_parts(("",))
 

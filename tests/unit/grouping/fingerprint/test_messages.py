@@ -37,7 +37,7 @@ LOGGED = {
 @pytest.mark.parametrize(
     ("expected", "message"), [(key, one) for key, messages in LOGGED.items() for one in messages]
 )
-def test_what_varies_is_replaced(expected: str, message: str) -> None:
+def test_varying_parts_are_replaced(expected: str, message: str) -> None:
     assert template(message) == expected
 
 
@@ -50,7 +50,7 @@ def test_what_varies_is_replaced(expected: str, message: str) -> None:
         ("it's open and that's it", "it's shut and that's it"),
     ],
 )
-def test_what_tells_faults_apart_stays(one: str, other: str) -> None:
+def test_values_that_distinguish_faults_stay(one: str, other: str) -> None:
     assert template(one) != template(other)
 
 

@@ -32,7 +32,7 @@ from grouping.fingerprint.made_names import source_name
         ("", ""),
     ],
 )
-def test_javascript_functions_lose_what_engines_and_builders_add(sent: str, name: str) -> None:
+def test_javascript_functions_lose_additions_of_engines_and_builders(sent: str, name: str) -> None:
     assert javascript.function_name(sent) == name
 
 
@@ -123,7 +123,7 @@ def test_frames_of_builds_are_recognised(path: str, line: int, column: int, mini
         ("Shop.Cart.Total[System.String](System.Int32 id)", "Shop.Cart.Total"),
     ],
 )
-def test_jvm_functions_lose_what_compilers_and_obfuscators_make(sent: str, name: str) -> None:
+def test_jvm_functions_lose_additions_of_compilers_and_obfuscators(sent: str, name: str) -> None:
     assert jvm.function_name(source_name(sent, Family.JVM, "")) == name
 
 
@@ -144,7 +144,7 @@ def test_jvm_functions_lose_what_compilers_and_obfuscators_make(sent: str, name:
         ("com.example.Cart.<init>", "com.example.Cart.<init>"),
     ],
 )
-def test_what_the_compiler_of_dotnet_makes_of_a_method_is_the_method(sent: str, name: str) -> None:
+def test_functions_that_the_compiler_of_dotnet_makes_of_a_method_are_the_method(sent: str, name: str) -> None:
     assert source_name(sent, Family.JVM, "") == name
 
 
@@ -192,7 +192,7 @@ def test_jvm_machinery_is_skipped(function: str) -> None:
         ("main.glob..func1", "main.glob..func1"),
     ],
 )
-def test_native_functions_lose_parameters_and_what_compilers_add(sent: str, name: str) -> None:
+def test_native_functions_lose_parameters_and_additions_of_compilers(sent: str, name: str) -> None:
     assert native.function_name(sent) == name
 
 

@@ -62,7 +62,7 @@ def test_default_alone_is_the_computed_fingerprint(placeholder: str) -> None:
     assert client.rule == "client"
 
 
-def test_default_among_others_stands_for_the_computed_parts() -> None:
+def test_default_among_others_is_replaced_by_the_computed_parts() -> None:
     plain = grouped(event(stack=STACK))
     found = grouped(event(stack=STACK, fingerprint=["tenant 7", "{{ default }}"]))
     assert found.parts == ("given tenant 7", *plain.parts)

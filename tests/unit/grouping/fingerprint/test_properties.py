@@ -69,7 +69,7 @@ def test_lines_and_columns_of_source_text_do_not_matter(sent: dict[str, Any], se
         },
     ),
 )
-def test_what_surrounds_the_error_does_not_matter(sent: dict[str, Any], other: dict[str, Any]) -> None:
+def test_the_surroundings_of_the_error_do_not_matter(sent: dict[str, Any], other: dict[str, Any]) -> None:
     assert grouped(sent | other) == grouped(sent)
 
 
@@ -123,7 +123,7 @@ def test_frames_below_the_deciding_ones_do_not_matter(sent: dict[str, Any]) -> N
 
 
 @given(st.lists(sent_events, min_size=2, max_size=5), seeds)
-def test_what_was_grouped_before_does_not_matter(batch: list[dict[str, Any]], seed: random.Random) -> None:
+def test_the_events_before_do_not_matter(batch: list[dict[str, Any]], seed: random.Random) -> None:
     before = [grouped(sent) for sent in batch]
     order = list(range(len(batch)))
     seed.shuffle(order)
@@ -198,7 +198,7 @@ def test_nothing_that_decodes_breaks_it(event: GroupingEvent) -> None:
         b'{"error":{"type":"A","message":"b","stack":[{}]},"app":{"framework":null},"platform":"later"}',
     ],
 )
-def test_what_lenient_projects_take_decodes(raw: bytes) -> None:
+def test_events_of_lenient_projects_decode(raw: bytes) -> None:
     assert fingerprint(decode(raw)).parts
 
 

@@ -54,7 +54,7 @@ def test_a_frame_far_below_that_is_not_the_apps_decides_nothing() -> None:
     assert found.rule == "message"
 
 
-def test_beside_a_guard_its_caller_tells() -> None:
+def test_a_guard_is_grouped_with_its_caller() -> None:
     guard = frame("com.shop.base.Preconditions.checkState", "Preconditions.java")
     assert sites([guard, APP]) == [
         "frame com.shop.base.Preconditions.checkState",

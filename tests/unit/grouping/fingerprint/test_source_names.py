@@ -110,7 +110,7 @@ def test_a_name_is_not_an_error_and_not_longer(function: str, family: Family, fi
     assert len(source_name(function, family, file)) <= len(function) + 2
 
 
-def test_evaluated_code_belongs_to_what_evaluates() -> None:
+def test_evaluated_code_belongs_to_its_evaluator() -> None:
     by_line = to_site("javascript", "total", "src/tpl.js line 10 > eval", in_app=True)
     assert by_line == to_site("javascript", "total", "src/tpl.js", in_app=True)
     assert to_site("javascript", "total", "src/a > b.js", in_app=True).module == "a > b.js"
@@ -154,7 +154,7 @@ def test_helpers_check_raise_or_pass_on(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "total", "saveOrder", "Orders.load", "checkout", "*", "Text", "null"])
-def test_other_functions_say_what_they_do(name: str) -> None:
+def test_functions_with_other_names_are_no_helpers(name: str) -> None:
     assert not is_helper(name)
 
 
@@ -194,7 +194,7 @@ def test_one_key_for_an_error_of_all_browsers(kind: str, message: str, key: str 
         ("null.[]", True),
     ],
 )
-def test_what_everything_has_says_little_in_a_build(known: str, weak: bool) -> None:
+def test_common_engine_errors_are_weak_in_a_build(known: str, weak: bool) -> None:
     assert browser_errors.is_weak_in_build(known) is weak
 
 
@@ -215,7 +215,7 @@ def test_what_everything_has_says_little_in_a_build(known: str, weak: bool) -> N
         ("order 12 \ue000 lost", "order <*> \ue000 lost"),
     ],
 )
-def test_values_that_tell_stay_in_templates(message: str, template: str) -> None:
+def test_telling_values_stay_in_templates(message: str, template: str) -> None:
     assert telling_values.template(message) == template
 
 

@@ -38,7 +38,7 @@ def test_jars_are_chosen_if_java_and_maven_are_available(tmp_path: Path) -> None
     assert isinstance(choose_kafka(tmp_path / "kafka", tmp_path / "cache", environ), LocalKafka)
 
 
-def test_with_neither_the_broker_from_jars_says_what_to_install(tmp_path: Path) -> None:
+def test_with_neither_the_broker_from_jars_names_the_java_to_install(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     kafka = choose_kafka(tmp_path / "kafka", tmp_path / "cache", without_java(tmp_path))
     assert isinstance(kafka, LocalKafka)

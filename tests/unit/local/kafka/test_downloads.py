@@ -28,7 +28,7 @@ def test_jar_that_is_cut_off_missing_or_foreign_is_noticed(tmp_path: Path) -> No
     assert not is_whole(tmp_path)
 
 
-def test_class_archive_beside_the_jars_is_no_damage(tmp_path: Path) -> None:
+def test_class_archive_next_to_the_jars_is_no_damage(tmp_path: Path) -> None:
     (filled(tmp_path) / "classes-0.jsa").touch()
     assert is_whole(tmp_path)
 
@@ -37,7 +37,7 @@ def test_empty_cache_is_not_whole(tmp_path: Path) -> None:
     assert not is_whole(tmp_path)
 
 
-def test_jars_are_counted_in_what_maven_says() -> None:
+def test_jars_are_counted_in_the_output_of_maven() -> None:
     output = [
         "[INFO] Copying kafka-server-4.3.1.jar to /d/kafka-server-4.3.1.jar",
         "Downloaded from central: http://host/org/a/1/a-1.jar (25 kB at 2.5 MB/s)",

@@ -35,7 +35,7 @@ def test_java_home_comes_first(tmp_path: Path) -> None:
     assert find_java({"JAVA_HOME": str(tmp_path), "PATH": "/nowhere"}).program == str(program)
 
 
-def test_old_java_is_passed_over_and_the_error_says_what_to_install(tmp_path: Path) -> None:
+def test_old_java_is_passed_over_and_the_error_names_the_one_to_install(tmp_path: Path) -> None:
     fake_java(tmp_path, "11.0.2")
     with pytest.raises(MissingProgram, match="openjdk-17-jre-headless"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": "/nowhere"})
