@@ -102,7 +102,7 @@ def _measure(
         print(f"    {each.cost / full.cost:.2f} x an event of a batch")
 
 
-class Shown(Struct, frozen=True):
+class EdgeFigures(Struct, frozen=True):
     """A run's requests a second, and CPU µs an event."""
 
     rate: float
@@ -116,7 +116,7 @@ def _show(
     plan: LoadPlan,
     events_each: int = 1,
     floor: float | None = None,
-) -> Shown:
+) -> EdgeFigures:
     """Do one run and print its line."""
     before = cpu_seconds(server.pid)
     with elsewhere() as pool:
@@ -133,7 +133,7 @@ def _show(
         f"p50 {quantile(result.delays, 0.5) * 1000:.1f} ms, p99 {quantile(result.delays, 0.99) * 1000:.1f} ms"
         + (f"; refused {refused}" if refused else "")
     )
-    return Shown(result.answers / result.seconds, cost)
+    return EdgeFigures(result.answers / result.seconds, cost)
 
 
 @contextmanager

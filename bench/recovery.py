@@ -70,7 +70,7 @@ class Probe:
         self.accepted: dict[UUID, float] = {}
         self.queryable: dict[UUID, float] = {}
 
-    async def run(self) -> None:
+    async def watch_latest(self) -> None:
         """Send and look until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._look())
@@ -166,8 +166,8 @@ class Faults:
         fleet, end = self._fleets[kind], 0.0
         for name in fleet.present:
             end = time.monotonic()
-            await fleet.remove(name, signal.SIGTERM)
-            await fleet.add(name).ready()
+            await fleet.remove_worker(name, signal.SIGTERM)
+            await fleet.add_worker(name).ready()
         return end
 
     async def _outage(self, _name: str) -> float:
@@ -183,13 +183,13 @@ class Faults:
     async def _behind(self, _name: str) -> float:
         fleet = self._fleets["writer"]
         names, before = fleet.present, self._load.accepted
-        await asyncio.gather(*(fleet.remove(name, signal.SIGTERM) for name in names))
+        await asyncio.gather(*(fleet.remove_worker(name, signal.SIGTERM) for name in names))
         self._load.unlimited = True
         while self._load.accepted - before < BEHIND_EVENTS:
             await asyncio.sleep(LOOK_SECONDS)
         self._load.unlimited = False
         for name in names:
-            fleet.add(name)
+            fleet.add_worker(name)
         return time.monotonic()
 
 
@@ -207,7 +207,7 @@ class SteadyLoad:
         """Events answered 202."""
         return self._sender.report.accepted
 
-    async def run(self) -> None:
+    async def send_steadily(self) -> None:
         """Send until cancelled."""
         size = max(100, self._rate // 2)
         due = time.monotonic()
@@ -245,7 +245,9 @@ async def measure(stack: Stack, faults: Sequence[str], *, rate: int, workers: in
         supervisor = await cleanup.enter_async_context(supervised(others))
         for fleet in fleets.values():
             cleanup.push_async_callback(fleet.stop)
-        await asyncio.gather(*(fleet.add(name).ready() for fleet in fleets.values() for name in fleet.absent))
+        await asyncio.gather(
+            *(fleet.add_worker(name).ready() for fleet in fleets.values() for name in fleet.absent)
+        )
         settings = load(MigrateSettings, stack.environ)
         busy, probed = [
             await create_project(settings, name, rate_limit=1_000_000) for name in ("busy", "probe")
@@ -255,7 +257,7 @@ async def measure(stack: Stack, faults: Sequence[str], *, rate: int, workers: in
         streams = [Load(load_samples(), seed, 0.0, timedelta(seconds=60)) for seed in (1, 2)]
         steady = SteadyLoad(stack.ingest_url, busy, streams[0], rate)
         probe = Probe(stack.ingest_url, probed, store, streams[1])
-        running = [asyncio.create_task(steady.run()), asyncio.create_task(probe.run())]
+        running = [asyncio.create_task(steady.send_steadily()), asyncio.create_task(probe.watch_latest())]
         cleanup.callback(lambda: [task.cancel() for task in running])
         table = Table("fault", "lasted", "slowest event", "median event")
         injector = Faults(supervisor, fleets, steady)

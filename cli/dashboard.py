@@ -39,7 +39,7 @@ def command(context: click.Context) -> None:
     settings = process.settings_of(context, DashboardSettings, _check, "admin_password")
     # It warns of each unreadable cookie, so that anyone could fill the log.
     logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
-    process.run(lambda: asyncio.run(serve(settings)), settings)
+    process.run_process(lambda: asyncio.run(serve(settings)), settings)
 
 
 def _check(settings: DashboardSettings) -> None:

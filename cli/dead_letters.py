@@ -46,10 +46,10 @@ def list_(workspace: Workspace, everything: bool, as_json: bool) -> None:
     settings = servers_of(workspace, MigrateSettings)
     with reported(settings):
         rows = asyncio.run(_rows(settings, everything=everything))
-    output(as_json, {"deadLetters": rows}, lambda: show(rows))
+    output(as_json, {"deadLetters": rows}, lambda: print_dead_letters(rows))
 
 
-def show(rows: list[dict[str, Any]]) -> None:
+def print_dead_letters(rows: list[dict[str, Any]]) -> None:
     """A line for each dead letter."""
     for row in rows:
         source = f"{row['topic']}/{row['partition']}/{row['offset']}"

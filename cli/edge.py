@@ -19,7 +19,7 @@ def command(context: click.Context, workers: int | None) -> None:
     settings = process.settings_of(context, EdgeSettings, _check)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
-    process.run(lambda: run_edge(settings, configure), settings, collect=True)
+    process.run_process(lambda: run_edge(settings, configure), settings, collect=True)
 
 
 def _check(settings: EdgeSettings) -> None:

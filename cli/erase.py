@@ -81,7 +81,11 @@ def erase(
         else:
             report = erase_user(tools, number, user_id, terminal.agree)
     remaining = left(report, settings)
-    output(as_json, msgspec.to_builtins(report) | {"left": remaining}, lambda: show(report, remaining))
+    output(
+        as_json,
+        msgspec.to_builtins(report) | {"left": remaining},
+        lambda: print_erase_report(report, remaining),
+    )
 
 
 class EraseConsole(msgspec.Struct, frozen=True):
@@ -97,7 +101,7 @@ class EraseConsole(msgspec.Struct, frozen=True):
             return False
         if not self.yes and report.before is None:
             if not self.as_json:
-                show(report, [])
+                print_erase_report(report, [])
             click.confirm(question, abort=True, err=True)
         return True
 
@@ -107,7 +111,7 @@ class EraseConsole(msgspec.Struct, frozen=True):
             click.echo(f"{what} ...", err=True)
 
 
-def show(report: Report, remaining: list[Left]) -> None:
+def print_erase_report(report: Report, remaining: list[Left]) -> None:
     """Print a report for people."""
     out = console()
     if report.before is not None:

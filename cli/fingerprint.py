@@ -30,7 +30,7 @@ def fingerprint(files: Sequence[Path], rules_file: Path | None, for_people: bool
     rules = None if rules_file is None else _rules(rules_file, problems)
     events = _explained(files, rules, problems)
     if for_people:
-        show(list(events))
+        print_fingerprints(list(events))
     else:
         for event in events:
             click.echo(json_line(event))
@@ -51,7 +51,7 @@ def json_line(event: ExplainedEvent) -> str:
     return msgspec.json.encode({**line, "discard": True} if event.discard else line).decode()
 
 
-def show(events: Sequence[ExplainedEvent]) -> None:
+def print_fingerprints(events: Sequence[ExplainedEvent]) -> None:
     """Print the groups, the largest first, with their parts and first events."""
     groups: dict[str, list[ExplainedEvent]] = {}
     for event in events:

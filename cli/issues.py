@@ -92,7 +92,7 @@ class IssueTools:
         self._quick_reader = Reader.open(urls, CHANGE_LIMITS)
         self.changes = IssueChanges(self._quick_reader, Commands(settings, DEADLINE_SECONDS))
 
-    async def close(self) -> None:
+    async def close_readers(self) -> None:
         """Wait for the running calls, and close."""
         await self.reader.close()
         await self._quick_reader.close()
@@ -108,7 +108,7 @@ def _run(workspace: Workspace, work: Callable[[IssueTools], Awaitable[T]]) -> T:
         try:
             return await work(tools)
         finally:
-            await tools.close()
+            await tools.close_readers()
 
     with reported(settings):
         return asyncio.run(main())

@@ -42,7 +42,7 @@ def migrate(workspace: Workspace, only_print: bool, moved: bool, on_cluster: str
     if any(len(urls) > 1 for urls in settings.replica_urls):
         click.echo("svc: replicas are experimental: docs/operate/shards.md", err=True)
     with reported(settings):
-        apply(settings, moved=moved)
+        create_missing(settings, moved=moved)
 
 
 def printed(settings: MigrateSettings, cluster: str = "") -> str:
@@ -93,7 +93,7 @@ def _sql(shard: str, cluster: str, has_replicas: bool) -> str:
     return "\n".join(sql)
 
 
-def apply(settings: MigrateSettings, *, moved: bool = False) -> None:
+def create_missing(settings: MigrateSettings, *, moved: bool = False) -> None:
     """Create the missing topics and tables, and print them.
 
     Raises KafkaError, TopicsRefused, ClickHouseError, BadSetting.

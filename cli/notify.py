@@ -16,7 +16,7 @@ from notify.channels import channel_settings, refusal_of
 from notify.describer import clock_ms
 from notify.message import sample_message
 from notify.metrics import NotifyMetrics
-from notify.process import run
+from notify.process import run_notify
 from schemas.health import Health
 from schemas.settings import NotifySettings
 from storage.client import parse_url
@@ -32,7 +32,7 @@ def command(context: click.Context) -> None:
     settings = process.settings_of(context, NotifySettings, _check)
     # Each failed attempt is logged once, with its reason.
     logging.getLogger("apprise").setLevel(logging.CRITICAL)
-    process.run(lambda: event_loop.run(_main(settings)), settings)
+    process.run_process(lambda: event_loop.run(_main(settings)), settings)
 
 
 @command.command()
@@ -62,7 +62,7 @@ async def _main(settings: NotifySettings) -> None:
     health, metrics = Health(settings.instance), NotifyMetrics(CollectorRegistry())
     host, port = settings.health_host, settings.notify_health_port
     async with serving_health(host, port, "SVC_NOTIFY_HEALTH_PORT", health, metrics.registry):
-        await run(settings, health, metrics)
+        await run_notify(settings, health, metrics)
 
 
 if __name__ == "__main__":

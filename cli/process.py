@@ -40,7 +40,7 @@ def _require(settings: KafkaSettings, *names: str) -> None:
             raise BadSetting(f"SVC_{name.upper()} is required")
 
 
-def run(main: Callable[[], object], settings: KafkaSettings, *, collect: bool = False) -> NoReturn:
+def run_process(main: Callable[[], object], settings: KafkaSettings, *, collect: bool = False) -> NoReturn:
     """Run `main` with its log, then end the process.
 
     If `main` can't run, it ends with status 1 and one line; after any other failure with a traceback.

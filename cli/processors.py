@@ -22,7 +22,7 @@ from storage.shards import shards_of
 def command(context: click.Context) -> None:
     """Run a Faust worker: deduplicate and group events, maintain issues."""
     settings = process.settings_of(context, ProcessorsSettings, _check)
-    process.run(lambda: asyncio.run(_main(settings)), settings)
+    process.run_process(lambda: asyncio.run(_main(settings)), settings)
 
 
 def _check(settings: ProcessorsSettings) -> None:

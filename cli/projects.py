@@ -118,10 +118,10 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
             return store.all()
 
     rows = _run(workspace, work)
-    output(as_json, rows, lambda: show(rows))
+    output(as_json, rows, lambda: print_projects(rows))
 
 
-def show(rows: list[Project]) -> None:
+def print_projects(rows: list[Project]) -> None:
     """A table of projects."""
     heads = ("id", "name", "created", "tokens", "requests/min", "days", "lenient SDKs")
     table = Table(

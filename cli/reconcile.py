@@ -79,7 +79,9 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
         "behind": behind,
         "repaired": repaired,
     }
-    output(as_json, msgspec.to_builtins(result) | state, lambda: show(result, behind, repaired))
+    output(
+        as_json, msgspec.to_builtins(result) | state, lambda: print_reconciliation(result, behind, repaired)
+    )
     sys.exit(status(result, behind))
 
 
@@ -101,7 +103,7 @@ async def _drain(
         await asyncio.sleep(0.5)
 
 
-def show(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:
+def print_reconciliation(result: Reconciliation, behind: list[ConsumerLag], repaired: dict[str, int]) -> None:
     """Print the differences, the lag and the repairs."""
     out = console()
     table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)

@@ -33,7 +33,11 @@ def spool() -> None:
 def list_(workspace: Workspace, as_json: bool) -> None:
     """List this machine's quarantined segments and the reasons."""
     rows = listed(folder_of(workspace))
-    output(as_json, {"segments": rows}, lambda: show(rows, "no quarantined segments" if not rows else ""))
+    output(
+        as_json,
+        {"segments": rows},
+        lambda: print_segments(rows, "no quarantined segments" if not rows else ""),
+    )
 
 
 @spool.command("replay")
@@ -50,7 +54,7 @@ def replay_(workspace: Workspace, wait: float, as_json: bool) -> None:
     rows: list[QuarantinedSegment] = []
     error = asyncio.run(_replay(settings, folder_of(workspace), wait, rows.append))
     sent = f"{sum(row.sent or 0 for row in rows)} events sent"
-    output(as_json, {"segments": rows, "error": error}, lambda: show(rows, sent))
+    output(as_json, {"segments": rows, "error": error}, lambda: print_segments(rows, sent))
     if error:
         fail(f"Kafka at {settings.kafka_bootstrap}: {error}")
     if not all(row.is_done for row in rows):
@@ -77,7 +81,7 @@ def folder_of(workspace: Workspace) -> Path:
     return workspace.data_dir / "edge" / "spool"
 
 
-def show(rows: list[QuarantinedSegment], end: str) -> None:
+def print_segments(rows: list[QuarantinedSegment], end: str) -> None:
     """A line for each segment, and a last one unless it is empty."""
     for text in (*map(line, rows), *filter(None, [end])):
         click.echo(text)

@@ -58,7 +58,7 @@ def warn_of_damage(environ: Mapping[str, str], console: Console) -> None:
             print_error(console, f"\n{finding.message}: {finding.fix}")
 
 
-async def run(
+async def run_stack(
     stack: Stack, console: Console, then: Callable[[asyncio.Event], Awaitable[int]] | None = None
 ) -> int:
     """Start everything, run `then` (with the stop event) or wait for a signal, and stop everything.
@@ -106,7 +106,7 @@ def start(
             stack = Stack(data_dir, os.environ, edge_workers)
             stack.check_ports()
             after = None if then is None else lambda stopping: then(stack, stopping)
-            return asyncio.run(run(stack, console, after))
+            return asyncio.run(run_stack(stack, console, after))
     except BadSetting as error:
         print_error(console, f"{error}: {CORRECT_SETTING}")
         return BAD_SETTING

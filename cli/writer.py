@@ -30,7 +30,7 @@ def command(context: click.Context) -> None:
     for name in ("clickhouse_connect", "urllib3"):
         # The retrying component logs each failure once, with the reason.
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    process.run(lambda: event_loop.run(_main(settings)), settings)
+    process.run_process(lambda: event_loop.run(_main(settings)), settings)
 
 
 def _check(settings: WriterSettings) -> None:

@@ -79,7 +79,7 @@ class BulkChanges:
         change = BulkChange(made.project, "undo", "", by, before)
         return self._start(change, lambda: _make(changes, change, list(groups.items())))
 
-    async def close(self) -> None:
+    async def cancel_changes(self) -> None:
         """Cancel the unfinished changes."""
         for task in self._tasks:
             task.cancel()

@@ -55,7 +55,7 @@ class ReleaseStarts:
         known = self._found.get(project)
         return known.releases if known is not None else ()
 
-    async def close(self) -> None:
+    async def cancel_reads(self) -> None:
         """Cancel the running reads."""
         for reading in self._reading.values():
             reading.cancel()

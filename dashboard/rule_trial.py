@@ -143,7 +143,7 @@ async def _tried(state: State, project: Project, rules: list[GroupingRule], samp
         for past in samples
     ]
     discarded = frozenset(int(fingerprint, 16) for fingerprint in project.discarded)
-    return await state.trials.run(rules, events, discarded)
+    return await state.trials.try_rules(rules, events, discarded)
 
 
 def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[int, int]) -> RuleTest:
@@ -153,7 +153,7 @@ def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[
     )
     # `moves` sorts by number of events; moves to another issue come first.
     affected = sorted(
-        (move for move in all_moves if move.is_felt), key=lambda move: move.issue == move.one.past.issue
+        (move for move in all_moves if move.is_affected), key=lambda move: move.issue == move.event.past.issue
     )
     existing = {event.past.issue for event in trial.events} | set(known.values())
     times = [event.past.received_ms for event in trial.events]
@@ -163,10 +163,10 @@ def describe(project: int, rules: list[GroupingRule], trial: Trial, known: dict[
         unreadable=trial.unreadable,
         oldest=iso(min(times)) if times else None,
         newest=iso(max(times)) if times else None,
-        matched=_events(move for move in all_moves if move.one.fitting),
-        moved=_events(move for move in affected if move.issue not in {None, move.one.past.issue}),
+        matched=_events(move for move in all_moves if move.event.fitting),
+        moved=_events(move for move in affected if move.issue not in {None, move.event.past.issue}),
         discarded=_events(move for move in all_moves if move.issue is None),
-        issues_before=len({move.one.past.issue for move in affected}),
+        issues_before=len({move.event.past.issue for move in affected}),
         issues_after=len({move.issue for move in affected} - {None}),
         rules=[_figures(position, rule, all_moves, trial) for position, rule in enumerate(rules)],
         examples=[_example(move, existing) for move in affected[:MAX_EXAMPLES]],
@@ -178,13 +178,13 @@ def _events(all_moves: Iterable[Move]) -> int:
 
 
 def _figures(position: int, rule: GroupingRule, all_moves: list[Move], trial: Trial) -> RuleFigures:
-    skipped = _events(move for move in all_moves if position in move.one.skipped)
+    skipped = _events(move for move in all_moves if position in move.event.skipped)
     tried = len(trial.events) - skipped if position in trial.cpu_ns else 0
     return RuleFigures(
         index=position,
         name=rule.name,
-        matched=_events(move for move in all_moves if position in move.one.fitting),
-        decided=_events(move for move in all_moves if move.one.found.rule == f"rule:{rule.name}"),
+        matched=_events(move for move in all_moves if position in move.event.fitting),
+        decided=_events(move for move in all_moves if move.event.found.rule == f"rule:{rule.name}"),
         skipped=skipped,
         microseconds=round(trial.cpu_ns[position] / tried / 1000, 2) if tried else None,
         error=trial.errors.get(rule.name),
@@ -192,7 +192,7 @@ def _figures(position: int, rule: GroupingRule, all_moves: list[Move], trial: Tr
 
 
 def _example(move: Move, existing: set[int]) -> Example:
-    event, after = move.one, None
+    event, after = move.event, None
     if move.issue is not None:
         after = After(
             issue_id=hex64(move.issue),

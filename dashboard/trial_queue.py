@@ -24,7 +24,7 @@ class TrialQueue:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="trial")
         self._queued = 0
 
-    async def run(
+    async def try_rules(
         self,
         rules: Sequence[GroupingRule],
         events: Sequence[PastEvent],
@@ -41,7 +41,7 @@ class TrialQueue:
         finally:
             self._queued -= 1
 
-    def close(self) -> None:
+    def stop_thread(self) -> None:
         """Stop the thread; a running trial ends at its time limit."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 

@@ -60,19 +60,19 @@ class Trial(NamedTuple):
 
 
 class Move(NamedTuple):
-    """Events with the same change of issue: an example (`one`), their number and their new issue.
+    """Events with the same change of issue: an example (`event`), their number and their new issue.
 
     The new issue is None if the events would be dropped.
     """
 
-    one: TrialEvent
+    event: TrialEvent
     events: int
     issue: int | None
 
     @property
-    def is_felt(self) -> bool:
+    def is_affected(self) -> bool:
         """Whether a rule matches them or their issue would change."""
-        return bool(self.one.fitting) or self.issue != self.one.past.issue
+        return bool(self.event.fitting) or self.issue != self.event.past.issue
 
 
 def run_trial(

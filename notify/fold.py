@@ -72,7 +72,7 @@ class Notifications:
             (due for state in self._states.values() if (due := state.due_ms) is not None), default=None
         )
 
-    def apply(self, record: NotificationRecord) -> list[RuleDecision]:
+    def apply_record(self, record: NotificationRecord) -> list[RuleDecision]:
         """The decisions that a record leads to; its messages are `outgoing`. Clocks that go back are not followed."""
         self.now_ms = max(self.now_ms, record.at_ms)
         decisions = list(self._time())

@@ -46,7 +46,7 @@ _LOOK_SECONDS: Final = 0.2
 
 
 class LogLeader:
-    """One term of leadership. `run` ends by cancellation or with an error of Kafka."""
+    """One term of leadership. `lead` ends by cancellation or with an error of Kafka."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class LogLeader:
         self._leads = False
         self._has_applied = asyncio.Condition()
 
-    async def run(self) -> None:
+    async def lead(self) -> None:
         """Read the log to its end, then lead. Raises KafkaError and OSError, in a group."""
         await self._consumer.seek_to_beginning(self._partition)
         ends = await self._consumer.end_offsets([self._partition])
@@ -126,7 +126,7 @@ class LogLeader:
                 extra={"event": "notification_skipped"},
             )
             return
-        decisions = self._state.apply(record)
+        decisions = self._state.apply_record(record)
         if self._leads:
             self._metrics.decisions.inc(len(decisions))
         if isinstance(record, DeliveryRecord):

@@ -102,10 +102,10 @@ def written(
     return ReadableMessage(
         id=decision.id,
         to=decision.rule.to,
-        title=f"[{harmless(project, 60)}] {heading}",
+        title=f"[{escape_markup(project, 60)}] {heading}",
         blocks=tuple(_block(cause, text, base) for cause, text in texts),
         count=len(causes),
-        footer=f"Sent by the rule “{harmless(decision.rule.name, 100)}”.",
+        footer=f"Sent by the rule “{escape_markup(decision.rule.name, 100)}”.",
         data=to_builtins(data),
     )
 
@@ -118,7 +118,7 @@ def sample_message(channel: str, to: tuple[str, ...], name: str, now_ms: int) ->
     return written(RuleDecision(rule, (cause,), now_ms), "test", {}, "")
 
 
-def harmless(text: str, most: int = _TEXT_CHARS) -> str:
+def escape_markup(text: str, most: int = _TEXT_CHARS) -> str:
     """Text of an event on one line, so that no chat takes it for a mention, a link or markup.
 
     Anyone can send events.
@@ -170,25 +170,25 @@ def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | 
 
 
 def _heading(cause: Cause, text: _Text | None) -> str:
-    kind = KINDS[cause.kind].format(harmless(cause.value, 60))
+    kind = KINDS[cause.kind].format(escape_markup(cause.value, 60))
     if text is None or not text.title:
         return f"{kind}: issue {cause.issue}"
-    return f"{kind}: {harmless(text.title, _TITLE_CHARS - len(kind))}"
+    return f"{kind}: {escape_markup(text.title, _TITLE_CHARS - len(kind))}"
 
 
 def _block(cause: Cause, text: _Text | None, base: str) -> str:
-    lines = [KINDS[cause.kind].format(harmless(cause.value, 100))]
+    lines = [KINDS[cause.kind].format(escape_markup(cause.value, 100))]
     if text is not None:
         if text.title:
-            lines.append(harmless(text.title))
+            lines.append(escape_markup(text.title))
         if text.culprit:
-            lines.append(f"in {harmless(text.culprit)}")
+            lines.append(f"in {escape_markup(text.culprit)}")
         subject = cause.subject
-        where = [harmless(name, 100) for name in (subject.release, subject.environment) if name]
+        where = [escape_markup(name, 100) for name in (subject.release, subject.environment) if name]
         lines.append(" · ".join([*where, _counted(text.events, "event"), _counted(text.users, "user")]))
         if any(text.trend):
             lines.append(f"last 24 hours {sparkline(text.trend)}")
-    lines.append(f"Why: {_REASONS[cause.kind].format(harmless(cause.value, 100))}.")
+    lines.append(f"Why: {_REASONS[cause.kind].format(escape_markup(cause.value, 100))}.")
     if base:
         lines += [_link(cause, base), f"Snooze: {_link(cause, base)}/snooze"]
     return "\n".join(lines)

@@ -12,10 +12,10 @@ def preview(
 ) -> list[RuleDecision]:
     """The decisions by now, in order. `records` are those of `notifications`, from any time on."""
     state = Notifications()
-    decisions = state.apply(RulesRecord(0, project, tuple(rules)))
+    decisions = state.apply_record(RulesRecord(0, project, tuple(rules)))
     for record in records:
         if isinstance(record, CauseRecord) and record.cause.project_id == project:
-            decisions += state.apply(record)
+            decisions += state.apply_record(record)
         else:
-            decisions += state.apply(TimeRecord(record.at_ms))
-    return decisions + state.apply(TimeRecord(now_ms))
+            decisions += state.apply_record(TimeRecord(record.at_ms))
+    return decisions + state.apply_record(TimeRecord(now_ms))

@@ -4,7 +4,7 @@ For each record (the words are those of `docs/glossary.md`, "Stages"):
 
 1. *In*: activities from the next offset on, changed rules, the clock, outcomes of attempts.
 2. *Append* them to `notifications`, the only output.
-3. *Read* `notifications`, including the records just appended, and fold it (`Notifications.apply`): only the
+3. *Read* `notifications`, including the records just appended, and fold it (`Notifications.apply_record`): only the
    fold decides on messages.
 4. *Send* the outgoing messages.
 
@@ -100,7 +100,7 @@ class Notifier:
         self._begin_ms = now_ms()
         self._need = rights_needed(settings)
 
-    async def run(self) -> None:
+    async def take_turns(self) -> None:
         """Lead or wait until cancelled, through all errors of Kafka."""
         while True:
             refused = False
@@ -151,7 +151,7 @@ class Notifier:
                     self._now_ms,
                     self._begin_ms,
                 )
-                await until(leadership.lost, leader.run())
+                await until(leadership.lost, leader.lead())
 
 
 def rights_needed(settings: NotifySettings) -> RequiredRights:
@@ -159,7 +159,7 @@ def rights_needed(settings: NotifySettings) -> RequiredRights:
     return needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
 
 
-async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) -> None:
+async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMetrics) -> None:
     """Notify until SIGTERM or SIGINT. Raises CannotRun."""
     health.set("registry", ok=False, detail="reading the projects")
     registry = ProjectRegistry()
@@ -186,7 +186,7 @@ async def run(settings: NotifySettings, health: Health, metrics: NotifyMetrics) 
             channels = open_channels(channel_settings(settings.notify_channels), http)
             write = Describer(reader, registry, settings.dashboard_url).write
             notifying = tasks.create_task(
-                Notifier(settings, registry, channels, write, health, metrics).run()
+                Notifier(settings, registry, channels, write, health, metrics).take_turns()
             )
             await stopping.wait()
             for task in (notifying, following):

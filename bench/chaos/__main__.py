@@ -96,7 +96,7 @@ def chaos(seed: int | None, data_dir: Path | None, **options: Any) -> None:
     logging.getLogger("local").setLevel(logging.ERROR)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     with kept_or_temporary(data_dir) as folder:
-        result = asyncio.run(run(console, seed, folder, **options))
+        result = asyncio.run(run_chaos(console, seed, folder, **options))
     console.print(
         f"seed {seed}: {'[green]exact[/]' if result.exact else '[red]NOT exact[/]'}, {result.disorder}"
     )
@@ -110,7 +110,7 @@ class Result(Struct, frozen=True):
     disorder: str
 
 
-async def run(
+async def run_chaos(
     console: Console,
     seed: int,
     data_dir: Path,
@@ -142,7 +142,7 @@ async def run(
             cleanup.push_async_callback(fleet.stop)
         await asyncio.gather(
             *(
-                fleet.add(name).ready()
+                fleet.add_worker(name).ready()
                 for kind, fleet in fleets.items()
                 for name in fleet.absent[: edges if kind == "edge" else 1]
             )
@@ -177,8 +177,8 @@ async def run(
                 )
             )
 
-        injection = asyncio.create_task(faults.run())
-        operation = asyncio.create_task(operator.run())
+        injection = asyncio.create_task(faults.inject_faults())
+        operation = asyncio.create_task(operator.give_commands())
         began = time.monotonic()
         reports = await send(events, injection)
         await injection
@@ -271,7 +271,7 @@ async def drained(
     began = moved = time.monotonic()
     progress, last = -1, (-1, -1)
     store: proof.Store | None = None
-    polling = asyncio.create_task(groups.run())
+    polling = asyncio.create_task(groups.watch())
     try:
         while time.monotonic() - moved < STALLED_SECONDS:
             try:

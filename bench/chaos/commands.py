@@ -112,7 +112,7 @@ class Operator:
         self.comments: list[str] = []
         """The text of each comment."""
 
-    async def run(self) -> None:
+    async def give_commands(self) -> None:
         """Carry out the plan."""
         async with asyncio.TaskGroup() as lanes:
             for lane in LANES:

@@ -53,18 +53,18 @@ class FaultInjector:
                 Scaling(fleets[kind], plan, rng, partial(groups.assignments, kind), console)
             )
 
-    async def run(self) -> None:
+    async def inject_faults(self) -> None:
         """Inject all faults, starting once the workers have a backlog."""
         async with asyncio.TaskGroup() as polling:
             # Polling must outlive the others, which wait for its results.
-            poll = polling.create_task(self._groups.run())
+            poll = polling.create_task(self._groups.watch())
             with suppress(TimeoutError):
                 async with asyncio.timeout(_BUSY_SECONDS):
                     await self._busy()
             async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._killer.run())
+                tasks.create_task(self._killer.kill_repeatedly())
                 for scaling in self._scalings:
-                    tasks.create_task(scaling.run())
+                    tasks.create_task(scaling.scale())
             poll.cancel()
 
     async def _busy(self) -> None:

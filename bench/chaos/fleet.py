@@ -166,12 +166,12 @@ class Fleet:
         """The worker's name in its consumer group."""
         return name.removeprefix(self.kind) or "0"
 
-    def add(self, name: str) -> Worker:
+    def add_worker(self, name: str) -> Worker:
         """Start an absent worker."""
         worker = self._workers[name] = Worker(self._children[name])
         return worker
 
-    async def remove(self, name: str, how: signal.Signals) -> None:
+    async def remove_worker(self, name: str, how: signal.Signals) -> None:
         """Remove a worker; it is not present from the call on."""
         worker = self._workers.pop(name)
         ended = await worker.leave(how)
@@ -181,4 +181,4 @@ class Fleet:
 
     async def stop(self) -> None:
         """Remove all workers."""
-        await asyncio.gather(*(self.remove(name, signal.SIGTERM) for name in self.present))
+        await asyncio.gather(*(self.remove_worker(name, signal.SIGTERM) for name in self.present))

@@ -77,7 +77,7 @@ class Groups:
         """The current assignments; None if unknown or changing."""
         return self._now[kind]
 
-    async def run(self) -> None:
+    async def watch(self) -> None:
         """Poll until cancelled; reconnect to an unavailable broker."""
         while True:
             with suppress(KafkaError, OSError, TimeoutError):

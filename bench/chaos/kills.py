@@ -53,7 +53,7 @@ class ProcessKiller:
         self.backlogs: list[int] = []
         """The total backlog in records at each kill, if known."""
 
-    async def run(self) -> None:
+    async def kill_repeatedly(self) -> None:
         """Carry out the plan, each kill a random time after the previous one."""
         for kind in self.plan:
             await asyncio.sleep(self._random.uniform(*PAUSE_SECONDS))

@@ -55,7 +55,7 @@ class Scaling:
         """The number of planned changes."""
         return len(self._plan) - 1
 
-    async def run(self) -> None:
+    async def scale(self) -> None:
         """Carry out the plan, each change a random time after the previous one has taken effect."""
         for size in self._plan[1:]:
             await asyncio.sleep(self._rng.uniform(*PAUSE_SECONDS))
@@ -66,13 +66,13 @@ class Scaling:
         while len(self._fleet.present) < size:
             name = self._rng.choice(self._fleet.absent)
             self._print(f"{'added':8} {name}")
-            self._fleet.add(name)
+            self._fleet.add_worker(name)
         leaving = self._rng.sample(self._fleet.present, len(self._fleet.present) - size)
         await asyncio.gather(*(self._remove(name, next(self._ends)) for name in leaving))
 
     async def _remove(self, name: str, how: signal.Signals) -> None:
         self._print(f"{how.name:8} {name}, removed")
-        await self._fleet.remove(name, how)
+        await self._fleet.remove_worker(name, how)
 
     async def _shared(self) -> None:
         """Wait until exactly the present workers share all partitions."""

@@ -58,7 +58,7 @@ def siege(data_dir: Path | None, **options: Any) -> None:
     console = Console(highlight=False, soft_wrap=True)
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     with kept_or_temporary(data_dir) as folder:
-        result = asyncio.run(run(console, folder, **options))
+        result = asyncio.run(run_siege(console, folder, **options))
     console.print("[green]unharmed[/]" if result.unharmed else "[red]HARMED[/]")
     sys.exit(0 if result.unharmed else 1)
 
@@ -76,7 +76,7 @@ class Result(Struct, frozen=True):
         return self.held and self.delays.hold
 
 
-async def run(
+async def run_siege(
     console: Console,
     data_dir: Path,
     *,
@@ -108,7 +108,7 @@ async def run(
         readers = reading.Readers(
             stack.dashboard_url, stack.dashboard.admin_password, (int(honest_project.id), int(flooding.id))
         )
-        task = asyncio.create_task(readers.run())
+        task = asyncio.create_task(readers.read_repeatedly())
         cleanup.callback(task.cancel)
 
         async def window() -> honest.Window:

@@ -33,7 +33,7 @@ class Readers:
         self._projects = projects
         self.delays: list[float] = []
 
-    async def run(self) -> None:
+    async def read_repeatedly(self) -> None:
         """Read until cancelled."""
         async with aiohttp.ClientSession(headers=self._headers, timeout=TIMEOUT) as session:
             while True:

@@ -88,7 +88,7 @@ class Demo:
         """Print a line, also without a terminal."""
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
-    async def send(self, events: list[dict[str, Any]], title: str) -> SendReport:
+    async def send_samples(self, events: list[dict[str, Any]], title: str) -> SendReport:
         """Send events with a progress bar. Raises DemoFailed unless all are accepted."""
         with bar(self._console) as progress:
             task = progress.add_task(title, total=len(events), said="")
@@ -125,19 +125,19 @@ class Demo:
             raise DemoFailed("; ".join(differences))
         return result, moment
 
-    async def run(self, samples: list[dict[str, Any]]) -> None:
+    async def send_twice(self, samples: list[dict[str, Any]]) -> None:
         """Send and count, then repeat the same events and count again. Raises DemoFailed."""
         now, rng = datetime.now(UTC), random.Random()  # noqa: S311 - a spread of times
         first = fresh(samples, now, rng)
-        report = await self.send(first, "sending")
+        report = await self.send_samples(first, "sending")
         result, moment = await self.stored()
         self.say(
             f"accepted {report.accepted}, stored {result.stored}, "
             f"grouped into {result.issues} issues that count {result.counted}; "
             f"the last was visible {moment - report.last_posted:.2f} s after its POST"
         )
-        repeated = await self.send(first, "again")
-        later = await self.send(fresh(rng.sample(samples, LATER), now, rng), "later")
+        repeated = await self.send_samples(first, "again")
+        later = await self.send_samples(fresh(rng.sample(samples, LATER), now, rng), "later")
         result, moment = await self.stored()
         self.say(
             f"sent the same {repeated.accepted} again and {later.accepted} new ones: stored {result.stored}, "
@@ -176,7 +176,7 @@ def farewell(demo: Demo, stack: Stack, project: CreatedProject, samples: list[di
 
 async def prove(demo: Demo, samples: list[dict[str, Any]], stopping: asyncio.Event) -> bool:
     """Run the demo; false if stopped first. Raises DemoFailed."""
-    work = asyncio.create_task(demo.run(samples))
+    work = asyncio.create_task(demo.send_twice(samples))
     stop = asyncio.create_task(stopping.wait())
     await asyncio.wait({work, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()

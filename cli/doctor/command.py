@@ -71,7 +71,7 @@ def line(finding: Finding, width: int) -> Text:
     return text
 
 
-def show(results: Sequence[Finding]) -> None:
+def print_findings(results: Sequence[Finding]) -> None:
     """A line for each finding."""
     width = max(len(finding.name) for finding in results)
     for finding in results:
@@ -100,5 +100,5 @@ def doctor(
 ) -> None:
     """Check settings, dependencies, rights and running processes; exits 1 on any problem. Changes nothing."""
     results = findings(workspace, processes or PROCESSES, named)
-    output(as_json, results, lambda: show(results))
+    output(as_json, results, lambda: print_findings(results))
     sys.exit(0 if all(finding.ok for finding in results) else 1)

@@ -57,7 +57,7 @@ def sentences(details: list[dict[str, str]]) -> str:
     return "\n".join(f"{detail.get('field', '')}: {detail.get('message', '')}" for detail in details)
 
 
-def show(report: SendReport, console: Console) -> None:
+def print_send_report(report: SendReport, console: Console) -> None:
     """Print the counts and the first problems."""
     rate = report.events / report.seconds if report.seconds else 0.0
     console.print(
@@ -120,5 +120,5 @@ def send(
     sender = Sender(url, token, rate=rate, retry_for=retry_for)
     with bar(console) as progress:
         report = asyncio.run(sender.send(batches(events_of(files, progress, sender.report))))
-    output(as_json, counts(report), lambda: show(report, Console()))
+    output(as_json, counts(report), lambda: print_send_report(report, Console()))
     sys.exit(0 if report.clean else 1)

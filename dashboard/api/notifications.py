@@ -124,7 +124,7 @@ def undelivered_of(records: Iterable[NotificationRecord], project: str) -> Undel
     """A project's undelivered messages, by the records of `STORED_DAYS`."""
     state = Notifications()
     for record in records:
-        state.apply(record)
+        state.apply_record(record)
     messages = [*state.outgoing.values(), *state.given_up.values()]
     ours = [one for one in messages if one.project_id == project and one.attempts]
     newest = sorted(ours, key=lambda one: one.decision.at_ms, reverse=True)[:MAX_MESSAGES]

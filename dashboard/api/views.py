@@ -39,7 +39,7 @@ class NewView(ViewChanges, frozen=True, kw_only=True):
     range: ViewRange = "14d"
 
 
-async def add(state: State, project: Project, fields: NewView, request: str = "") -> SavedView:
+async def save_view(state: State, project: Project, fields: NewView, request: str = "") -> SavedView:
     """Save a list under a name. `request` is the request's name under its idempotency key.
 
     Raises HttpError, BadChange, KeyReused, ProjectsUnavailable.
@@ -49,17 +49,17 @@ async def add(state: State, project: Project, fields: NewView, request: str = ""
     return _find(await edit_project(state, project, lambda old: add_view(old, view, fields), request), view)
 
 
-async def change(
+async def edit_view(
     state: State, project: Project, view: str, changes: ViewChanges, request: str = ""
 ) -> SavedView:
-    """Rename a view, or change its list; parameters and errors as for `add`."""
+    """Rename a view, or change its list; parameters and errors as for `save_view`."""
     _check(state, changes)
     edited = await edit_project(state, project, lambda old: change_view(old, view, changes), request)
     return _find(edited, view)
 
 
-async def remove(state: State, project: Project, view: str, request: str = "") -> Project:
-    """The project without a view; parameters and errors as for `add`."""
+async def delete_view(state: State, project: Project, view: str, request: str = "") -> Project:
+    """The project without a view; parameters and errors as for `save_view`."""
 
     def edit(old: Project) -> Project:
         _find(old, view)
@@ -90,17 +90,17 @@ async def _list(call: Call[NoInput, NoInput]) -> Views:
 
 async def _add(call: Call[NoInput, NewView]) -> SavedView:
     project = call.project()
-    return await add(call.state, project, call.body, call.request_name(project.id))
+    return await save_view(call.state, project, call.body, call.request_name(project.id))
 
 
 async def _change(call: Call[NoInput, ViewChanges]) -> SavedView:
     project, view = call.project(), read_view(call.path("view"))
-    return await change(call.state, project, view, call.body, call.request_name(project.id))
+    return await edit_view(call.state, project, view, call.body, call.request_name(project.id))
 
 
 async def _remove(call: Call[NoInput, NoInput]) -> Views:
     project, view = call.project(), read_view(call.path("view"))
-    remaining = await remove(call.state, project, view, call.request_name(project.id))
+    remaining = await delete_view(call.state, project, view, call.request_name(project.id))
     return Views(list(remaining.saved_views))
 
 

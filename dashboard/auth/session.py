@@ -103,7 +103,7 @@ class RevokedSessions:
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}
 
-    def add(self, session: str) -> None:
+    def revoke(self, session: str) -> None:
         self._ids[session] = None
         if len(self._ids) > MAX_REVOKED:
             del self._ids[next(iter(self._ids))]
@@ -126,7 +126,7 @@ def close_session(request: web.Request, revoked: RevokedSessions) -> None:
     """Sign out: delete the cookie and revoke its session."""
     session = current(request, revoked)
     if session is not None:
-        revoked.add(session.id)
+        revoked.revoke(session.id)
         request[_SESSION].invalidate()
 
 

@@ -40,7 +40,7 @@ _STATUS: Final = {
 }
 
 
-async def change(request: web.Request) -> web.Response:
+async def change_issues(request: web.Request) -> web.Response:
     """Make the change of the pressed button, then redirect to the list."""
     state, project, fields = state_of(request), project_of(request), await read_form(request)
     action, issues = fields.get("change", ""), await selected(request)
@@ -70,7 +70,7 @@ async def change(request: web.Request) -> web.Response:
     return _back(project, back, {result: action, "count": str(len(issues))} | where | changed)
 
 
-async def progress(request: web.Request) -> web.Response:
+async def show_progress(request: web.Request) -> web.Response:
     """The notice of a change of many issues, without the rest of the page."""
     number = request.match_info["change"]
     return page(

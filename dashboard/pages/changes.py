@@ -21,7 +21,7 @@ Fields = dict[str, str]
 _MAX_OFFSET: Final = 14 * 60
 
 
-async def change(request: web.Request) -> web.Response:
+async def change_issue(request: web.Request) -> web.Response:
     """Make the change of the form, then redirect to the issue, also while the change is still being applied."""
     issue, fields = read_issue(request.match_info["issue"]), await read_form(request)
     action = fields.get("change", "")

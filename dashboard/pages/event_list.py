@@ -19,7 +19,7 @@ from storage.read.issues.issue_calls import GetIssue
 PAGE_SIZE = 50
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_events(request: web.Request) -> web.Response:
     """The events that match the parameters, newest first."""
     state = state_of(request)
     issue_id = read_issue(request.match_info["issue"])

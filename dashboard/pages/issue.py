@@ -42,7 +42,7 @@ MAX_CHANGES = 20
 MAX_SIMILAR = 5
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_issue(request: web.Request) -> web.Response:
     """The issue with its latest event, or the event in the path."""
     state = state_of(request)
     issue_id = read_issue(request.match_info["issue"])

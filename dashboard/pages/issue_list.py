@@ -38,7 +38,7 @@ from storage.read.issues.issue_list import ListIssues
 PAGE_SIZE = 25
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_issue_list(request: web.Request) -> web.Response:
     """The issues that match the parameters, or onboarding if the project has no events."""
     state, project = state_of(request), project_of(request)
     now_ms = state.dependencies.now_ms()

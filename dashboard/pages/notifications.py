@@ -66,7 +66,7 @@ class NotificationsLog(Struct, frozen=True):
     failure: HttpError | None = None
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_notifications(request: web.Request) -> web.Response:
     """The saved rules, and the undelivered messages."""
     project = project_of(request)
     cards = [
@@ -77,7 +77,7 @@ async def show(request: web.Request) -> web.Response:
     return _page(request, project, cards, log, saved="saved" in request.query)
 
 
-async def change(request: web.Request) -> web.Response:
+async def change_notifications(request: web.Request) -> web.Response:
     """Save the typed rules, or show their test on past activity; with faults show them and change nothing."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
     typed = read_typed(await request.post())

@@ -36,7 +36,7 @@ class ReasonRow(Struct, frozen=True):
     example: OutcomeExample | None
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_outcomes(request: web.Request) -> web.Response:
     """Show the outcomes of a project's events.
 
     They are counts over time and by SDK, the reasons for refusals, and revoked tokens in use.

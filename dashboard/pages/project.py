@@ -12,7 +12,7 @@ from dashboard.pages.render import page
 from schemas.errors import BadChange
 
 
-async def home(request: web.Request) -> web.Response:
+async def show_home(request: web.Request) -> web.Response:
     """Redirect to the first project's issues, or to the form for a new project."""
     projects = state_of(request).dependencies.projects
     if not projects.loaded:
@@ -23,12 +23,12 @@ async def home(request: web.Request) -> web.Response:
     return redirect(f"/projects/{existing[0].id}/issues" if existing else "/projects/new")
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_project(request: web.Request) -> web.Response:
     """Redirect a project's path to its issues."""
     return redirect(f"/projects/{read_project(request.match_info['project'])}/issues")
 
 
-async def new(request: web.Request) -> web.Response:
+async def show_new_project(request: web.Request) -> web.Response:
     """The form for a new project."""
     return page(request, "project_new.html", name="", error="")
 

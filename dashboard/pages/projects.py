@@ -17,7 +17,7 @@ from storage.read.counts.project_calls import CountProjects, ProjectCounts
 PAGE_SIZE: Final = 25
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_projects(request: web.Request) -> web.Response:
     """A page of the projects whose name or id has the searched text, by name."""
     state, name = state_of(request), request.query.get("name", "")
     number = request.query.get("page", "1")

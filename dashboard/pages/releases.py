@@ -26,7 +26,7 @@ VERDICTS: Final[dict[Verdict, str]] = {
 """Verdicts in the order of the page."""
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_releases(request: web.Request) -> web.Response:
     """The releases with their events, new issues and regressions, newest first."""
     project, query = project_of(request), decode_query(request, PageQuery)
     reader = state_of(request).dependencies.reader

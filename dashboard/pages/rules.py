@@ -39,7 +39,7 @@ class RulesPage(Struct, frozen=True, kw_only=True):
     into: str = ""
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_rules(request: web.Request) -> web.Response:
     """The saved rules with their errors."""
     project = project_of(request)
     state, given = state_of(request), request.query
@@ -61,7 +61,7 @@ async def show(request: web.Request) -> web.Response:
     return _page(request, project, project.grouping_rules, content, new=new)
 
 
-async def change(request: web.Request) -> web.Response:
+async def change_rules(request: web.Request) -> web.Response:
     """Test or save the entered rules, or show errors next to them and change nothing."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
     rules, into = read_rules(await request.post()), _issue(form.get("into", ""))

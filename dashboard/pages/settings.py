@@ -16,13 +16,13 @@ from schemas.projects import Project
 FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays", "lenientSdks")
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_settings(request: web.Request) -> web.Response:
     """The current settings."""
     project = project_of(request)
     return _page(request, project, _fields_of(project))
 
 
-async def save(request: web.Request) -> web.Response:
+async def save_settings(request: web.Request) -> web.Response:
     """Change name and limits, or show errors next to their fields and change nothing."""
     project, form = project_of(request), await read_form(request)
     fields = {name: form.get(name, "").strip() for name in FIELDS}
@@ -44,7 +44,7 @@ async def create_token(request: web.Request) -> web.Response:
     return redirect(f"/projects/{project.id}/settings#tokens")
 
 
-async def revoke(request: web.Request) -> web.Response:
+async def revoke_project_token(request: web.Request) -> web.Response:
     """Revoke a token."""
     state, project, token = state_of(request), project_of(request), request.match_info["token"]
     if all(known.token != token for known in project.tokens):

@@ -17,7 +17,7 @@ from schemas.issues import SYSTEM
 MAX_NAME: Final = 60
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_sign_in(request: web.Request) -> web.Response:
     """The form; a signed-in user is redirected."""
     target = safe_next(request.query.get("next", "/"))
     if await identify(request) is not None:

@@ -13,7 +13,7 @@ from dashboard.view.change_notice import ignored
 from storage.read.issues.issue_calls import GetIssue
 
 
-async def show(request: web.Request) -> web.Response:
+async def show_snoozes(request: web.Request) -> web.Response:
     """The issue and how long to ignore it; of a merged issue, the one that has its events."""
     state = state_of(request)
     issue = await state.dependencies.reader.read(GetIssue(read_issue(request.match_info["issue"])))

@@ -42,7 +42,7 @@ document.addEventListener("submit", async (event) => {
   } catch { /* the sentence above */ }
   form.classList.remove("saving");
   if (button) { button.textContent = button.dataset.label; button.disabled = false; }
-  tell(problem);
+  showProblem(problem);
 });
 
 // Puts the answer's page in the place of this one.
@@ -55,7 +55,7 @@ async function show(response) {
   document.querySelector("main .notice")?.scrollIntoView({ block: "nearest" });
 }
 
-function tell(text) {
+function showProblem(text) {
   const notice = document.createElement("div");
   notice.className = "notice bad";
   notice.setAttribute("role", "alert");

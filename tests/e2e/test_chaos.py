@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.chaos.__main__ import run
+from bench.chaos.__main__ import run_chaos
 from cli.demo.sample_events import FILE
 from tests.servers import CACHE
 
@@ -21,7 +21,7 @@ async def test_random_deaths_lose_nothing_and_count_nothing_twice(tmp_path: Path
     seed = random.SystemRandom().randrange(1 << 31)
     console = Console(soft_wrap=True)
     console.print(f"seed {seed}")
-    result = await run(
+    result = await run_chaos(
         console,
         seed,
         tmp_path,

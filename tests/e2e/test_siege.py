@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from bench.siege.__main__ import run
+from bench.siege.__main__ import run_siege
 from tests.servers import CACHE
 
 pytestmark = pytest.mark.slow
 
 
 async def test_hostile_token_harms_no_other_project(tmp_path: Path) -> None:
-    result = await run(
+    result = await run_siege(
         Console(soft_wrap=True),
         tmp_path,
         connections=180,

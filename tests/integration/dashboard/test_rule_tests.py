@@ -126,8 +126,10 @@ async def test_other_calls_are_answered_while_rules_are_tested(full: StoredSite)
 async def test_too_many_concurrent_trials_are_refused() -> None:
     trials = TrialQueue(seconds=0.2, max_waiting=0)
     rules = [GroupingRule("a", "type:*", ("x",))]
-    results = await asyncio.gather(*(trials.run(rules, [], ()) for _ in range(3)), return_exceptions=True)
-    trials.close()
+    results = await asyncio.gather(
+        *(trials.try_rules(rules, [], ()) for _ in range(3)), return_exceptions=True
+    )
+    trials.stop_thread()
     refused = [one for one in results if isinstance(one, HttpError)]
     assert [one.error for one in refused] == [WireError.UNAVAILABLE] * 2
 

@@ -79,7 +79,7 @@ async def test_a_run_without_a_victim_ends_with_a_reason(monkeypatch: pytest.Mon
     there = {name: Status(name, "restarting", detail="ended with 1") for name in {*VICTIMS, "kafka"}}
     faults = ProcessKiller(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
     with pytest.raises(TimeoutError, match=r"restarting ended with 1.*'writer': 3"):
-        await faults.run()
+        await faults.inject_faults()
 
 
 async def test_a_run_ends_when_polling_fails() -> None:
@@ -91,7 +91,7 @@ async def test_a_run_ends_when_polling_fails() -> None:
     settings = load(KafkaSettings, {})
     faults = FaultInjector(supervisor, {}, Blind(settings, {}), 1, 1, 0, 0, Console())
     with pytest.raises(ExceptionGroup) as caught:
-        await faults.run()
+        await faults.inject_faults()
     assert caught.group_contains(ValueError, match="without meaning")
 
 
@@ -121,7 +121,7 @@ async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytes
     monkeypatch.setattr(groups, "AIOKafkaAdminClient", Client)
     monkeypatch.setattr(groups, "AIOKafkaConsumer", Client)
     monkeypatch.setattr(groups, "patch_client", lambda _: None)
-    looking = asyncio.create_task(Groups(load(KafkaSettings, {}), {"processors": GROUP}).run())
+    looking = asyncio.create_task(Groups(load(KafkaSettings, {}), {"processors": GROUP}).watch())
     await asyncio.wait([looking], timeout=60)
     assert looking.cancelled()
     assert calls == 1

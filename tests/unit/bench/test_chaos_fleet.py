@@ -26,7 +26,7 @@ def pid_of(worker: Worker) -> int:
 async def test_workers_are_present_from_addition_to_removal(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child(name, tmp_path) for name in NAMES])
     assert fleet.absent == [*NAMES]
-    first, third = fleet.add("writer"), fleet.add("writer3")
+    first, third = fleet.add_worker("writer"), fleet.add_worker("writer3")
     await first.ready()
     await third.ready()
     assert fleet.present == ["writer", "writer3"]
@@ -36,11 +36,11 @@ async def test_workers_are_present_from_addition_to_removal(tmp_path: Path) -> N
     }
     assert [fleet.member(name) for name in NAMES] == ["0", "2", "3"]
     pid = pid_of(first)
-    await fleet.remove("writer", signal.SIGTERM)
+    await fleet.remove_worker("writer", signal.SIGTERM)
     assert not lives(pid)
     assert (tmp_path / "stops").read_text().split() == ["writer"]
     killed = pid_of(third)
-    await fleet.remove("writer3", signal.SIGKILL)
+    await fleet.remove_worker("writer3", signal.SIGKILL)
     assert not lives(killed)
     assert (tmp_path / "stops").read_text().split() == ["writer"]
     assert fleet.absent == [*NAMES]
@@ -49,7 +49,7 @@ async def test_workers_are_present_from_addition_to_removal(tmp_path: Path) -> N
 
 async def test_a_killed_worker_is_restarted_until_its_removal(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child("writer", tmp_path)])
-    worker = fleet.add("writer")
+    worker = fleet.add_worker("writer")
     await worker.ready()
     former = pid_of(worker)
     os.kill(former, signal.SIGKILL)
@@ -62,7 +62,7 @@ async def test_a_killed_worker_is_restarted_until_its_removal(tmp_path: Path) ->
 
 async def test_a_worker_that_is_killed_on_its_way_up_is_started_again(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child("writer", tmp_path, DIES_ONCE + STOPS_WELL)])
-    worker = fleet.add("writer")
+    worker = fleet.add_worker("writer")
     await worker.ready()
     assert worker.status.state == "ready"
     assert fleet.restarts == 1
@@ -71,6 +71,6 @@ async def test_a_worker_that_is_killed_on_its_way_up_is_started_again(tmp_path: 
 
 async def test_a_worker_that_ignores_sigterm_is_named(tmp_path: Path) -> None:
     fleet = Fleet("writer", [child("writer", tmp_path, IGNORES_TERM, grace_seconds=0.1)])
-    await fleet.add("writer").ready()
-    await fleet.remove("writer", signal.SIGTERM)
+    await fleet.add_worker("writer").ready()
+    await fleet.remove_worker("writer", signal.SIGTERM)
     assert fleet.killed_after_grace == ["writer"]

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli.__main__ import svc
-from cli.erase import EraseConsole, show
+from cli.erase import EraseConsole, print_erase_report
 from control.erasure import left
 from schemas.settings import KafkaSettings
 from storage.maintain.erase.erase_project import ProjectReport
@@ -71,7 +71,7 @@ def test_an_erasure_is_printed_with_its_tables_and_issues(capsys: pytest.Capture
         issues=["00ff"],
         erasure="e-1",
     )
-    show(done, left(done, KafkaSettings()))
+    print_erase_report(done, left(done, KafkaSettings()))
     output = capsys.readouterr().out
     assert "erased (erasure e-1)" in output
     assert "1,000" in output

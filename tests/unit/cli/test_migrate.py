@@ -47,7 +47,7 @@ def test_each_replica_gets_the_tables_of_the_first_of_its_server(
         "SVC_CLICKHOUSE_SHARDS": "http://a:8123/svc|http://b:8123/svc,http://c:8123/svc|http://d:8123/svc",
         "SVC_CLICKHOUSE_CLUSTER": "events",
     }
-    command.apply(load(MigrateSettings, given))
+    command.create_missing(load(MigrateSettings, given))
     assert made == [
         ("first", A, "1/2", B),
         ("first", C, "2/2", D),

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.consumer_lag import ConsumerLag
-from cli.reconcile import show, status
+from cli.reconcile import print_reconciliation, status
 from storage.maintain.reconcile.reconcile import FigureDifference, ProjectFigures, Reconciliation
 
 LAG = ConsumerLag("writer", "grouped", 200)
@@ -24,7 +24,7 @@ def test_the_table_names_each_project_also_on_a_narrow_terminal(
     columns: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    show(Reconciliation([FIGURES], [], quiet=True), [], {})
+    print_reconciliation(Reconciliation([FIGURES], [], quiet=True), [], {})
     output = capsys.readouterr().out
     assert "shop" in output
     assert "(1537694265)" in output

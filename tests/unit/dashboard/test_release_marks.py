@@ -99,7 +99,7 @@ async def test_a_page_does_not_wait_long_for_marks_and_the_next_one_has_them() -
 
     await eventually(known)
     assert reader.reads == 1
-    await starts.close()
+    await starts.cancel_reads()
 
 
 async def test_known_releases_are_shown_while_they_are_read_again() -> None:
@@ -114,7 +114,7 @@ async def test_known_releases_are_shown_while_they_are_read_again() -> None:
         return [one.release for one in await starts.of(reader, 1)] == ["shop@2+1"]
 
     await eventually(renewed)
-    await starts.close()
+    await starts.cancel_reads()
 
 
 async def test_without_an_answer_there_are_no_marks() -> None:
@@ -122,4 +122,4 @@ async def test_without_an_answer_there_are_no_marks() -> None:
     reader.fails = True
     reader.may.set()
     assert await starts.of(reader, 1) == ()
-    await starts.close()
+    await starts.cancel_reads()

@@ -36,7 +36,7 @@ def recorded(number: int, at_ms: int, **more: object) -> CauseRecord:
 def folded(rule: NotificationRule, *records: NotificationRecord) -> tuple[Notifications, list[RuleDecision]]:
     state = Notifications()
     decisions = [
-        one for record in (RulesRecord(START, "1", (rule,)), *records) for one in state.apply(record)
+        one for record in (RulesRecord(START, "1", (rule,)), *records) for one in state.apply_record(record)
     ]
     return state, decisions
 
@@ -58,7 +58,7 @@ def test_a_digest_waits_for_its_end_and_sends_all_together_under_one_id() -> Non
     state, decisions = folded(rule, recorded(1, START), recorded(2, START + MINUTE_MS))
     assert decisions == []
     assert state.due_ms == START + 5 * MINUTE_MS
-    late = state.apply(TimeRecord(START + 9 * MINUTE_MS))
+    late = state.apply_record(TimeRecord(START + 9 * MINUTE_MS))
     assert sent(late) == [(5 * MINUTE_MS, ["cause-1", "cause-2"])]
     assert late[0].id.startswith("digest-")
     assert state.due_ms is None
@@ -103,7 +103,7 @@ def test_quiet_hours_end_by_the_clock_of_their_zone_and_whole_days_join_them(at:
     quiet = QuietHours("23:00", "07:00", "Europe/Berlin", ("sat", "sun"))
     moment = parse_iso(at)
     state, decisions = folded(replace(RULE, quiet=quiet), CauseRecord(moment, cause(1, at_ms=moment), 0, 1))
-    decisions += state.apply(TimeRecord(moment + 9 * DAY_MS))
+    decisions += state.apply_record(TimeRecord(moment + 9 * DAY_MS))
     assert [iso(one.at_ms) for one in decisions] == [until.replace("Z", ".000Z")]
 
 
@@ -134,10 +134,10 @@ def test_a_message_is_outgoing_until_it_is_delivered_or_given_up() -> None:
     state, _ = folded(rule, recorded(1, START))
     hook, mail = f"{RULE.id}/hook/cause-1", f"{RULE.id}/mail/cause-1"
     assert set(state.outgoing) == {hook, mail}
-    state.apply(DeliveryRecord(START, hook, delivered=True))
-    state.apply(DeliveryRecord(START, mail, attempts=1, next_ms=START + 1000, error="no answer"))
+    state.apply_record(DeliveryRecord(START, hook, delivered=True))
+    state.apply_record(DeliveryRecord(START, mail, attempts=1, next_ms=START + 1000, error="no answer"))
     assert (set(state.outgoing), state.outgoing[mail].attempts) == ({mail}, 1)
-    state.apply(DeliveryRecord(START, mail, attempts=9, error="no answer"))
+    state.apply_record(DeliveryRecord(START, mail, attempts=9, error="no answer"))
     assert (set(state.outgoing), set(state.given_up)) == (set(), {mail})
     assert state.given_up[mail].error == "no answer"
 
@@ -151,7 +151,7 @@ def test_a_changed_rule_keeps_waiting_causes_and_a_removed_or_disabled_one_drops
     ):
         state, _ = folded(rule, recorded(1, START))
         later: list[NotificationRecord] = [RulesRecord(START + 1, "1", changed), TimeRecord(START + DAY_MS)]
-        assert sent([one for record in later for one in state.apply(record)]) == expected
+        assert sent([one for record in later for one in state.apply_record(record)]) == expected
 
 
 def test_a_log_whose_beginning_has_expired_decides_as_before() -> None:
@@ -160,7 +160,7 @@ def test_a_log_whose_beginning_has_expired_decides_as_before() -> None:
 
     def append(record: NotificationRecord) -> None:
         log.append(record)
-        whole.apply(record)
+        whole.apply_record(record)
 
     for day in range(45):
         now = START + day * DAY_MS
@@ -170,7 +170,7 @@ def test_a_log_whose_beginning_has_expired_decides_as_before() -> None:
     stored = [record for record in log if record.at_ms >= START + 15 * DAY_MS]
     late = Notifications()
     for record in stored:
-        late.apply(record)
+        late.apply_record(record)
     assert late.channels == whole.channels == ("hook",)
     assert late.due_ms == whole.due_ms is not None
     assert late.outgoing.keys() == {name for name in whole.outgoing if int(name.rpartition("-")[2]) >= 15}
@@ -195,7 +195,7 @@ def test_rules_and_channels_are_written_where_they_differ_and_once_a_day() -> No
 def test_positions_only_grow() -> None:
     state = Notifications()
     for record in (PositionRecord(1, {0: 5, 1: 2}), PositionRecord(2, {0: 3}), recorded(9, 3)):
-        state.apply(record)
+        state.apply_record(record)
     assert state.next_offsets == {0: 10, 1: 2}
 
 
@@ -207,7 +207,7 @@ def live(
 
     def append(record: NotificationRecord) -> None:
         log.append(decode_notification(encode_notification(record)))
-        decisions.extend(state.apply(log[-1]))
+        decisions.extend(state.apply_record(log[-1]))
 
     append(RulesRecord(START, "1", rules))
     now = START

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestServer
 from rich.console import Console
 
 from cli.send.batches import batches
-from cli.send.command import bar, events_of, show
+from cli.send.command import bar, events_of, print_send_report
 from cli.send.sender import Sender, SendReport, retry_pause
 from svc.answers import Answer as LibraryAnswer
 from svc.answers import RetryPolicy
@@ -151,5 +151,5 @@ async def test_a_truncated_file_is_reported_and_the_others_are_sent(
     assert [problem.split(": ")[0] for problem in report.unread] == [str(damaged)]
     assert not report.clean
     shown = StringIO()
-    show(report, Console(file=shown, width=200))
+    print_send_report(report, Console(file=shown, width=200))
     assert f"not read completely: {damaged}" in shown.getvalue()
