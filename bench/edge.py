@@ -30,8 +30,8 @@ from bench.servers import (
 )
 from broker.client import name_of
 from cli.projects import create_project
+from local.local_stack import Stack
 from local.ports import free_port
-from local.stack import Stack
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from schemas.topics import Topic

@@ -20,7 +20,7 @@ from msgspec import Raw, Struct
 
 from bench.servers import headers
 from cli.demo.sample_events import renewed
-from cli.send.batches import batches
+from cli.send.send_batches import batches
 from schemas.ids import uuid7
 from schemas.times import iso, to_ms
 

@@ -24,14 +24,14 @@ from rich.table import Table
 
 from bench.chaos import proof
 from bench.chaos.__main__ import fleets_of
+from bench.chaos.chaos_load import Load
 from bench.chaos.fleet import Fleet
-from bench.chaos.load import Load
 from bench.servers import cache_option, folder_option, kept_or_temporary, prepare, supervised
 from cli.demo.sample_events import load_samples
 from cli.projects import CreatedProject, create_project
-from cli.send.batches import batches
-from cli.send.sender import Sender
-from local.stack import Stack
+from cli.send.batch_sender import Sender
+from cli.send.send_batches import batches
+from local.local_stack import Stack
 from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings

@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from cli.demo.sample_events import FILE
-from cli.send.batches import read_lines
+from cli.send.send_batches import read_lines
 from local.child import Child
+from local.local_stack import Stack
 from local.ports import free_port
-from local.stack import Stack
 from runtime.supervisor import Supervisor
 
 PORTS: Final = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from bench.servers import kept_or_temporary
 from bench.storage_read_data import build, settle, sizes
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.client import Client, open_client, scalar
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.read.counts.count_calls import GetIssueStats, GetProjectStats

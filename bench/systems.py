@@ -18,8 +18,8 @@ from bench.processes import cpu_seconds, resident_bytes
 from bench.servers import headers, prepare
 from cli.projects import create_project
 from local.child import Child
+from local.local_stack import BACKGROUND_NICE
 from local.ports import free_port
-from local.stack import BACKGROUND_NICE
 from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.ids import new_token

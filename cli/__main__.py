@@ -9,22 +9,22 @@ from pathlib import Path
 
 import click
 
-from cli.groups import NearestGroup
+from cli.command_groups import NearestGroup
 from cli.workspace import Workspace
 from local.discovery import environment, overlaid
 
 SECTIONS = {
     "On this machine": {
         "up": "cli.up:up",
-        "demo": "cli.demo.command:demo",
-        "doctor": "cli.doctor.command:doctor",
-        "send": "cli.send.command:send",
+        "demo": "cli.demo.demo_command:demo",
+        "doctor": "cli.doctor.doctor_command:doctor",
+        "send": "cli.send.send_command:send",
         "fingerprint": "cli.fingerprint:fingerprint",
     },
     "Projects, issues and people": {
         "projects": "cli.projects:projects",
         "issues": "cli.issues:issues",
-        "trace": "cli.trace.command:trace",
+        "trace": "cli.trace.trace_command:trace",
         "analysts": "cli.analysts:analysts",
     },
     "Processes of a deployment": {
@@ -35,7 +35,7 @@ SECTIONS = {
         "notify": "cli.notify:command",
     },
     "Set up and operate": {
-        "guest": "cli.guest.command:guest",
+        "guest": "cli.guest.guest_command:guest",
         "migrate": "cli.migrate:migrate",
         "topics": "cli.topics:topics",
         "reconcile": "cli.reconcile:reconcile",

@@ -6,11 +6,11 @@ import sys
 
 import click
 
+from cli.command_groups import NearestGroup
 from cli.console import console, settings_of
 from cli.failures import BAD_SETTING_STATUS, fail
-from cli.groups import NearestGroup
 from cli.workspace import Workspace
-from local.clickhouse.server import DATABASE, stored_url
+from local.clickhouse.local_clickhouse import DATABASE, stored_url
 from local.data_dir import is_locked
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings, MigrateSettings

@@ -12,11 +12,11 @@ from broker.pipeline_lag import PipelineLag
 from broker.rights import needs
 from broker.startup import wait_for_rights
 from broker.waiting import until
-from cli import process
+from cli import long_running
 from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
-from dashboard.app import build_app, build_runner
+from dashboard.dashboard_app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
 from notify.history import NotificationHistory
@@ -36,10 +36,10 @@ _CHANGE_SECONDS = 2.0
 @click.pass_context
 def command(context: click.Context) -> None:
     """Serve the read API and the pages (SVC_DASHBOARD_HOST, SVC_DASHBOARD_PORT)."""
-    settings = process.settings_of(context, DashboardSettings, _check, "admin_password")
+    settings = long_running.settings_of(context, DashboardSettings, _check, "admin_password")
     # It warns of each unreadable cookie, so that anyone could fill the log.
     logging.getLogger("aiohttp_session").setLevel(logging.ERROR)
-    process.run_process(lambda: asyncio.run(serve(settings)), settings)
+    long_running.run_process(lambda: asyncio.run(serve(settings)), settings)
 
 
 def _check(settings: DashboardSettings) -> None:

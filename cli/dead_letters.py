@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from broker.dead_letters import Letter, dead_letters_reader, letters, put_back
+from cli.command_groups import NearestGroup
 from cli.console import json_option, output, servers_of
 from cli.failures import reported
-from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from schemas.settings import KafkaSettings, MigrateSettings
 

@@ -3,7 +3,7 @@
 import click
 import msgspec
 
-from cli import process
+from cli import long_running
 from cli.logs import configure
 from edge.edge_supervisor import run_edge
 from edge.limits.remote_window import store_error
@@ -16,10 +16,10 @@ from schemas.settings import EdgeSettings
 @click.pass_context
 def command(context: click.Context, workers: int | None) -> None:
     """Accept events over HTTP and write them to Kafka."""
-    settings = process.settings_of(context, EdgeSettings, _check)
+    settings = long_running.settings_of(context, EdgeSettings, _check)
     if workers:
         settings = msgspec.structs.replace(settings, edge_workers=workers)
-    process.run_process(lambda: run_edge(settings, configure), settings, collect=True)
+    long_running.run_process(lambda: run_edge(settings, configure), settings, collect=True)
 
 
 def _check(settings: EdgeSettings) -> None:

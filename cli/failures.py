@@ -129,7 +129,7 @@ def clickhouse_failure(url: str, error: Exception, variable: str = "SVC_CLICKHOU
     It says why the address in `variable` is unusable, or gives the server's error.
     """
     # Imported here, as above.
-    from cli.doctor.clickhouse import why_refused
+    from cli.doctor.clickhouse_check import why_refused
 
     # The server's own errors are more precise than ours, except these.
     finding = why_refused(url, variable) if getattr(error, "code", None) in _ACCESS_ERRORS else None

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from dashboard.view.activity import describe
 from dashboard.view.text import flat, plural, title
-from dashboard.view.times import exact
+from dashboard.view.time_texts import exact
 from schemas.read_api import ActivityRow, Issue
 
 _LINE = 500

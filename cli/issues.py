@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from cli.command_groups import NearestGroup
 from cli.console import NO_CLICKHOUSE, console, json_option, output, servers_of
 from cli.failures import fail, reported
-from cli.groups import NearestGroup
 from cli.issue_text import lines
 from cli.projects import find_project
 from cli.topics import end_iso

@@ -8,15 +8,15 @@ import click
 from prometheus_client import CollectorRegistry
 
 from broker import event_loop
-from cli import process
+from cli import long_running
+from cli.command_groups import NearestGroup
 from cli.failures import fail
-from cli.groups import NearestGroup
 from cli.health_server import serving_health
 from notify.channels import channel_settings, refusal_of
 from notify.describer import clock_ms
-from notify.message import sample_message
-from notify.metrics import NotifyMetrics
-from notify.process import run_notify
+from notify.notifier import run_notify
+from notify.notify_metrics import NotifyMetrics
+from notify.readable_message import sample_message
 from schemas.health import Health
 from schemas.settings import NotifySettings
 from storage.client import parse_url
@@ -29,10 +29,10 @@ def command(context: click.Context) -> None:
     """Send notifications by the rules of projects: mail, chat, webhooks."""
     if context.invoked_subcommand is not None:
         return
-    settings = process.settings_of(context, NotifySettings, _check)
+    settings = long_running.settings_of(context, NotifySettings, _check)
     # Each failed attempt is logged once, with its reason.
     logging.getLogger("apprise").setLevel(logging.CRITICAL)
-    process.run_process(lambda: event_loop.run(_main(settings)), settings)
+    long_running.run_process(lambda: event_loop.run(_main(settings)), settings)
 
 
 @command.command()
@@ -41,7 +41,7 @@ def command(context: click.Context) -> None:
 @click.pass_context
 def test(context: click.Context, /, channel: str, to: tuple[str, ...]) -> None:
     """Send a test message through CHANNEL of SVC_NOTIFY_CHANNELS."""
-    settings = process.settings_of(context, NotifySettings, _check)
+    settings = long_running.settings_of(context, NotifySettings, _check)
     known = channel_settings(settings.notify_channels)
     if channel not in known:
         fail(f"SVC_NOTIFY_CHANNELS has no channel {channel}; it has: {', '.join(sorted(known)) or 'none'}")

@@ -6,7 +6,7 @@ import signal
 import click
 from prometheus_client import CollectorRegistry
 
-from cli import process
+from cli import long_running
 from cli.health_server import serving_health
 from processors.faust_app.worker import run_processors
 from schemas.health import Health
@@ -21,8 +21,8 @@ from storage.shards import shards_of
 @click.pass_context
 def command(context: click.Context) -> None:
     """Run a Faust worker: deduplicate and group events, maintain issues."""
-    settings = process.settings_of(context, ProcessorsSettings, _check)
-    process.run_process(lambda: asyncio.run(_main(settings)), settings)
+    settings = long_running.settings_of(context, ProcessorsSettings, _check)
+    long_running.run_process(lambda: asyncio.run(_main(settings)), settings)
 
 
 def _check(settings: ProcessorsSettings) -> None:

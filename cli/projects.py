@@ -11,9 +11,9 @@ from rich.box import SIMPLE
 from rich.markup import escape
 from rich.table import Column, Table
 
+from cli.command_groups import NearestGroup
 from cli.console import console, output, servers_of
 from cli.failures import fail, reported
-from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from control import project_edits
 from control.project_store import ProjectStore

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 
 from broker.errors import SinkUnavailable
+from cli.command_groups import NearestGroup
 from cli.console import json_option, output, servers_of
 from cli.failures import fail
-from cli.groups import NearestGroup
 from cli.workspace import Workspace
 from edge.delivery.kafka_sink import KafkaSink
 from edge.delivery.segment_replay import QuarantinedSegment, listed, replay

@@ -13,9 +13,9 @@ import msgspec
 from broker.client import name_of, open_consumer, records_before
 from broker.errors import TopicAuthorizationFailedError
 from broker.types import Consumer, Record, TopicPartition
+from cli.command_groups import NearestGroup
 from cli.console import servers_of
 from cli.failures import fail, reported
-from cli.groups import NearestGroup
 from cli.projects import project_number
 from cli.workspace import Workspace
 from schemas import chunks, dead_letters, increments

@@ -12,13 +12,13 @@ import click
 from rich.console import Console
 
 from broker.consumer_lag import readers
-from cli.doctor.checks import CORRECT_SETTING
-from cli.doctor.damage import check_damage
+from cli.doctor.basic_checks import CORRECT_SETTING
+from cli.doctor.damage_check import check_damage
 from cli.workspace import Workspace
 from local.board import Board
 from local.data_dir import locked
 from local.discovery import published
-from local.stack import PASSWORD_FILE, Stack
+from local.local_stack import PASSWORD_FILE, Stack
 from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun

@@ -8,7 +8,7 @@ import click
 from prometheus_client import CollectorRegistry
 
 from broker import event_loop
-from cli import process
+from cli import long_running
 from cli.health_server import serving_health
 from schemas.health import Health
 from schemas.settings import WriterSettings
@@ -26,11 +26,11 @@ _OF_A_SERVER: Final = ("events", "issues", "projects", "retention", PART)
 @click.pass_context
 def command(context: click.Context) -> None:
     """Write the processors' results to ClickHouse, each event once."""
-    settings = process.settings_of(context, WriterSettings, _check, "clickhouse_url")
+    settings = long_running.settings_of(context, WriterSettings, _check, "clickhouse_url")
     for name in ("clickhouse_connect", "urllib3"):
         # The retrying component logs each failure once, with the reason.
         logging.getLogger(name).setLevel(logging.CRITICAL)
-    process.run_process(lambda: event_loop.run(_main(settings)), settings)
+    long_running.run_process(lambda: event_loop.run(_main(settings)), settings)
 
 
 def _check(settings: WriterSettings) -> None:

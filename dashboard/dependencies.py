@@ -15,7 +15,7 @@ from dashboard.auth.session import RevokedSessions, Secrets
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.bulk_changes import BulkChanges
 from dashboard.http.http_errors import unavailable
-from dashboard.http.metrics import DashboardMetrics
+from dashboard.http.http_metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
 from dashboard.release_starts import ReleaseStarts
 from dashboard.trial_queue import TrialQueue

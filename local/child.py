@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from local.errors import StartError
-from local.process import ProcessGroup, failed_start, spawn
+from local.local_errors import StartError
+from local.process_groups import ProcessGroup, failed_start, spawn
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from local.errors import StartError
+from local.local_errors import StartError
 
 LOCK = "lock"
 ATTEMPTS = 10

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from local.errors import StartError
+from local.local_errors import StartError
 
 MIN_BYTES: Final = 64 << 20
 """Kafka reserves 10 MB for the index of each new segment, a ClickHouse merge the size of its parts."""

@@ -16,7 +16,7 @@ import apprise
 import msgspec
 from msgspec import Struct
 
-from notify.message import ReadableMessage
+from notify.readable_message import ReadableMessage
 from schemas.errors import BadSetting
 
 _ERROR_CHARS: Final = 300

@@ -5,8 +5,8 @@ import logging
 import time
 from typing import Final
 
-from notify.fold import Outgoing
-from notify.message import MAX_LISTED, ReadableMessage, written
+from notify.notification_fold import Outgoing
+from notify.readable_message import MAX_LISTED, ReadableMessage, written
 from schemas.projects import ProjectRegistry
 from schemas.read_api import Issue
 from schemas.times import DAY_MS

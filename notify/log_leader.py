@@ -14,9 +14,9 @@ import msgspec
 from broker.client import name_of, open_consumer, records_before
 from broker.types import Consumer, Producer, Record, TopicPartition
 from notify.channels import Channel
-from notify.fold import Notifications
-from notify.metrics import NotifyMetrics
-from notify.sender import MessageSender, Write
+from notify.message_sender import MessageSender, Write
+from notify.notification_fold import Notifications
+from notify.notify_metrics import NotifyMetrics
 from schemas.health import Health
 from schemas.issues import decode_activity
 from schemas.notifications import (

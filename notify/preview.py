@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from notify.fold import Notifications
+from notify.notification_fold import Notifications
 from notify.rule_queue import RuleDecision
 from schemas.notifications import CauseRecord, NotificationRecord, NotificationRule, RulesRecord, TimeRecord
 

@@ -1,6 +1,6 @@
 """A ClickHouse server that can be backed up and restored."""
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.client import open_client
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 
 ROOT = Path(__file__).parents[1]
 PASSWORD = "granted"

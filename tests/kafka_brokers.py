@@ -7,7 +7,7 @@ from local.kafka.command_line import format_data
 from local.kafka.config import cluster_id, properties
 from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from local.ports import free_port, is_free
 from tests.secured_kafka import scram_of, secured
 

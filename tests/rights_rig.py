@@ -25,7 +25,7 @@ from broker.rights import Process, needs
 from broker.topics import ensure_topics
 from cli.demo.sample_events import fresh, load_samples
 from cli.projects import CreatedProject
-from local.stack import Stack
+from local.local_stack import Stack
 from runtime.supervisor import Supervisor
 from schemas.settings import KafkaSettings
 from storage.rights import Right, reader_rights, writer_rights

@@ -15,7 +15,7 @@ from local.kafka.command_line import format_data
 from local.kafka.config import properties
 from local.kafka.downloads import kafka_jars
 from local.kafka.java import find_java
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from local.ports import free_port
 from schemas.environment import load
 from schemas.settings import KafkaSettings

@@ -19,11 +19,11 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from local.kafka.container import IMAGE, LISTENER
 from local.kafka.container import environment as kafka_environment
+from local.kafka.local_kafka import LocalKafka
 from local.kafka.probe import brokers
-from local.kafka.server import LocalKafka
 from local.ports import free_port
 from tests.run_servers import Start, shared_address
 from tests.topics import delete_topics

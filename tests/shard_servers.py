@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from local.ports import free_port
 from tests.granted_clickhouse import READER
 

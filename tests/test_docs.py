@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from cli.__main__ import hoisted, svc
-from dashboard.api.routes import OPERATIONS
+from dashboard.api.api_routes import OPERATIONS
 from edge.http.ingest_openapi import document
 from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, validate

@@ -12,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct, structs
 
-from dashboard.view.event import KNOWN_FIELDS
+from dashboard.view.event_sections import KNOWN_FIELDS
 from edge.validation.repair import INTEGER_FIELDS
 from schemas import event
 from tests.syntax import nodes

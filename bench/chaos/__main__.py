@@ -17,13 +17,13 @@ from msgspec import Struct
 from rich.console import Console
 
 from bench.chaos import proof
-from bench.chaos.cluster import cluster
+from bench.chaos.chaos_cluster import cluster
+from bench.chaos.chaos_load import Load
+from bench.chaos.chaos_messages import Inbox, set_rules
 from bench.chaos.commands import KILLED_SECONDS, Operator
 from bench.chaos.faults import FaultInjector
 from bench.chaos.fleet import Fleet, edge_children, of_either, worker_children
-from bench.chaos.groups import Group, Groups
-from bench.chaos.load import Load
-from bench.chaos.messages import Inbox, set_rules
+from bench.chaos.group_watch import Group, Groups
 from bench.chaos.scaling import MOST_WORKERS
 from bench.report import show_claims
 from bench.servers import (
@@ -37,9 +37,9 @@ from bench.servers import (
 )
 from broker.client import name_of
 from cli.projects import CreatedProject, create_project
-from cli.send.batches import batches
-from cli.send.sender import Sender, SendReport
-from local.stack import Stack
+from cli.send.batch_sender import Sender, SendReport
+from cli.send.send_batches import batches
+from local.local_stack import Stack
 from schemas.environment import load
 from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic

@@ -19,8 +19,8 @@ from typing import Any
 from msgspec import Struct
 from rich.console import Console
 
+from bench.chaos.chaos_load import LEAVERS, leaver
 from bench.chaos.fleet import of_version
-from bench.chaos.load import LEAVERS, leaver
 from bench.report import Claim
 from control.project_edits import ProjectChanges, set_rules, update
 from control.project_store import ProjectStore

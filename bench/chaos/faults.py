@@ -11,7 +11,7 @@ from statistics import median
 from rich.console import Console
 
 from bench.chaos.fleet import Fleet
-from bench.chaos.groups import Groups
+from bench.chaos.group_watch import Groups
 from bench.chaos.kills import ProcessKiller
 from bench.chaos.scaling import Scaling, sizes
 from bench.report import Claim

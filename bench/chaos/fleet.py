@@ -11,7 +11,7 @@ from pathlib import Path
 from broker.waiting import pause
 from local.child import Child
 from local.ports import free_port
-from local.process import ProcessGroup, spawn
+from local.process_groups import ProcessGroup, spawn
 from local.readiness import is_ready
 from runtime.process import end, kill
 from runtime.supervisor import Status

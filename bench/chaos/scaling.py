@@ -10,7 +10,7 @@ from itertools import cycle
 from rich.console import Console
 
 from bench.chaos.fleet import Fleet
-from bench.chaos.groups import Assignments
+from bench.chaos.group_watch import Assignments
 
 MOST_WORKERS = 3
 PAUSE_SECONDS = (0.3, 3.0)

@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.chaos import proof
-from bench.chaos.load import Load
+from bench.chaos.chaos_load import Load
 from bench.processes import SPAWN, cpu_seconds, elsewhere, family, resident_bytes
 from bench.report import Claim, show_claims
 from bench.servers import cache_option, folder_option, kept_or_temporary, prepare, supervised

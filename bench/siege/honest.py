@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from bench.chaos.load import Load
+from bench.chaos.chaos_load import Load
 from bench.edge_load import LoadPlan, LoadResult, quantile, request, run_load
 from bench.servers import headers
 

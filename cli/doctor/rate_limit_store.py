@@ -4,7 +4,7 @@ import asyncio
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from cli.doctor.checks import Finding
+from cli.doctor.basic_checks import Finding
 from edge.limits.remote_window import store_error
 from schemas.settings import EdgeSettings
 

@@ -15,7 +15,7 @@ from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
 from dashboard.http.paths import API
 from dashboard.http.responses import conditional_response, json_response
-from dashboard.projects import edit_project, project_of
+from dashboard.requested_project import edit_project, project_of
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project

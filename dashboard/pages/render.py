@@ -15,7 +15,7 @@ from dashboard.auth.session import masked_csrf
 from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import read_project
-from dashboard.view import charts, filters, text, times
+from dashboard.view import charts, filters, text, time_texts
 from schemas.projects import Project
 from storage.read.execute import is_partial
 
@@ -64,12 +64,12 @@ def environment() -> jinja2.Environment:
         "title": text.title,
         "where": text.where,
         "plural": text.plural,
-        "ago": times.ago,
-        "exact": times.exact,
-        "at": times.at,
-        "is_new": times.is_new,
-        "is_escalating": times.is_escalating,
-        "distance": times.distance,
+        "ago": time_texts.ago,
+        "exact": time_texts.exact,
+        "at": time_texts.at,
+        "is_new": time_texts.is_new,
+        "is_escalating": time_texts.is_escalating,
+        "distance": time_texts.distance,
     }
     templates.globals |= {
         "static": static,

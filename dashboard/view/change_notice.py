@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dashboard.view.times import exact
+from dashboard.view.time_texts import exact
 from schemas.changes import MAX_ASSIGNEE, is_issue
 from schemas.ids import hex64, issue_id
 from schemas.read_api import Issue

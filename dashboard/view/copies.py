@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from dashboard.view.event import EventSections
-from dashboard.view.stack import ErrorView, FrameView
+from dashboard.view.event_sections import EventSections
+from dashboard.view.stack_view import ErrorView, FrameView
 from dashboard.view.text import flat, title
 from schemas.issues import issue_title
 from schemas.read_api import Issue

@@ -5,14 +5,14 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from local.errors import StartError
 from local.kafka.command_line import class_path, format_data, kafka_command
 from local.kafka.config import properties
 from local.kafka.downloads import locked
 from local.kafka.java import Java
 from local.kafka.probe import brokers
+from local.local_errors import StartError
 from local.ports import stored_ports
-from local.process import await_ready, spawn
+from local.process_groups import await_ready, spawn
 from runtime.process import end
 
 

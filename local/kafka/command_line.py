@@ -5,9 +5,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from local.errors import StartError
 from local.kafka.config import cluster_id
 from local.kafka.java import Java
+from local.local_errors import StartError
 
 FLAGS = (
     "-XX:+UseSerialGC",

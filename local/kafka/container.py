@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from local.errors import MissingProgram, StartError
 from local.kafka.downloads import KAFKA_VERSION, is_whole, jars_in
 from local.kafka.java import find_java
+from local.kafka.local_kafka import LocalKafka
 from local.kafka.probe import brokers
-from local.kafka.server import LocalKafka
+from local.local_errors import MissingProgram, StartError
 from local.ports import stored_ports
 
 IMAGE = f"apache/kafka:{KAFKA_VERSION}"

@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from local.errors import DownloadError, MissingProgram
+from local.local_errors import DownloadError, MissingProgram
 
 KAFKA_VERSION = "4.3.1"
 POM = Path(__file__).with_name("pom.xml")

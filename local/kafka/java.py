@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from local.errors import MissingProgram
+from local.local_errors import MissingProgram
 
 MIN_VERSION = 17
 MISSING = (

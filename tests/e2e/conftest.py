@@ -10,8 +10,8 @@ import pytest_asyncio
 from playwright.sync_api import Browser, sync_playwright
 
 from bench.servers import prepare
-from local.kafka.server import LocalKafka
-from local.stack import Stack
+from local.kafka.local_kafka import LocalKafka
+from local.local_stack import Stack
 from runtime.supervisor import Supervisor
 from tests.backed_up_clickhouse import BackedUpClickHouse
 from tests.e2e.browser import launch

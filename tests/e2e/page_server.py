@@ -11,7 +11,7 @@ from aiohttp import web
 
 from control.issue_changes import IssueChanges
 from control.project_edits import create
-from dashboard.app import build_app, build_runner
+from dashboard.dashboard_app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from schemas.issues import Subject
 from schemas.notifications import (

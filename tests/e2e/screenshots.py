@@ -11,7 +11,7 @@ from typing import Any
 import click
 from playwright.sync_api import Page, sync_playwright
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from tests.e2e.browser import Scheme, launch, sign_in, watched_page
 from tests.e2e.page_server import serving
 from tests.e2e.test_pages import ISSUE, PAGES

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from bench.chaos import proof
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.backed_up_clickhouse import BackedUpClickHouse

@@ -12,15 +12,15 @@ from rich.console import Console
 
 import bench.chaos.__main__ as chaos
 from bench.chaos import proof
-from bench.chaos.load import Load
+from bench.chaos.chaos_load import Load
 from bench.report import Claim
 from bench.servers import prepare
 from cli.demo.sample_events import load_samples
 from cli.projects import CreatedProject, create_project
-from cli.send.batches import batches
-from cli.send.sender import Sender
-from local.kafka.server import LocalKafka
-from local.stack import Stack
+from cli.send.batch_sender import Sender
+from cli.send.send_batches import batches
+from local.kafka.local_kafka import LocalKafka
+from local.local_stack import Stack
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.backed_up_clickhouse import BackedUpClickHouse

@@ -11,8 +11,8 @@ from rich.console import Console
 
 from bench.servers import prepare, supervised
 from cli.demo.sample_events import fresh, load_samples
-from cli.send.batches import SendBatch, batches
-from cli.send.sender import Sender
+from cli.send.batch_sender import Sender
+from cli.send.send_batches import SendBatch, batches
 from storage.client import Client, open_client, scalar
 from tests.e2e.whole_stack import SDK, encoded, project_of, session_of
 from tests.eventually import eventually

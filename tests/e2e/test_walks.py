@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from local.stack import Stack
+from local.local_stack import Stack
 from runtime.supervisor import Supervisor
 from tests.e2e.browser import launch, watched_page
 from tests.e2e.whole_stack import project_of, session_of

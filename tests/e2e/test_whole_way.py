@@ -18,12 +18,12 @@ import yaml
 from click.testing import CliRunner
 
 from cli.__main__ import svc
-from cli.demo.checks import ReadApi
+from cli.demo.demo_checks import ReadApi
 from cli.demo.sample_events import fresh, load_samples
-from cli.send.batches import batches
-from cli.send.sender import Sender
+from cli.send.batch_sender import Sender
+from cli.send.send_batches import batches
+from local.local_stack import Stack
 from local.ports import free_port
-from local.stack import Stack
 from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings, WriterSettings

@@ -6,7 +6,7 @@ from typing import Any
 import aiohttp
 
 from cli.projects import CreatedProject, create_project
-from local.stack import Stack
+from local.local_stack import Stack
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.eventually import eventually

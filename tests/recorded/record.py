@@ -14,15 +14,15 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from bench.chaos.load import Load
+from bench.chaos.chaos_load import Load
 from bench.servers import prepare
 from broker.consumer_lag import lags, readers
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project
-from cli.send.batches import batches
-from cli.send.sender import Sender
-from local.kafka.server import LocalKafka
-from local.stack import Stack
+from cli.send.batch_sender import Sender
+from cli.send.send_batches import batches
+from local.kafka.local_kafka import LocalKafka
+from local.local_stack import Stack
 from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.settings import MigrateSettings

@@ -11,7 +11,7 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from broker.client import METADATA_PAUSE_SECONDS, TopicFollower, follow_projects, pause_metadata_retries
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from schemas.health import Part
 from schemas.ids import new_token
 from schemas.projects import Project, ProjectRegistry, Token, encode_project

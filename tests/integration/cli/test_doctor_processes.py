@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from cli.doctor import processes
-from cli.doctor.checks import Finding
-from cli.doctor.processes import check_processes, expected
+from cli.doctor import process_check
+from cli.doctor.basic_checks import Finding
+from cli.doctor.process_check import check_processes, expected
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from tests.eventually import eventually
@@ -24,7 +24,7 @@ async def doctor(stage: Stage, writer: Writer | None = None) -> list[Finding]:
 
 
 async def test_a_stopped_or_frozen_writer_is_found(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "ANSWER_SECONDS", 1.0)
+    monkeypatch.setattr(process_check, "ANSWER_SECONDS", 1.0)
     group = stage.settings.writer_group
     found = await doctor(stage)
     assert [one.message for one in found if one.ok] == [

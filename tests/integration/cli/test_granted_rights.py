@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.doctor.checks import Finding
-from cli.doctor.clickhouse import check_clickhouse, check_reader
+from cli.doctor.basic_checks import Finding
+from cli.doctor.clickhouse_check import check_clickhouse, check_reader
 from storage.tables.migrations.migrate import migrate, migrations
 from tests.granted_clickhouse import GrantedClickHouse
 

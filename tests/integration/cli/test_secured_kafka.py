@@ -17,10 +17,10 @@ from broker.kafka_diagnosis import why_unreachable
 from broker.rights import PROCESSES, Process, needs
 from broker.topics import ensure_topics
 from cli.__main__ import svc
-from cli.doctor.checks import Finding
-from cli.doctor.kafka import check_kafka
+from cli.doctor.basic_checks import Finding
+from cli.doctor.kafka_check import check_kafka
 from local.ports import free_port
-from local.process import spawn
+from local.process_groups import spawn
 from runtime.process import kill
 from schemas.health import Part
 from schemas.projects import ProjectRegistry

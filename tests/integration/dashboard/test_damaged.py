@@ -10,7 +10,7 @@ import re
 import pytest
 from aiohttp import web
 
-from dashboard.app import build_app, build_runner
+from dashboard.dashboard_app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from storage.read.reader import Reader
 from tests.integration.dashboard.stored_site import StoredSite

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from dashboard.api.api_routes import OPERATIONS
 from dashboard.api.operation import Operation
-from dashboard.api.routes import OPERATIONS
 from schemas.ids import hex64
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import issue_of

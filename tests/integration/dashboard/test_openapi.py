@@ -17,9 +17,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from dashboard.api.openapi import document
+from dashboard.api.api_routes import OPERATIONS
+from dashboard.api.openapi_document import document
 from dashboard.api.operation import NoInput, Operation
-from dashboard.api.routes import OPERATIONS
 from tests.e2e.page_server import FULL, PASSWORD, serving
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 from tests.unit.dashboard.site import ADMIN

@@ -10,7 +10,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from schemas.projects import Project
 from tests.edge_events import event
 from tests.eventually import eventually

@@ -11,7 +11,7 @@ from typing import cast
 
 import pytest
 
-from local.clickhouse.server import USERS, LocalClickHouse, User
+from local.clickhouse.local_clickhouse import USERS, LocalClickHouse, User
 from tests.eventually import eventually
 from tests.servers import run_sql
 from tests.unit.local.children import lives
@@ -74,7 +74,7 @@ def test_token_whose_part_was_lost_in_a_kill_takes_the_repetition(clickhouse: Lo
 async def test_server_dies_with_a_starter_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 import pathlib, signal
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 server = LocalClickHouse(pathlib.Path({str(tmp_path / "c")!r})).start()
 pathlib.Path({str(tmp_path / "output")!r}).write_text(f"{{server.pid}}\\n")
 signal.pause()

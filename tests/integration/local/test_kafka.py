@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import NewTopic
 
 from broker.client import open_admin
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from schemas.settings import KafkaSettings
 from tests.servers import CACHE
 

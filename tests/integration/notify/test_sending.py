@@ -15,11 +15,11 @@ from prometheus_client import CollectorRegistry
 
 from cli.__main__ import svc
 from notify.channels import Channel, NotDelivered, channel_settings, open_channels
-from notify.fold import Outgoing
-from notify.message import ReadableMessage, written
-from notify.metrics import NotifyMetrics
+from notify.message_sender import PAUSES_SECONDS, MessageSender
+from notify.notification_fold import Outgoing
+from notify.notify_metrics import NotifyMetrics
+from notify.readable_message import ReadableMessage, written
 from notify.rule_queue import RuleDecision
-from notify.sender import PAUSES_SECONDS, MessageSender
 from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
 from tests.eventually import eventually
 from tests.integration.notify.mail_server import MailServer

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
 from tests.eventually import eventually
 from tests.integration.conftest import PARTITIONS, Start
 from tests.integration.processors import readback

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 from prometheus_client import CollectorRegistry
 
-from cli.doctor.clickhouse import check_clickhouse
-from local.clickhouse.server import PASSWORDS, LocalClickHouse
+from cli.doctor.clickhouse_check import check_clickhouse
+from local.clickhouse.local_clickhouse import PASSWORDS, LocalClickHouse
 from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.health import Health

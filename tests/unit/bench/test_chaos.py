@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bench.chaos import __main__ as chaos
-from bench.chaos import commands, groups, kills, proof
+from bench.chaos import commands, group_watch, kills, proof
 from bench.chaos.faults import FaultInjector
-from bench.chaos.groups import Group, Groups, shares
+from bench.chaos.group_watch import Group, Groups, shares
 from bench.chaos.kills import VICTIMS, ProcessKiller
 from bench.chaos.scaling import MOST_WORKERS, sizes
 from runtime.supervisor import Status, Supervisor
@@ -118,9 +118,9 @@ async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytes
             loop.call_soon(looking.cancel)
             return await answer
 
-    monkeypatch.setattr(groups, "AIOKafkaAdminClient", Client)
-    monkeypatch.setattr(groups, "AIOKafkaConsumer", Client)
-    monkeypatch.setattr(groups, "patch_client", lambda _: None)
+    monkeypatch.setattr(group_watch, "AIOKafkaAdminClient", Client)
+    monkeypatch.setattr(group_watch, "AIOKafkaConsumer", Client)
+    monkeypatch.setattr(group_watch, "patch_client", lambda _: None)
     looking = asyncio.create_task(Groups(load(KafkaSettings, {}), {"processors": GROUP}).watch())
     await asyncio.wait([looking], timeout=60)
     assert looking.cancelled()

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.__main__ import svc
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from local.data_dir import locked
-from local.stack import Stack
+from local.local_stack import Stack
 from schemas.environment import load
 from schemas.errors import BadSetting
 from schemas.settings import AnalystSettings

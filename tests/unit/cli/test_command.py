@@ -14,14 +14,14 @@ from rich.console import Console
 
 from cli import __main__
 from cli.__main__ import COMMANDS, SECTIONS, LazyGroup, hoisted, svc
-from cli.doctor.checks import CORRECT_SETTING
+from cli.doctor.basic_checks import CORRECT_SETTING
 from cli.up import announce, start
 from cli.workspace import Workspace
 from local.child import Child
 from local.discovery import FILE, environment
-from local.errors import StartError
+from local.local_errors import StartError
+from local.local_stack import Stack
 from local.private_file import write_private
-from local.stack import Stack
 from tests.unit.local.test_stack import SERVERS
 
 ROOT = Path(__file__).parents[3]

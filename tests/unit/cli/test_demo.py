@@ -12,8 +12,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from rich.console import Console
 from yarl import URL
 
-from cli.demo.checks import StoredEvents
-from cli.demo.command import Demo
+from cli.demo.demo_checks import StoredEvents
+from cli.demo.demo_command import Demo
 from cli.demo.sample_events import SPREAD, fresh, load_samples
 from schemas.event import Event
 

@@ -3,7 +3,7 @@
 import pytest
 from aiokafka import ConsumerRecord
 
-from cli.trace.steps import copies, letter
+from cli.trace.trace_steps import copies, letter
 from schemas.chunks import ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
 from schemas.dead_letters import DeadLetter
 

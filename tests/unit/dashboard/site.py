@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from broker.errors import KafkaTimeoutError
 from control.issue_changes import IssueChanges
 from control.project_edits import create
-from dashboard.app import build_app
+from dashboard.dashboard_app import build_app
 from dashboard.dependencies import Dependencies
 from schemas.notifications import NotificationRecord
 from schemas.projects import Project

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from dashboard.view.copies import as_markdown, as_sql
-from dashboard.view.event import read
+from dashboard.view.event_sections import read
 from tests.unit.dashboard.sample import NASTY, hostile, showcase
 from tests.unit.dashboard.test_change_notice import ISSUE
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from dashboard.api.api_routes import OPERATIONS
 from dashboard.api.operation import Operation
-from dashboard.api.routes import OPERATIONS
 
 TEXT = (Path(__file__).parents[3] / "docs" / "read-api.md").read_text(encoding="utf-8")
 

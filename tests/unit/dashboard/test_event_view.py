@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard.view.breadcrumbs import timeline
-from dashboard.view.event import read
-from dashboard.view.stack import chain
+from dashboard.view.breadcrumb_lines import timeline
+from dashboard.view.event_sections import read
+from dashboard.view.stack_view import chain
 from tests.unit.dashboard.sample import NASTY, hostile, showcase
 
 AT = 1_760_000_000_000

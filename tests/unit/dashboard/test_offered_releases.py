@@ -2,7 +2,7 @@
 
 import pytest
 
-from dashboard.pages.releases import offered
+from dashboard.pages.releases_page import offered
 from schemas.read_api import Release
 
 

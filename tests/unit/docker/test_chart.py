@@ -13,9 +13,9 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from cli.__main__ import COMMANDS
-from dashboard.http.metrics import DashboardMetrics
+from dashboard.http.http_metrics import DashboardMetrics
 from edge.edge_metrics import EdgeMetrics
-from notify.metrics import NotifyMetrics
+from notify.notify_metrics import NotifyMetrics
 from processors.processors_metrics import ProcessorsMetrics
 from schemas.environment import is_secret, variables
 from schemas.settings import (

@@ -9,7 +9,7 @@ import pytest
 
 from local.data_dir import is_locked, locked
 from local.discovery import FILE, environment, overlaid, published
-from local.errors import StartError
+from local.local_errors import StartError
 from tests.eventually import eventually
 
 ROOT = Path(__file__).parents[3]

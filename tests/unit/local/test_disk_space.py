@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from local.disk_space import NoDiskSpace, free_bytes, full_disk_error, require_space
-from local.errors import StartError
-from local.process import await_ready
+from local.local_errors import StartError
+from local.process_groups import await_ready
 
 TRACE = """[2026-11-22] ERROR Exiting Kafka due to fatal exception during startup.
 java.io.IOException: No space left on device

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StartError
-from local.process import TETHER, await_ready, rotate, spawn, tail
+from local.local_errors import StartError
+from local.process_groups import TETHER, await_ready, rotate, spawn, tail
 from runtime.process import end
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from local.local_stack import Stack
 from local.ports import free_port
 from local.readiness import is_ready, unready_parts
-from local.stack import Stack
 from schemas.health import Health
 from tests.unit.local.test_stack import CHANNELS, SERVERS
 

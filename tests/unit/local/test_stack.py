@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StartError
+from local.local_errors import StartError
+from local.local_stack import PASSWORD_FILE, Stack
 from local.ports import free_port
-from local.stack import PASSWORD_FILE, Stack
 from schemas.errors import BadSetting
 
 SERVERS = {"SVC_KAFKA_BOOTSTRAP": "kafka:9092", "SVC_CLICKHOUSE_URL": "http://svc:x@clickhouse:8123/svc"}

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from dashboard.api.notifications import NotificationRulesInput
+from dashboard.api.notifications_api import NotificationRulesInput
 from notify.channels import channel_settings, open_channels
-from notify.message import written
+from notify.readable_message import written
 from notify.rule_input import problems
 from notify.rule_queue import RuleDecision
 from schemas.errors import BadSetting

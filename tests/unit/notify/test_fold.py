@@ -5,7 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from notify.fold import Notifications
+from notify.notification_fold import Notifications
 from notify.preview import preview
 from notify.rule_queue import RuleDecision
 from schemas.notifications import (

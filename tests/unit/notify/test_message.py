@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from notify.message import MAX_LISTED, harmless, sparkline, written
+from notify.readable_message import MAX_LISTED, harmless, sparkline, written
 from notify.rule_queue import RuleDecision
 from schemas.messages import WebhookMessage
 from schemas.notifications import CAUSES, Cause, NotificationRule

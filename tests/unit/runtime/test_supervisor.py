@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StartError
+from local.local_errors import StartError
 from runtime.supervisor import Supervisor
 from tests.eventually import eventually
 from tests.unit.local.children import HAS_A_CHILD, IGNORES_TERM, child, lives

@@ -9,8 +9,8 @@ import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
 
+from dashboard.api.api_routes import OPERATIONS
 from dashboard.api.operation import NoInput, Operation
-from dashboard.api.routes import OPERATIONS
 from dashboard.http.paths import API
 from schemas.errors import ProjectsUnavailable, WireError
 from storage.errors import QueryTooExpensive, StorageUnavailable

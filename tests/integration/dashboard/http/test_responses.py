@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from dashboard.api.api_routes import OPERATIONS
 from dashboard.api.operation import Operation
-from dashboard.api.routes import OPERATIONS
 from dashboard.http.responses import encode_tagged, matches_etag
 from schemas.read_api import IssuePage
 from tests.integration.dashboard.stored_site import StoredSite

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from schemas.chunks import Grouping
 from storage.client import INSERT_SETTINGS, ClickHouseError, Client, life, open_client, scalar
 from storage.exactly_once import missing_rows

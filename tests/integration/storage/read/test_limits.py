@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.errors import QueryTooExpensive, StorageUnavailable
 from storage.read.execute import Executor, Limits, Sql
 

@@ -6,7 +6,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.structs import OffsetAndMetadata
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from storage.client import scalar

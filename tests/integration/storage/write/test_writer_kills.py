@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.client import ClickHouseError
 from tests.eventually import eventually
 from tests.integration.storage.exactly_once.test_tokens import shorten

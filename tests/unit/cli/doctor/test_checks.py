@@ -10,9 +10,9 @@ import pytest
 
 from broker.kafka_diagnosis import split_address
 from broker.rights import needs
-from cli.doctor.checks import Finding, check_disk, check_settings
-from cli.doctor.clickhouse import check_clickhouse
-from cli.doctor.kafka import check_kafka
+from cli.doctor.basic_checks import Finding, check_disk, check_settings
+from cli.doctor.clickhouse_check import check_clickhouse
+from cli.doctor.kafka_check import check_kafka
 from schemas.settings import KafkaSettings
 from tests.unit.local.tls_listener import TlsListener
 

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from cli.doctor.damage import damage_finding
+from cli.doctor.damage_check import damage_finding
 from storage.maintain.audit.damage import BrokenPart
 
 

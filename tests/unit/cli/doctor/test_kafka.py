@@ -4,7 +4,7 @@ import pytest
 
 from broker.cluster import OPERATIONS, ClusterView, TopicView, operations
 from broker.rights import RequiredRights, lacking
-from cli.doctor.kafka import replication_finding, rights_finding, topics_findings
+from cli.doctor.kafka_check import replication_finding, rights_finding, topics_findings
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic, topic_specs
 

@@ -6,8 +6,8 @@ import pytest
 
 from broker.group_progress import GroupProgress
 from broker.types import TopicPartition
-from cli.doctor import processes
-from cli.doctor.processes import ask, check_processes, expected, group_finding
+from cli.doctor import process_check
+from cli.doctor.process_check import ask, check_processes, expected, group_finding
 from local.ports import free_port
 from schemas.environment import load
 from schemas.settings import MigrateSettings
@@ -72,7 +72,7 @@ def test_where_svc_up_runs_every_process_must_answer(all_here: bool, monkeypatch
     async def progress(*_: object) -> list[GroupProgress]:
         return [GroupProgress(name, [], {}, [], False) for one in found for name in one.groups]
 
-    monkeypatch.setattr(processes, "_progress", progress)
+    monkeypatch.setattr(process_check, "_progress", progress)
     findings = check_processes(settings, found, all_here=all_here)
     wrong = [one.name for one in findings if not one.ok]
     assert wrong == (["edge", "processors", "writer", "dashboard"] if all_here else [])

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from broker.rights import needs, rights_of
 from cli.__main__ import svc
-from cli.guest.formats import FORMATS
+from cli.guest.plan_formats import FORMATS
 from schemas.settings import KafkaSettings
 from schemas.topics import topic_specs
 from tests.granted_clickhouse import documented, grants

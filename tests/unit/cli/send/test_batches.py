@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.send.batches import HEAD, MAX_BYTES, MAX_EVENTS, TAIL, batches, read_lines
+from cli.send.send_batches import HEAD, MAX_BYTES, MAX_EVENTS, TAIL, batches, read_lines
 
 EVENT = st.one_of(
     st.integers(1, 400_000).map(lambda size: b'"' + b"x" * size + b'"'), st.just(b"{}"), st.just(b"{not json")

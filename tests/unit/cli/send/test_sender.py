@@ -12,9 +12,9 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from rich.console import Console
 
-from cli.send.batches import batches
-from cli.send.command import bar, events_of, print_send_report
-from cli.send.sender import Sender, SendReport, retry_pause
+from cli.send.batch_sender import Sender, SendReport, retry_pause
+from cli.send.send_batches import batches
+from cli.send.send_command import bar, events_of, print_send_report
 from svc.answers import Answer as LibraryAnswer
 from svc.answers import RetryPolicy
 

@@ -3,7 +3,7 @@ from functools import partial
 import pytest
 from msgspec.structs import replace
 
-from dashboard import app
+from dashboard import dashboard_app
 from dashboard.auth.session import COOKIE
 from dashboard.auth.throttle import MAX_FAILURES, MAX_FAILURES_TOTAL, SignInThrottle
 from tests.unit.dashboard.site import ADMIN, PASSWORD, SETTINGS, Site, basic, running_site
@@ -105,7 +105,7 @@ async def test_behind_a_trusted_proxy_one_clients_guesses_lock_out_that_client_a
 async def test_an_attack_from_everywhere_slows_down_strangers_and_locks_out_no_address(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(app, "SignInThrottle", partial(SignInThrottle, delay_seconds=0.01))
+    monkeypatch.setattr(dashboard_app, "SignInThrottle", partial(SignInThrottle, delay_seconds=0.01))
     async with running_site(settings=replace(SETTINGS, dashboard_trusted_proxies="127.0.0.1")) as site:
         for number in range(MAX_FAILURES_TOTAL):
             await guess(site, 1, f"198.51.100.{number}", str(number))

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.fingerprint_lines import explain
-from cli.send.batches import is_json
+from cli.send.send_batches import is_json
 from cli.topics import lines
-from dashboard.view.event import read
+from dashboard.view.event_sections import read
 from edge.validation.validate import LENIENT, STRICT, InvalidEvents, ValidationRules, validate
 from grouping.trial import PastEvent, run_trial
 from processors.grouper.fingerprinter import Fingerprinter

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from local.clickhouse.server import USERS, LocalClickHouse, fill
+from local.clickhouse.local_clickhouse import USERS, LocalClickHouse, fill
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.clickhouse.tokens import PartName, parse_part, prune_tokens, valid_lines
+from local.clickhouse.insert_tokens import PartName, parse_part, prune_tokens, valid_lines
 
 
 def entry(part: str, token: str = "202601_1_2", operation: str = "1") -> str:

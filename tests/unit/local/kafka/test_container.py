@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import StartError
 from local.kafka.container import IMAGE, ContainerKafka, choose_kafka, find_engine
-from local.kafka.server import LocalKafka
+from local.kafka.local_kafka import LocalKafka
+from local.local_errors import StartError
 from tests.unit.local.kafka.test_java import fake_java
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local.errors import MissingProgram
 from local.kafka.java import find_java, major
+from local.local_errors import MissingProgram
 
 
 @pytest.mark.parametrize(

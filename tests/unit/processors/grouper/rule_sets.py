@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from cli.demo.sample_events import FILE
-from cli.send.batches import read_lines
+from cli.send.send_batches import read_lines
 from processors.grouper.fingerprinter import Fingerprinter
 from schemas.chunks import ChunkEvent
 from schemas.projects import GroupingRule

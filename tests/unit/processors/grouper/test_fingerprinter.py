@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.demo.sample_events import FILE
-from cli.send.batches import read_lines
+from cli.send.send_batches import read_lines
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
 from grouping.fingerprint.event_view import decode_identified
 from processors.grouper.fingerprinter import MAX_NAME, Fingerprinter

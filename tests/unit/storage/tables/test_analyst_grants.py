@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.tables.analyst_grants import (
     FIXED,
     LIMITS,

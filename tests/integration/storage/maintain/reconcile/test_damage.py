@@ -11,9 +11,9 @@ import pytest
 from broker.client import open_consumer, open_producer
 from broker.consumer_lag import readers
 from broker.types import TopicPartition
-from cli.doctor.checks import Finding
-from cli.doctor.damage import check_damage
-from local.clickhouse.server import LocalClickHouse
+from cli.doctor.basic_checks import Finding
+from cli.doctor.damage_check import check_damage
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from schemas.environment import load
 from schemas.settings import MigrateSettings
 from storage.client import scalar

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from local.ports import free_port
 from schemas.health import Health
 from schemas.ids import uuid7

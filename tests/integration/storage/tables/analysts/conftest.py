@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.client import Client, open_client
 from tests.integration.storage.tables.analysts import world as worlds
 from tests.integration.storage.tables.analysts.session import Session

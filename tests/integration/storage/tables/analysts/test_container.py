@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.tables.analyst_views import VIEWS
 from storage.tables.migrations.migrate import migrate
 from tests.integration.storage.tables.analysts.session import Refused, Session

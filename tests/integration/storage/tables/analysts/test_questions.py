@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from schemas.times import DAY_MS
 from storage.client import Client, open_client, scalar
 from storage.tables.analyst_views import TABLES, VIEWS

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.client import Client
 from storage.tables.analyst_grants import Analyst, analyst_statements, role_statements, view_statements
 from storage.tables.analyst_views import DEFINER, TABLES, VIEWS, create, own_views

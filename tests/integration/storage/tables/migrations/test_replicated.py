@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 from cli.__main__ import svc
-from local.clickhouse.server import LocalClickHouse
+from local.clickhouse.local_clickhouse import LocalClickHouse
 from storage.client import open_client
 from storage.replicas import ACTIVE, QUORUMS, TABLES, WAITING
 from storage.server_identity import REPLICA_IDENTITY, record, recorded

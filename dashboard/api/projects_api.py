@@ -1,0 +1,136 @@
+"""Projects and their tokens."""
+
+import msgspec
+from msgspec import Struct
+
+from control.project_edits import (
+    Days,
+    Name,
+    Patterns,
+    ProjectChanges,
+    RateLimit,
+    add_token,
+    create,
+    revoke_token,
+    update,
+)
+from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.http.http_errors import not_found, unavailable
+from dashboard.requested_project import edit_project
+from schemas.projects import Project, Token
+
+
+class TokenView(Struct, frozen=True, rename="camel"):
+    """A project token; `revokedAt` is null while it is valid."""
+
+    token: str
+    created_at: str
+    revoked_at: str | None
+
+
+class ProjectView(Struct, frozen=True, rename="camel"):
+    """A project as the API shows it."""
+
+    id: str
+    name: str
+    created_at: str
+    tokens: list[TokenView]
+    rate_limit_per_minute: int
+    retention_days: int
+    payload_retention_days: int | None
+    lenient_sdks: list[str]
+
+
+class ProjectWithToken(ProjectView, frozen=True, rename="camel"):
+    """A project and its newly created token."""
+
+    token: str
+
+
+class ProjectList(Struct, frozen=True):
+    """All projects, in order of creation."""
+
+    projects: list[ProjectView]
+
+
+class NewProject(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Fields of a new project; it gets one token."""
+
+    name: Name
+    rate_limit_per_minute: RateLimit | None = None
+    retention_days: Days | None = None
+    lenient_sdks: Patterns = ()
+
+
+def view(project: Project) -> ProjectView:
+    """A project as the API shows it."""
+    return msgspec.convert(project, ProjectView, from_attributes=True)
+
+
+def _view_with(project: Project, token: Token) -> ProjectWithToken:
+    return ProjectWithToken(**msgspec.structs.asdict(view(project)), token=token.token)
+
+
+async def _list(call: Call[NoInput, NoInput]) -> ProjectList:
+    projects = call.state.dependencies.projects
+    if not projects.loaded:
+        raise unavailable("projects are not loaded yet")
+    return ProjectList([view(project) for project in projects.all()])
+
+
+async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
+    dependencies, body = call.state.dependencies, call.body
+    project = create(
+        body.name,
+        rate_limit=body.rate_limit_per_minute,
+        retention_days=body.retention_days,
+        lenient_sdks=body.lenient_sdks,
+        now_ms=dependencies.now_ms(),
+        request=call.request_name(),
+    )
+    written = await dependencies.projects.write(project)
+    return _view_with(written, written.tokens[0])
+
+
+async def _get(call: Call[NoInput, NoInput]) -> ProjectView:
+    return view(call.project())
+
+
+async def _update(call: Call[NoInput, ProjectChanges]) -> ProjectView:
+    return view(await call.edit(lambda old: update(old, call.body)))
+
+
+async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
+    project, now_ms = call.project(), call.state.dependencies.now_ms()
+    request = call.request_name(project.id)
+    created: list[Token] = []
+
+    def change(old: Project) -> Project:
+        changed, token = add_token(old, now_ms, request)
+        created.append(token)
+        return changed
+
+    # Without the request's name: a repeat must find its token, which `add_token` looks up.
+    return _view_with(await edit_project(call.state, project, change), created[-1])
+
+
+async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:
+    token, now_ms = call.path("token"), call.state.dependencies.now_ms()
+    if all(known.token != token for known in call.project().tokens):
+        raise not_found("not a token of this project")
+    return view(await call.edit(lambda old: revoke_token(old, token, now_ms)))
+
+
+OPERATIONS = (
+    Operation("GET", "/projects", "All projects", _list),
+    Operation("POST", "/projects", "Create a project with one token", _create, status=201),
+    Operation("GET", "/projects/{project}", "A project", _get),
+    Operation("PATCH", "/projects/{project}", "Change a project; omitted fields stay unchanged", _update),
+    Operation("POST", "/projects/{project}/tokens", "Create another token", _add_token, status=201),
+    Operation(
+        "DELETE",
+        "/projects/{project}/tokens/{token}",
+        "Revoke a token: events sent with it are refused",
+        _revoke_token,
+    ),
+)

@@ -1,0 +1,104 @@
+"""The application: middlewares, API, pages and the health watch."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from dashboard import dashboard_health
+from dashboard.api.api_routes import OPERATIONS
+from dashboard.api.openapi_document import serve_document
+from dashboard.api.operation import add_operations
+from dashboard.auth.auth import authenticate
+from dashboard.auth.session import RevokedSessions, Secrets, session_middleware
+from dashboard.auth.throttle import SignInThrottle
+from dashboard.bulk_changes import BulkChanges
+from dashboard.dependencies import STATE, Dependencies, State, is_https
+from dashboard.error_boundary import answer_errors
+from dashboard.http.headers import add_headers
+from dashboard.http.http_metrics import DashboardMetrics, metrics_middleware
+from dashboard.http.http_server import Runner
+from dashboard.http.paths import OPENAPI
+from dashboard.http.proxies import parse_networks
+from dashboard.library_wheel import add_library
+from dashboard.pages.page_routes import add_pages
+from dashboard.pages.render import environment
+from dashboard.release_starts import ReleaseStarts
+from dashboard.trial_queue import TrialQueue
+from schemas.health import Health
+from schemas.settings import DashboardSettings
+
+STATIC: Final = Path(__file__).parent / "static"
+MAX_BODY_BYTES: Final = 1_048_576
+MAX_REQUEST_LINE_BYTES: Final = 65_536
+"""A query of 4,000 characters may take 12 bytes per character when escaped."""
+
+
+def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Application:
+    """The application, which starts and stops the watches of ClickHouse and of the pipeline's lag.
+
+    Raises BadSetting.
+    """
+    secrets, metrics = Secrets(settings), DashboardMetrics()
+    app = web.Application(
+        middlewares=[
+            metrics_middleware(metrics),
+            add_headers,
+            answer_errors,
+            session_middleware(secrets.storage(settings), is_https),
+            authenticate,
+        ],
+        client_max_size=MAX_BODY_BYTES,
+    )
+    readiness = Health(settings.instance)
+    dashboard_health.watch_projects(readiness, dependencies)
+    app[STATE] = State(
+        settings,
+        dependencies,
+        secrets,
+        environment(),
+        readiness,
+        metrics,
+        SignInThrottle(),
+        parse_networks(settings.dashboard_trusted_proxies),
+        RevokedSessions(),
+        TrialQueue(),
+        BulkChanges(),
+        ReleaseStarts(),
+    )
+    app.cleanup_ctx.append(_watch)
+    app.router.add_get("/healthz", dashboard_health.healthz)
+    app.router.add_get("/readyz", dashboard_health.readyz)
+    app.router.add_get("/metrics", dashboard_health.metrics)
+    app.router.add_get(OPENAPI, serve_document(OPERATIONS))
+    app.router.add_static("/static", STATIC)
+    add_library(app)
+    add_operations(app, OPERATIONS)
+    add_pages(app)
+    return app
+
+
+def build_runner(app: web.Application) -> web.AppRunner:
+    """The runner that serves the application; the caller sets it up and cleans it up."""
+    return Runner(
+        app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_REQUEST_LINE_BYTES
+    )
+
+
+async def _watch(app: web.Application) -> AsyncIterator[None]:
+    state = app[STATE]
+    stop = asyncio.Event()
+    watching = dashboard_health.watch_clickhouse(state.health, state.dependencies, stop)
+    task = asyncio.create_task(watching, name="watch clickhouse")
+    lag = state.dependencies.lag
+    looking = asyncio.create_task(lag.run(), name="look at the lag") if lag is not None else None
+    yield
+    if looking is not None:
+        looking.cancel()
+        await asyncio.wait([looking])
+    await dashboard_health.stop_watching(task, stop)
+    await state.bulk.cancel_changes()
+    await state.releases.cancel_reads()
+    state.trials.stop_thread()

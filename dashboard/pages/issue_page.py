@@ -1,0 +1,209 @@
+"""An issue and one of its events; with a query, the events that match it."""
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from dashboard.auth.auth import IDENTITY
+from dashboard.dependencies import State, dashboard_address, state_of
+from dashboard.http.http_errors import not_found
+from dashboard.http.inputs import read_event, read_issue
+from dashboard.pages.list_parameters import read_parameters, syntax_problem
+from dashboard.pages.render import page
+from dashboard.requested_project import find_project
+from dashboard.rule_trial import catches_only
+from dashboard.time_ranges import life_range
+from dashboard.view.activity import LEFT_OUT, describe, marks_of, resolved_after
+from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
+from dashboard.view.charts import events_chart
+from dashboard.view.copies import as_markdown, as_sql
+from dashboard.view.event_sections import EventSections, read
+from dashboard.view.filters import field_query, tag_query
+from dashboard.view.merge_rule import offered_rule
+from dashboard.view.release_marks import newest_like, release_marks, suggested
+from dashboard.view.why_grouped import why_grouped
+from schemas.json_values import decode_any
+from schemas.projects import Project
+from schemas.read_api import ActivityRow, EventDetail, Issue, IssuePart, Release, Series, TagValues
+from schemas.times import parse_iso
+from storage.errors import DamagedPayload, NotFound
+from storage.read.counts.completion import CompleteField
+from storage.read.counts.count_calls import GetIssueStats
+from storage.read.counts.tag_calls import CountIssueTags
+from storage.read.events.event_detail import GetIssueEvent
+from storage.read.issues.issue_calls import GetIssue, ListActivity, ListIssueReleases, ListParts
+from storage.read.issues.similar import ListSimilarIssues
+from storage.read.reader import Reader
+
+MAX_CHANGES = 20
+MAX_SIMILAR = 5
+
+
+async def show_issue(request: web.Request) -> web.Response:
+    """The issue with its latest event, or the event in the path."""
+    state = state_of(request)
+    issue_id = read_issue(request.match_info["issue"])
+    event_id = read_event(request.match_info.get("event", "latest"))
+    parameters = read_parameters(request, state.dependencies.now_ms())
+    problem = syntax_problem(parameters.query)
+    query = parameters.query.strip() if problem is None else ""
+    reader = state.dependencies.reader.for_page()
+    (
+        (issue, series, releases, assignees, merged, seen_in),
+        (detail, is_damaged),
+        facets,
+        changes,
+        similar,
+    ) = await asyncio.gather(
+        _issue_and_series(state, reader, issue_id, query),
+        _event(state, reader, issue_id, event_id, query),
+        reader.read(CountIssueTags(issue_id, query)),
+        reader.read(ListActivity(issue_id, limit=MAX_CHANGES, without=LEFT_OUT)),
+        reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
+    )
+    project = find_project(state, issue.project_id)
+    sections = _sections(detail) if detail is not None else None
+    notice = _notice(request, issue)
+    was_merged = notice is not None and notice.undo is not None and notice.undo["change"] == "unmerge"
+    merge_rule = await _merge_rule(state, project, issue, merged) if was_merged else ""
+    return page(
+        request,
+        "issue.html",
+        400 if problem is not None else 200,
+        project=project,
+        active="issues",
+        issue=issue,
+        detail=detail,
+        event=sections,
+        why=why_grouped(detail.event, detail.grouping.rule, detail.fingerprint) if detail else [],
+        markdown=as_markdown(issue, sections, f"{dashboard_address(request)}/issues/{issue.id}"),
+        sql=as_sql(issue),
+        rule=f"/projects/{issue.project_id}/rules?{urlencode({'match': _like(issue, sections)})}",
+        facets=facets,
+        query=query,
+        keep=f"?{urlencode({'query': query})}" if query else "",
+        problem=problem,
+        matching=sum(point.events for point in series.series),
+        figure=events_chart(
+            series,
+            [
+                *marks_of(changes.activity),
+                *release_marks(release for release in releases if release.release in seen_in),
+            ],
+        ),
+        resolved_after=resolved_after(changes.activity, issue.id),
+        opened=next((change.at for change in changes.activity if _is_opening(change, issue)), ""),
+        # The page's head says when the issue was opened.
+        changes=[describe(change, issue.id) for change in changes.activity if not _is_opening(change, issue)],
+        narrowed=partial(_narrowed, issue.id, query),
+        tag_query=tag_query,
+        similar=similar.similar,
+        merged=[part for part in merged if part.events != 0],
+        merge_rule=merge_rule,
+        can_change=state.dependencies.changes is not None,
+        ignored=ignored(issue.ignore_until),
+        releases=suggested(releases),
+        newest_release=newest_like(releases, issue.last_release),
+        assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
+        notice=notice,
+        is_damaged=is_damaged or (detail is not None and detail.event is not None and sections is None),
+        is_discarded=set(issue.fingerprints) <= set(project.discarded),
+    )
+
+
+def _is_opening(change: ActivityRow, issue: Issue) -> bool:
+    return change.kind == "created" and change.issue_id == issue.id
+
+
+def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
+    """The notice of the last change; one that wasn't confirmed in time counts as done once the issue shows it."""
+    done = request.query.get("done", "")
+    change, was = done or request.query.get("pending", ""), request.query.get("was", "")
+    return change_notice(change, was, issue, is_confirmed=bool(done))
+
+
+async def _issue_and_series(
+    state: State, reader: Reader, issue_id: str, query: str
+) -> tuple[Issue, Series, Sequence[Release], TagValues, list[IssuePart], list[str]]:
+    """The issue and its series, both of matching events over its life; releases, assignees and merged issues.
+
+    The releases are the newest of its project, and last the names of those it was seen in. The assignees are
+    the project's.
+    """
+    now_ms = state.dependencies.now_ms()
+    # Counted once its life is known.
+    known = await reader.read(GetIssue(issue_id, start=now_ms))
+    span = life_range(parse_iso(known.first_seen), parse_iso(known.last_seen), now_ms)
+    series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
+    number = int(known.project_id)
+    return await asyncio.gather(
+        reader.read(GetIssue(issue_id, query, start=span.start, end=span.end)),
+        reader.read(series),
+        state.releases.of(reader, number),
+        reader.read(CompleteField(number, "assignee")),
+        _parts(reader, number, known.fingerprints[1:]),
+        reader.read(ListIssueReleases(issue_id)),
+    )
+
+
+async def _parts(reader: Reader, project: int, fingerprints: Sequence[str]) -> list[IssuePart]:
+    return await reader.read(ListParts(project, fingerprints)) if fingerprints else []
+
+
+def _like(issue: Issue, event: EventSections | None) -> str:
+    """A query for events like those of an issue: their type, and the file in which the application failed."""
+    frames = (
+        frame for error in (event.errors if event else ()) for group in error.groups for frame in group.frames
+    )
+    file = next((frame.file for frame in frames if frame.in_app and frame.file), "")
+    terms = [field_query("type", issue.error_type), field_query("file", file) if file else ""]
+    return " ".join(filter(None, terms))
+
+
+async def _merge_rule(state: State, project: Project, issue: Issue, parts: Sequence[IssuePart]) -> str:
+    """The address at which the rule that would have merged the parts is tested.
+
+    Empty without such a rule, and where it would catch events of other issues too.
+    """
+    own = IssuePart(issue.fingerprints[0], issue.error_type, issue.message, issue.culprit)
+    rule = offered_rule([own, *parts])
+    if rule is None or not await catches_only(state, project, rule, int(issue.id, 16)):
+        return ""
+    fingerprint = "\n".join(rule.fingerprint or ())
+    given = {"name": rule.name, "match": rule.match, "fingerprint": fingerprint, "into": issue.id}
+    return f"/projects/{issue.project_id}/rules?{urlencode(given)}#test"
+
+
+def _narrowed(issue: str, query: str, term: str) -> str:
+    """The address of the issue's events that match a further term of the query language."""
+    both = query if term in query.split() else f"{query} {term}".strip()
+    return f"/issues/{issue}?{urlencode({'query': both})}"
+
+
+async def _event(
+    state: State, reader: Reader, issue: str, event: str, query: str
+) -> tuple[EventDetail | None, bool]:
+    """The event and whether its payload is damaged; no event if all of the issue have expired, or none matches."""
+    try:
+        return await reader.read(GetIssueEvent(issue, event, query)), False
+    except DamagedPayload as error:
+        state.metrics.damaged_payloads.inc()
+        return error.detail, True
+    except NotFound:
+        if event != "latest":
+            raise not_found("this issue has no such event, or the event has expired") from None
+        return None, False
+
+
+def _sections(detail: EventDetail) -> EventSections | None:
+    """The event's sections; None if it has no payload, or one that isn't an object of JSON."""
+    if detail.event is None:
+        return None
+    try:
+        event = decode_any(bytes(detail.event))
+    except (ValueError, RecursionError):
+        return None
+    return read(event, detail.sdk, detail.time) if isinstance(event, dict) else None
