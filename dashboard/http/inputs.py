@@ -78,7 +78,7 @@ def read_time(field: str, text: str) -> int:
 def check_year(field: str, ms: int) -> int:
     """The time, if it is within the years that events are stored for."""
     if not 0 <= ms < _YEAR_2100_MS:
-        raise invalid(field, "must lie between the years 1970 and 2099")
+        raise invalid(field, "must be between the years 1970 and 2099")
     return ms
 
 

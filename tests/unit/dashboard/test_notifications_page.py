@@ -243,7 +243,7 @@ async def test_channels_are_chosen_from_the_known_ones_and_a_lost_one_is_kept(si
 
 async def test_undelivered_messages_are_listed_with_their_reasons(site: Site) -> None:
     await site.sign_in()
-    assert "all messages have arrived" in await opened(site)
+    assert "all messages were delivered" in await opened(site)
     rule = NotificationRule("b" * 16, "all", CAUSES, ("mail", "hook"))
     site.log += [
         RulesRecord(NOW - DAY_MS, site.project.id, (rule,)),
