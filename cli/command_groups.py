@@ -1,4 +1,4 @@
-"""Groups of subcommands that name the nearest one where a word is none."""
+"""Command groups that suggest the nearest subcommand for an unknown one."""
 
 import difflib
 

@@ -31,7 +31,7 @@ _REMEMBERED: Final = 50
 
 
 class BulkChange(Struct):
-    """A change under way or made.
+    """A running or finished change.
 
     `before` are its issues as they were; the first `done` of them are changed. `where` is the choice next
     to "Resolve".
@@ -48,7 +48,7 @@ class BulkChange(Struct):
 
 
 class BulkChanges:
-    """The changes of this process, by their ids. The owner calls `close` at the end."""
+    """The changes of this process, by their ids. The owner calls `cancel_changes` at the end."""
 
     def __init__(self) -> None:
         self._known: dict[str, BulkChange] = {}
@@ -62,7 +62,7 @@ class BulkChanges:
     def start(
         self, reader: Reader, changes: IssueChanges, change: BulkChange, call: ListIssues, update: Update
     ) -> str:
-        """Change the issues of a list; returns the id. Raises HttpError if too many changes are under way."""
+        """Change the issues of a list; returns the id. Raises HttpError if too many changes are running."""
 
         async def run() -> None:
             change.before = [issue async for issue in _listed(reader, call)]

@@ -28,7 +28,7 @@ class _Found(Struct, frozen=True):
 
 
 class ReleaseStarts:
-    """The newest releases by project. The owner calls `close` at the end."""
+    """The newest releases by project. The owner calls `cancel_reads` at the end."""
 
     def __init__(
         self,

@@ -16,7 +16,7 @@ MAX_WAITING: Final = 3
 
 
 class TrialQueue:
-    """Runs trials. The owner calls `close` at the end."""
+    """Runs trials. The owner calls `stop_thread` at the end."""
 
     def __init__(self, seconds: float = SECONDS, max_waiting: int = MAX_WAITING) -> None:
         self._seconds = seconds

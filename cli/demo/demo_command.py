@@ -35,7 +35,7 @@ PROJECT = "demo"
 LATER = 40
 """Events sent after the repeats: once these are visible, every stage has processed the repeats too."""
 VISIBLE_SECONDS = 300.0
-"""A busy machine takes its time."""
+"""Generous, for a busy machine."""
 POLL_SECONDS = 0.05
 SDK = f"svc-demo/{service_version()}"
 

@@ -120,7 +120,7 @@ ROLES: Mapping[str, Rights] = {
     "writer": writer_rights,
     "operator": operator_rights,
 }
-"""The rights that each of those needs whose user is in SVC_CLICKHOUSE_URL."""
+"""The rights of the processes whose user is in SVC_CLICKHOUSE_URL."""
 
 
 def check_clickhouse(url: str, processes: Collection[str] = tuple(ROLES), shard: str = ONLY) -> list[Finding]:
