@@ -1,4 +1,4 @@
-"""What `bench.pipeline` measures: the product and the floor, each on its own servers."""
+"""The systems of `bench.pipeline`: the product and the floor, each on its own servers."""
 
 import asyncio
 import gzip

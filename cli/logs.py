@@ -97,7 +97,7 @@ def configure(level: str) -> None:
         # The debug and info records of Faust and aiokafka cost a tenth of the throughput.
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
     if ignored := service_variables(os.environ):
-        # Kubernetes sets these for a service whose name begins like our settings. The warning explains why they have no effect.
+        # Kubernetes sets these for a service whose name begins like our settings. They have no effect.
         log.warning(
             "ignoring variables that Kubernetes sets for a service: %s",
             ", ".join(ignored),

@@ -100,7 +100,7 @@ def update(project: Project, changes: ProjectChanges) -> Project:
 def apply_once(project: Project, request: str, change: Callable[[Project], Project]) -> Project:
     """The project with a change that its idempotency key applies once; `request` is empty without a key.
 
-    Raises KeyReused if the key was used for another request, and what `change` raises.
+    Raises KeyReused if the key was used for another request, and the errors of `change`.
     """
     if is_repeat(request, _requests(project)):
         return project

@@ -112,7 +112,7 @@ class ProjectStore:
 
         Fields of the record that this version doesn't know stay (`control.project_record`).
 
-        Raises ProjectsUnavailable, and what `change` raises.
+        Raises ProjectsUnavailable, and the errors of `change`.
         """
         async with self._writing:
             project = self._registry.get(number)

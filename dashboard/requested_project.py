@@ -32,7 +32,7 @@ async def edit_project(
 ) -> Project:
     """The project after a change; a non-empty `request` (the name of an idempotent request) applies it once.
 
-    Raises HttpError, ProjectsUnavailable, KeyReused, and what `change` raises.
+    Raises HttpError, ProjectsUnavailable, KeyReused, and the errors of `change`.
     """
     edited = await state.dependencies.projects.edit(
         project.number, lambda old: apply_once(old, request, change)

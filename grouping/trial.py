@@ -113,7 +113,7 @@ def _answers(
     cpu_ns: Callable[[], int],
     spent: Counter[int],
 ) -> Answers:
-    """What `CompiledRules.ask` says; adds the time of each rule to `spent`."""
+    """The answers of `CompiledRules.ask`; adds the time of each rule to `spent`."""
     affordable, dear, _ = compiled.affordable(MAX_STEPS, size_of(view))
     fitting, skipped = list[CompiledRule](), list(dear)
     for rule in affordable:

@@ -147,7 +147,7 @@ def _monitor(connection: socket.socket) -> NoReturn:
 
 
 def _run(request: Mapping[str, Any]) -> NoReturn:
-    """What `python -m module` does; its end, an error too, goes through the frames above."""
+    """Do the same as `python -m module`; its end, an error too, goes through the frames above."""
     output = os.open(request["output"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)

@@ -104,14 +104,14 @@ def bare_path(path: str) -> str:
 
 
 def hash_in(path: str) -> str:
-    """What `script_name` leaves out of a file's name as a hash; empty if there is none."""
+    """The hash that `script_name` removes from a file's name; empty if there is none."""
     name = _base_name(path)
     kept = _without_hash(name, _BUILD.search(path) is not None)
     return "" if kept == name else _difference(name, kept)
 
 
 def deployed_folder(path: str) -> str:
-    """What `file_with_folder` leaves out as a deployment's; empty if there is nothing."""
+    """The folders of a deployment that `file_with_folder` removes; empty if there are none."""
     found = _DEPLOYED.search(path.replace("\\", "/"))
     return found[0].strip("/") if found else ""
 

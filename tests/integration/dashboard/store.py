@@ -208,7 +208,7 @@ class AppliedCommands(Commands):
 
 
 class WatchedReader(Reader):
-    """A reader that raises what `failing` has for calls of a type."""
+    """A reader that raises the errors of `failing` for calls of a type."""
 
     def __init__(self, url: str, now_ms: int) -> None:
         super().__init__(Executor([url], Limits()), lambda: now_ms)

@@ -22,7 +22,7 @@ Answer = tuple[int, dict[str, Any]]
 
 
 class Endpoint:
-    """Answers each batch with what `plan` says of the events and of how often it was asked before."""
+    """Answers each batch by `plan`, a function of the events and the number of earlier requests."""
 
     def __init__(self) -> None:
         self.plan: Callable[[list[Any], int], Answer] = lambda events, _: (
