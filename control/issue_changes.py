@@ -317,8 +317,8 @@ async def set_discarded(
     """Drop the issue's new events and ignore the issue, or store new events again and reopen it.
 
     The project's record holds the fingerprints, and the grouper drops their events. `request` is the
-    request's name under its idempotency key. Raises BadChange, KeyReused, ProjectsUnavailable and what
-    `update` raises; a retry completes a partial change.
+    request's name under its idempotency key. Raises BadChange, KeyReused, ProjectsUnavailable and the
+    errors of `update`; a retry completes a partial change.
     """
     fingerprints: Sequence[str] = issue.fingerprints
     change = project_edits.discard if discard else project_edits.undo_discard

@@ -82,7 +82,7 @@ def check_servers(servers: Sequence[Server], partitions: int) -> None:
 
 
 def check_rollups(server: Server) -> None:
-    """Every rollup counts what `events` has. Raises Broken."""
+    """Every rollup counts the rows of `events`. Raises Broken."""
     events = Counter(map(count_key, server.tables["events"].rows))
     for rollup in ROLLUPS:
         counts = server.tables[rollup.table].counts

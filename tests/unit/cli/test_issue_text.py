@@ -1,4 +1,4 @@
-"""What `svc issues show` prints: words for people, no values of the program."""
+"""The output of `svc issues show`: words for people, no values of the program."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What `svc reconcile` shows to people."""
+"""The output of `svc reconcile` for people."""
 
 import pytest
 

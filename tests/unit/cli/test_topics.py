@@ -1,4 +1,4 @@
-"""What `svc topics cat` prints of each topic's records."""
+"""The output of `svc topics cat` for each topic's records."""
 
 import json
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What `svc up` would run, decided from the environment."""
+"""The children of `svc up`, chosen by the environment."""
 
 import socket
 from pathlib import Path
