@@ -79,13 +79,13 @@ async def test_a_run_without_a_victim_ends_with_a_reason(monkeypatch: pytest.Mon
     there = {name: Status(name, "restarting", detail="ended with 1") for name in {*VICTIMS, "kafka"}}
     faults = ProcessKiller(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
     with pytest.raises(TimeoutError, match=r"restarting ended with 1.*'writer': 3"):
-        await faults.inject_faults()
+        await faults.kill_repeatedly()
 
 
 async def test_a_run_ends_when_polling_fails() -> None:
     class Blind(Groups):
-        async def run(self) -> None:
-            raise ValueError("an answer that without meaning")
+        async def watch(self) -> None:
+            raise ValueError("an answer without meaning")
 
     supervisor = Supervisor([])
     settings = load(KafkaSettings, {})

@@ -54,7 +54,7 @@ class Stored:
 def trials() -> Iterator[TrialQueue]:
     made = TrialQueue()
     yield made
-    made.close()
+    made.stop_thread()
 
 
 async def is_offered(stored: Stored, trials: TrialQueue) -> bool:
@@ -80,4 +80,4 @@ async def test_without_a_whole_trial_nothing_is_offered(trials: TrialQueue) -> N
     assert not await is_offered(Stored(is_down=True), trials)
     for short in (TrialQueue(seconds=0), TrialQueue(max_waiting=-1)):
         assert not await is_offered(exact, short)
-        short.close()
+        short.stop_thread()

@@ -32,15 +32,15 @@ def test_events_that_no_rule_touches_stay_in_their_issue() -> None:
     trial = run_trial([], [past(CART, 7), past(PAY, 8)])
     assert trial.whole
     assert {move.issue for move in moves(trial.events, lambda _: 99)} == {7, 8}
-    assert not any(move.is_felt for move in moves(trial.events, lambda _: 99))
+    assert not any(move.is_affected for move in moves(trial.events, lambda _: 99))
 
 
 def test_a_rule_brings_events_of_two_issues_together() -> None:
     rules = [rule("one", "type:[CartError, PayError]", fingerprint=("shop",))]
     trial = run_trial(rules, [past(CART, 7), past(CART, 7), past(PAY, 8)])
-    felt = moves(trial.events, lambda _: 99)
-    assert [(move.one.past.issue, move.issue, move.events) for move in felt] == [(7, 99, 2), (8, 99, 1)]
-    assert all(move.one.fitting == (0,) for move in felt)
+    affected = moves(trial.events, lambda _: 99)
+    assert [(move.event.past.issue, move.issue, move.events) for move in affected] == [(7, 99, 2), (8, 99, 1)]
+    assert all(move.event.fitting == (0,) for move in affected)
 
 
 def test_events_dropped_by_a_rule_or_the_project_have_no_issue_any_more() -> None:
@@ -100,7 +100,7 @@ def test_every_event_is_grouped_as_processing_groups_it(rules: list[GroupingRule
 def test_ways_are_distinguished_by_the_rules_that_fit() -> None:
     same = past(CART, 7)
     trial = run_trial([rule("one", "type:CartError", in_app=("nowhere",))], [same, past(PAY, 7)])
-    assert [(type(move), move.is_felt) for move in moves(trial.events, lambda _: 99)] == [
+    assert [(type(move), move.is_affected) for move in moves(trial.events, lambda _: 99)] == [
         (Move, True),
         (Move, False),
     ]

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from notify.readable_message import MAX_LISTED, harmless, sparkline, written
+from notify.readable_message import MAX_LISTED, escape_markup, sparkline, written
 from notify.rule_queue import RuleDecision
 from schemas.messages import WebhookMessage
 from schemas.notifications import CAUSES, Cause, NotificationRule
@@ -108,18 +108,18 @@ def test_a_digest_lists_some_and_counts_all() -> None:
     ],
 )
 def test_text_of_an_event_has_no_mention_link_or_markup(text: str, forbidden: str) -> None:
-    assert forbidden not in harmless(text)
+    assert forbidden not in escape_markup(text)
 
 
 @pytest.mark.parametrize("text", ["# H", "- item", "+ item", "=====", "1. item", "2) item", "| a |"])
 def test_text_of_an_event_begins_no_heading_list_or_table(text: str) -> None:
-    assert harmless(text) == "\u2060" + text
+    assert escape_markup(text) == "\u2060" + text
 
 
 def test_ordinary_text_stays_as_it_is() -> None:
     text = "TypeError: can't read 'a.b' of shop@1.2.3+4 (100 %) at 12:30 in snake_case, Shop::Cart[0]"
-    assert harmless(text) == text.replace("::C", "::\u2060C")
-    assert harmless("x" * 500) == "x" * 299 + "…"
+    assert escape_markup(text) == text.replace("::C", "::\u2060C")
+    assert escape_markup("x" * 500) == "x" * 299 + "…"
 
 
 @pytest.mark.parametrize("most", [4096, 2000, 1024])
