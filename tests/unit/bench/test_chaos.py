@@ -131,7 +131,7 @@ async def test_a_run_is_not_judged_while_the_writer_has_a_block_in_progress(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Polled(Groups):
-        async def run(self) -> None:
+        async def watch(self) -> None:
             self.behind = {"writer": 3}
             await asyncio.Event().wait()
 
