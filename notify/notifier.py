@@ -100,7 +100,7 @@ class Notifier:
         self._begin_ms = now_ms()
         self._need = rights_needed(settings)
 
-    async def take_turns(self) -> None:
+    async def lead_or_wait(self) -> None:
         """Lead or wait until cancelled, through all errors of Kafka."""
         while True:
             refused = False
@@ -186,7 +186,7 @@ async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMe
             channels = open_channels(channel_settings(settings.notify_channels), http)
             write = Describer(reader, registry, settings.dashboard_url).write
             notifying = tasks.create_task(
-                Notifier(settings, registry, channels, write, health, metrics).take_turns()
+                Notifier(settings, registry, channels, write, health, metrics).lead_or_wait()
             )
             await stopping.wait()
             for task in (notifying, following):

@@ -84,9 +84,9 @@ PURE = (
     *(
         f"notify.{name}"
         for name in (
-            "fold",
+            "notification_fold",
             "matching",
-            "message",
+            "readable_message",
             "preview",
             "quiet_hours",
             "rule_input",

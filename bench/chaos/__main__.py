@@ -299,9 +299,9 @@ async def drained(
 async def _rebuild(operator: Operator, processors: Fleet, source: str | None, killed_after: float) -> None:
     """Stop the processors, rebuild their tables, and start as many again."""
     names = processors.present
-    await asyncio.gather(*(processors.remove(name, signal.SIGTERM) for name in names))
+    await asyncio.gather(*(processors.remove_worker(name, signal.SIGTERM) for name in names))
     await operator.rebuild(source, killed_after)
-    await asyncio.gather(*(processors.add(name).ready() for name in names))
+    await asyncio.gather(*(processors.add_worker(name).ready() for name in names))
 
 
 if __name__ == "__main__":
