@@ -29,8 +29,9 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
         _FrameFields     file function
 
 The edge derives its shapes from the structs below, in `edge.validation`.
-Three lists of names don't: `INTEGER_FIELDS` in `edge.validation.repair`, and the fields that `dashboard.view.event_sections` and
-`dashboard.view.stack_view` show of an event's JSON. The reporting library, `svc`, writes events and reads none.
+Three lists of names don't: `INTEGER_FIELDS` in `edge.validation.repair`, and the fields that
+`dashboard.view.event_sections` and `dashboard.view.stack_view` show of an event's JSON. The reporting library, `svc`,
+writes events and reads none.
 """
 
 from typing import Annotated, Final, Literal
