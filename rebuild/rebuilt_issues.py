@@ -70,7 +70,8 @@ class _Compared(NamedTuple):
     @staticmethod
     def of(stored: StoredCounts, row: StoredIssue | None, known: int) -> "_Compared":
         """`known` is the record's event count without merged issues."""
-        if row is None:
+        if row is None or not row.events:
+            # A part that was merged before its first event has the command's time.
             return _Compared(older=False, newer=True)
         if len(row.fingerprints) > 1 and not row.merged_into:
             # Its times and texts may be those of another fingerprint; only the counts can be separated.

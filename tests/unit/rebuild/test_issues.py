@@ -75,6 +75,12 @@ def test_a_row_describes_its_newest_event_unless_a_newer_one_is_stored() -> None
     assert (newer.message, newer.culprit, newer.grouping_parts) == ("stored", "place", ("part",))
 
 
+def test_a_row_without_an_event_describes_none_whatever_its_times() -> None:
+    for ms in (START - HOUR, START + HOUR):
+        record = one([counted()], [stored_row(events=0, ms=ms, message="", last_event=bytes(16))])
+        assert (record.message, record.first_seen_ms) == ("stored", START)
+
+
 def test_increments_that_are_in_are_dropped_and_later_ones_are_counted() -> None:
     record = one([counted()], [])
     assert record.positions == {0: 7}
