@@ -14,7 +14,10 @@ ROOMS = (
     *("storage", "control", "rebuild", "notify", "dashboard", "local", "cli", "svc"),
 )
 
-LOGGING_ROOMS = ("schemas", "broker", "runtime", "edge", "processors", "storage", "rebuild")
+LOGGING_ROOMS = (
+    *("schemas", "broker", "runtime", "edge", "processors", "storage", "rebuild"),
+    *("control", "notify", "dashboard", "cli"),
+)
 """Rooms whose log calls have an event key."""
 LOG_METHODS = {"debug", "info", "warning", "error", "exception", "critical", "log"}
 
