@@ -198,17 +198,24 @@ def pause_metadata_retries(client: Any) -> None:
 class TopicFollower:
     """Reads a compacted topic from its beginning, then follows it; `apply` gets each record's key and value.
 
+    With `tail` it begins at the topic's end.
     `loaded` is set once everything in the topic at the start has been applied. The follower waits for an
     unavailable broker. It logs and skips a record that `apply` refuses with ValueError (msgspec's errors are
     ValueErrors): one bad record must not keep all processes from starting.
     """
 
     def __init__(
-        self, settings: KafkaSettings, topic: Topic, apply: Callable[[bytes, bytes | None], None]
+        self,
+        settings: KafkaSettings,
+        topic: Topic,
+        apply: Callable[[bytes, bytes | None], None],
+        *,
+        tail: bool = False,
     ) -> None:
         self._settings = settings
         self._topic = name_of(settings, topic)
         self._apply = apply
+        self._tail = tail
         self._applied: dict[TopicPartition, int] = {}
         self._changed = asyncio.Condition()
         self._current_at: float | None = None
@@ -264,6 +271,8 @@ class TopicFollower:
     async def _follow(self, consumer: Consumer) -> None:
         partitions = [TopicPartition(self._topic, p) for p in await self._partitions(consumer)]
         consumer.assign(partitions)
+        if self._tail:
+            self._applied = await consumer.end_offsets(partitions) | self._applied
         for partition in partitions:
             consumer.seek(partition, self._applied.get(partition, 0))
         while True:

@@ -89,7 +89,7 @@ def needs(
             describes_groups=(processors_app, writer_group),
         ),
         "notify": RequiredRights(
-            reads=(Topic.PROJECTS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
+            reads=(Topic.PROJECTS, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
             writes=(Topic.NOTIFICATIONS,),
             groups=(notify_group,),
         ),

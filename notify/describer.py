@@ -5,19 +5,21 @@ import logging
 import time
 from typing import Final
 
+from notify.issue_tail import IssueTail
 from notify.notification_fold import Outgoing
 from notify.readable_message import MAX_LISTED, ReadableMessage, written
 from schemas.projects import ProjectRegistry
 from schemas.read_api import Issue
 from schemas.times import DAY_MS
-from storage.errors import NotFound, ReadError
+from storage.errors import ReadError
 from storage.read.issues.issue_calls import GetIssue
 from storage.read.reader import Reader
 
 log = logging.getLogger(__name__)
 
-_SECONDS: Final = 5.0
-"""How long a message waits for its texts; then it is sent without. A new issue is stored a second after its cause."""
+SECONDS: Final = 5.0
+"""How long a message waits for its texts; then it is sent without."""
+_LOOK_SECONDS: Final = 0.1
 _AGAIN_SECONDS: Final = 0.25
 
 
@@ -27,36 +29,61 @@ def clock_ms() -> int:
 
 
 class Describer:
-    """Writes messages with the texts that ClickHouse has now, so that no message shows erased ones."""
+    """Writes messages with the texts that issues have now, so that no message shows erased ones."""
 
-    def __init__(self, reader: Reader | None, registry: ProjectRegistry, dashboard_url: str) -> None:
+    def __init__(
+        self,
+        tail: IssueTail,
+        reader: Reader | None,
+        registry: ProjectRegistry,
+        dashboard_url: str,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._tail = tail
         self._reader = reader
         self._registry = registry
         self._dashboard_url = dashboard_url
+        self._seconds = seconds
 
     async def write(self, outgoing: Outgoing) -> ReadableMessage:
-        """The message; without texts of events where ClickHouse doesn't answer, or the rule wants none."""
+        """The message; without texts of events where they aren't found, or the rule wants none."""
         project = self._registry.get(int(outgoing.project_id))
         name = project.name if project is not None else outgoing.project_id
         issues: dict[str, Issue] = {}
-        if self._reader is not None and not outgoing.decision.rule.without_content:
+        if not outgoing.decision.rule.without_content:
             wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
-            found = await asyncio.gather(*(self._stored(self._reader, issue) for issue in wanted))
+            found = await asyncio.gather(*map(self._described, wanted))
             issues = {number: issue for number, issue in zip(wanted, found, strict=True) if issue is not None}
         return written(outgoing.decision, name, issues, self._dashboard_url)
 
-    async def _stored(self, reader: Reader, number: str) -> Issue | None:
-        """The issue, once ClickHouse has it."""
+    async def _described(self, number: str) -> Issue | None:
+        """The issue by its record, which arrives with its cause, or by ClickHouse where that is sooner."""
+        if (issue := self._tail.find(number, clock_ms())) is not None:
+            return issue
+        reading = asyncio.create_task(self._stored(number))
         try:
-            async with asyncio.timeout(_SECONDS):
+            while not (await asyncio.wait([reading], timeout=_LOOK_SECONDS))[0]:
+                if (issue := self._tail.find(number, clock_ms())) is not None:
+                    return issue
+            return reading.result()
+        finally:
+            reading.cancel()
+
+    async def _stored(self, number: str) -> Issue | None:
+        """The issue, once ClickHouse has it."""
+        error: ReadError | None = None
+        try:
+            async with asyncio.timeout(self._seconds):
                 while True:
-                    try:
-                        return await reader.read(GetIssue(number, start=clock_ms() - DAY_MS))
-                    except NotFound:
-                        await asyncio.sleep(_AGAIN_SECONDS)
-        except (ReadError, TimeoutError) as error:
+                    if self._reader is not None:
+                        try:
+                            return await self._reader.read(GetIssue(number, start=clock_ms() - DAY_MS))
+                        except ReadError as failed:
+                            error = failed
+                    await asyncio.sleep(_AGAIN_SECONDS)
+        except TimeoutError:
             log.info(
-                "can't read issue %s, sending its message without details: %r",
+                "found no texts of issue %s, sending its message without: %r",
                 *(number, error),
                 extra={"event": "issue_details_read_failed"},
             )

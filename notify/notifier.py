@@ -26,7 +26,7 @@ from typing import Final
 
 import aiohttp
 
-from broker.client import follow_projects, name_of, new_consumer, open_producer
+from broker.client import TopicFollower, follow_projects, name_of, new_consumer, open_producer
 from broker.commit import leave
 from broker.errors import KafkaError
 from broker.rights import RequiredRights, needs
@@ -36,6 +36,7 @@ from broker.types import Consumer, RebalanceListener, TopicPartition
 from broker.waiting import pause, until
 from notify.channels import Channel, channel_settings, open_channels
 from notify.describer import Describer, clock_ms
+from notify.issue_tail import IssueTail
 from notify.log_leader import LogLeader
 from notify.message_sender import Write
 from notify.notify_metrics import NotifyMetrics
@@ -164,6 +165,8 @@ async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMe
     health.set("registry", ok=False, detail="reading the projects")
     registry = ProjectRegistry()
     follower = follow_projects(settings, registry)
+    tail = IssueTail()
+    issues = TopicFollower(settings, Topic.ISSUES, tail.apply, tail=True)
     health.probe("kafka", follower.answering)
     required = rights_needed(settings)
     urls = reader_urls(settings)
@@ -181,15 +184,17 @@ async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMe
             asyncio.TaskGroup() as tasks,
         ):
             following = tasks.create_task(follower.run())
+            reading = tasks.create_task(issues.run())
             await until(stopping, follower.loaded.wait())
             health.set("registry", ok=True)
+            await until(stopping, issues.loaded.wait())
             channels = open_channels(channel_settings(settings.notify_channels), http)
-            write = Describer(reader, registry, settings.dashboard_url).write
+            write = Describer(tail, reader, registry, settings.dashboard_url).write
             notifying = tasks.create_task(
                 Notifier(settings, registry, channels, write, health, metrics).lead_or_wait()
             )
             await stopping.wait()
-            for task in (notifying, following):
+            for task in (notifying, reading, following):
                 task.cancel()
     finally:
         if reader is not None:

@@ -86,7 +86,7 @@ class ReadableMessage(Struct, frozen=True):
 def written(
     decision: RuleDecision, project: str, issues: Mapping[str, Issue], dashboard_url: str
 ) -> ReadableMessage:
-    """The message. `issues` are those that ClickHouse knows, by their ids."""
+    """The message. `issues` are those that are known, by their ids."""
     causes = decision.causes
     base = dashboard_url.rstrip("/")
     first = causes[0]
@@ -152,7 +152,7 @@ class _Text(Struct, frozen=True):
 
 
 def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | None:
-    """The details by ClickHouse, else by the cause, which has no texts of events but the error's type."""
+    """The details of the issue, else of the cause, which has no texts of events but the error's type."""
     if decision.rule.without_content:
         return None
     if issue is None:

@@ -193,13 +193,13 @@ def row_of(record: IssueRecord, now_ms: int) -> IssueRow:
     )
 
 
-def issue_of(record: IssueRecord, now_ms: int) -> Issue:
-    """The issue of a record, with the record's counts of the last 14 days.
+def issue_of(record: IssueRecord, now_ms: int, start: int | None = None) -> Issue:
+    """The issue of a record, with the record's counts since `start`, by default of the last 14 days.
 
     ClickHouse may not have the record yet. Events are counted by the hour. Users are an upper bound, since a
     record has only the total.
     """
-    span = resolve_range(None, None, now_ms)
+    span = resolve_range(start, None, now_ms)
     hours = {hour * HOUR_MS: events for hour, events in record.hours.items() if hour * HOUR_MS >= span.start}
     events, unit = sum(hours.values()), UNIT_MS[trend_unit(span, now_ms)]
     trend: Counter[int] = Counter()

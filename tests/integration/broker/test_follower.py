@@ -129,6 +129,16 @@ async def test_a_topic_that_is_made_later_is_waited_for(
     await eventually(lambda: seen == [b"7"])
 
 
+async def test_a_tail_begins_at_the_end_of_the_topic(
+    settings: EdgeSettings, producer: AIOKafkaProducer, running: list[asyncio.Task[None]]
+) -> None:
+    name, seen = settings.topic_prefix + "projects", list[bytes]()
+    await producer.send_and_wait(name, b"{}", key=b"1")
+    await loaded(TopicFollower(settings, Topic.PROJECTS, lambda key, _: seen.append(key), tail=True), running)
+    await producer.send_and_wait(name, b"{}", key=b"2")
+    await eventually(lambda: seen == [b"2"])
+
+
 async def test_a_client_pauses_after_unanswered_metadata_requests() -> None:
     class Client:
         async def _metadata_update(self, *_: object) -> bool:
