@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Final
 
 from dashboard.view.filters import listed_query, pattern_query
-from grouping.fingerprint.telling_values import headline
+from grouping.fingerprint.messages import headline
 from schemas.projects import GroupingRule
 from schemas.read_api import IssuePart
 

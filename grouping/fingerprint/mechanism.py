@@ -1,6 +1,6 @@
 """The grouping mechanism: error type, engine-neutral error and the app's first cleaned frames; else the message."""
 
-from grouping.fingerprint import browser_errors, javascript, native, telling_values
+from grouping.fingerprint import browser_errors, javascript, messages, native
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
 from grouping.fingerprint.javascript_errors import is_weak, says_it_all
@@ -59,7 +59,7 @@ def _message_parts(
         parts.append(f"cause type {kind}")
     # A template would drop the only word in a quoting engine's message.
     named = known is not None and (says_it_all(known) or not is_weak(known))
-    parts.append(f"fault {known}" if named else f"message {telling_values.template(message)}")
+    parts.append(f"fault {known}" if named else f"message {messages.template(message)}")
     parts.extend([f"frame {helper.text}" for error_site in error_sites for helper in error_site.helpers])
     return tuple(parts)
 
@@ -81,7 +81,7 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
 
 
 def _message_part(message: str) -> list[str]:
-    return [f"message {telling_values.headline(message)}"] if message else []
+    return [f"message {messages.headline(message)}"] if message else []
 
 
 def _is_worded_by_the_app(kind: str, error_site: ErrorSite) -> bool:
@@ -92,7 +92,7 @@ def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     kind, message = browser_errors.thrown(_type(error), _message(error))
     known = browser_errors.fault(kind, message)
     if known is None:
-        first_part = f"message {telling_values.headline(message)}"
+        first_part = f"message {messages.headline(message)}"
     else:
         kind = browser_errors.fault_type(known, kind)
         first_part = f"fault {known}"

@@ -13,7 +13,6 @@ from grouping.fingerprint import (
     javascript_errors,
     messages,
     sites,
-    telling_values,
 )
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from tests.long_forms import first_quick
@@ -49,7 +48,7 @@ GENEROUS = 40
 OF_LETTERS = 10
 CACHES = (
     *(sites.to_site, helpers.is_helper, browser_errors.fault),
-    *(telling_values.template, telling_values.headline),
+    *(messages.template, messages.headline),
 )
 PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
 

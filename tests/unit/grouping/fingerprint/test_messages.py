@@ -66,6 +66,35 @@ def test_a_thrown_message_is_its_first_line() -> None:
     assert headline("cannot parse\nline 3: x") == "cannot parse"
 
 
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("worker 7 exited with code 137", "worker <*> exited with code 137"),
+        ("write of 4096 bytes failed: errno 28", "write of <*> failed: errno 28"),
+        ("job 12 stopped by ORA-00060", "job <*> stopped by ORA-00060"),
+        (
+            "login of 7 rejected reason=AuthFail attempts=3",
+            "login of <*> rejected reason=AuthFail attempts=<*>",
+        ),
+        ('duplicate key 7 violates "users_email_key"', 'duplicate key <*> violates "users_email_key"'),
+        ('unknown colour "dark red"', "unknown colour <*>"),
+        ("error:0A000410:SSL routines::bad handshake", "error bad handshake"),
+        ("order 12 \ue000 lost with code 5", "order <*> lost with code 5"),
+        ("order 12 \ue000 lost", "order <*> lost"),
+        ("'code 5' refused reason=Quota", "<*> refused reason=Quota"),
+        ("retry={code 5} refused by ORA-00060", "retry=<*> refused by ORA-00060"),
+    ],
+)
+def test_telling_values_stay_in_templates(message: str, expected: str) -> None:
+    assert template(message) == expected
+
+
+@given(st.text(st.sampled_from("code 5=reason'\"_:\ue000ORA-0123456789\n"), max_size=120))
+def test_no_message_is_an_error(message: str) -> None:
+    template(message)
+    headline(message)
+
+
 @given(st.text())
 def test_any_text_gives_a_short_single_line(message: str) -> None:
     for text in (template(message), headline(message)):

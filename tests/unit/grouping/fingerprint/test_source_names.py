@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.grouping_pairs import read_pairs, wrong_pairs
-from grouping.fingerprint import browser_errors, fingerprint, mangling, telling_values
+from grouping.fingerprint import browser_errors, fingerprint, mangling
 from grouping.fingerprint.folders import file_with_folder
 from grouping.fingerprint.frames import Family
 from grouping.fingerprint.helpers import is_helper
@@ -196,33 +196,6 @@ def test_one_key_for_an_error_of_all_browsers(kind: str, message: str, key: str 
 )
 def test_common_engine_errors_are_weak_in_a_build(known: str, weak: bool) -> None:
     assert browser_errors.is_weak_in_build(known) is weak
-
-
-@pytest.mark.parametrize(
-    ("message", "template"),
-    [
-        ("worker 7 exited with code 137", "worker <*> exited with code 137"),
-        ("write of 4096 bytes failed: errno 28", "write of <*> failed: errno 28"),
-        ("job 12 stopped by ORA-00060", "job <*> stopped by ORA-00060"),
-        (
-            "login of 7 rejected reason=AuthFail attempts=3",
-            "login of <*> rejected reason=AuthFail attempts=<*>",
-        ),
-        ('duplicate key 7 violates "users_email_key"', 'duplicate key <*> violates "users_email_key"'),
-        ('unknown colour "dark red"', "unknown colour <*>"),
-        ("error:0A000410:SSL routines::bad handshake", "error bad handshake"),
-        ("order 12 \ue000 lost with code 5", "order <*> lost with code 5"),
-        ("order 12 \ue000 lost", "order <*> \ue000 lost"),
-    ],
-)
-def test_telling_values_stay_in_templates(message: str, template: str) -> None:
-    assert telling_values.template(message) == template
-
-
-@given(st.text(st.sampled_from("code 5=reason'\"_:\ue000ORA-0123456789\n"), max_size=120))
-def test_no_message_is_an_error(message: str) -> None:
-    telling_values.template(message)
-    telling_values.headline(message)
 
 
 def test_documented_pairs_are_joined_or_apart_but_for_those_that_no_single_event_shows() -> None:
