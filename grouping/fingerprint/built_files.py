@@ -12,6 +12,8 @@ from itertools import pairwise
 from typing import Final
 
 _SEPARATORS: Final = re.compile(r"([.\-_~])")
+# Parts of other lengths are known as hashes only by a digit.
+_DIGIT: Final = re.compile(r"\d")
 _HEX_HASH: Final = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
 _MIXED_HASH: Final = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
 # Eight letters of base 64, as Rollup, Vite and esbuild have by default; `._` ends a chunk of Turbopack.
@@ -38,7 +40,7 @@ _ID: Final = re.compile(rf"(?:\d+|{_UUID}|(?=[a-f]*\d)[0-9a-f]{{8,64}})\Z", re.I
 # No file's own name is longer.
 _NAME_CHARACTERS: Final = 120
 _NUMBERED_CHUNK: Final = re.compile(r"\A\d+(?=\.)")
-_BUNDLE: Final = re.compile(r"(?:\.jsbundle|\.bundle|\.android\.bundle|\.ios\.bundle)\Z")
+_BUNDLES: Final = (".jsbundle", ".bundle")
 _ORIGIN: Final = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
 _PACKAGE: Final = re.compile(r"node_modules/((?:@[^/]+/)?[^/]+)")
 # Positions: source lines are never this long; a line this long at the top of a file is a build's.
@@ -69,9 +71,11 @@ def is_minified(path: str, line: int, column: int) -> bool:
 @lru_cache(maxsize=1024)
 def _is_built(path: str) -> bool:
     name = _base_name(path)
-    if _BUNDLE.search(name):
+    if name.endswith(_BUNDLES):
         return _UNMINIFIED not in path
-    return not _ID.match(name) and any(map(_is_surely_hash, _SEPARATORS.split(name)[2::2]))
+    if _DIGIT.search(name) is None or _ID.match(name):
+        return False
+    return any(map(_is_surely_hash, _SEPARATORS.split(name)[2::2]))
 
 
 def script_name(path: str) -> str:
@@ -81,11 +85,13 @@ def script_name(path: str) -> str:
     """
     package = _PACKAGE.search(path) if "node_modules" in path else None
     name = _base_name(path)
-    if _BUNDLE.search(name):
+    if name.endswith(_BUNDLES):
         return "bundle"
     if _ID.match(name):
         return _page_name(path)
-    name = _NUMBERED_CHUNK.sub("", _without_hash(name, _BUILD.search(path) is not None))
+    name = _without_hash(name, _BUILD.search(path) is not None)
+    if name[:1].isdecimal():
+        name = _NUMBERED_CHUNK.sub("", name)
     return f"{package[1]}/{name}" if package else name
 
 
@@ -100,7 +106,8 @@ def file_with_folder(path: str) -> str:
 
 def bare_path(path: str) -> str:
     """A path or the path of an address, without query and fragment."""
-    return _ORIGIN.sub("", path.partition("?")[0].partition("#")[0]).rstrip("/\\")
+    path = path.partition("?")[0].partition("#")[0]
+    return (_ORIGIN.sub("", path) if "://" in path else path).rstrip("/\\")
 
 
 def hash_in(path: str) -> str:
@@ -137,6 +144,8 @@ def _without_hash(name: str, in_build: bool) -> str:
     last = _LAST.search(name) if in_build or "-" in name else None
     if last is not None and _is_no_word(last[1]) and (in_build or _is_dashed(last[1])):
         name = name[: last.start()] + name[last.end() :]
+    if _DIGIT.search(name) is None:
+        return name
     first, *others = _SEPARATORS.split(name)
     whole = in_build and len(others) == _EXTENSION and _is_long_hash(first)
     kept = ["" if whole or (others and _HEX_HASH.match(first)) else first]

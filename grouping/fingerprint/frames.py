@@ -1,9 +1,9 @@
-"""Turns a raw frame into a site: whose code it is, and a name that is stable across builds."""
+"""The site of a frame: whose code it is, and a name that is stable across builds."""
 
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from grouping.fingerprint import built_files, javascript, jvm, native, scripts
+from grouping.fingerprint import built_files
 from grouping.fingerprint.event_view import GroupingFrame
 
 CHARACTERS: Final = 300
@@ -91,64 +91,3 @@ def family_of(platform: str, file: str) -> Family:
     if "://" in path[:_SCHEME] or path.startswith(_JAVASCRIPT_PLACES):
         return Family.JAVASCRIPT
     return _BY_PLATFORM.get(platform, Family.JAVASCRIPT)
-
-
-def cleaned(family: Family, sent: str, function: str, file: str, in_app: bool) -> Site:
-    """The site of a frame of a runtime, with its names as `function` and `file` have them; `sent` is the raw name."""
-    if family is Family.JAVASCRIPT:
-        return _javascript_site(function, file, in_app)
-    if family is Family.OTHER:
-        return _script_site(function, file, in_app)
-    if family is Family.JVM:
-        return _jvm_site(sent, function, file, in_app)
-    return _native_site(function, file, in_app)
-
-
-def _javascript_site(function: str, file: str, in_app: bool) -> Site:
-    name = javascript.function_name(function)
-    module = built_files.script_name(file)
-    if javascript.is_runtime(file):
-        role = Role.PLATFORM
-    elif in_app and not javascript.is_library(file):
-        role = Role.APP
-    else:
-        role = Role.LIBRARY
-    return Site(role, name, module, Family.JAVASCRIPT, in_app, not name)
-
-
-def _jvm_site(sent: str, function: str, file: str, in_app: bool) -> Site:
-    name = jvm.function_name(function)
-    if jvm.is_skipped(sent):
-        role = Role.SKIPPED
-    elif jvm.is_platform(function):
-        role = Role.PLATFORM
-    elif in_app and not jvm.is_library(function):
-        role = Role.APP
-    else:
-        role = Role.LIBRARY
-    # The name has the class; obfuscators and builds change the file.
-    return Site(role, name, "" if name else file, Family.JVM, in_app, name.endswith("*.*"))
-
-
-def _script_site(function: str, file: str, in_app: bool) -> Site:
-    name = scripts.function_name(function)
-    if scripts.is_library(file):
-        role = Role.LIBRARY
-    elif scripts.is_runtime(file):
-        role = Role.PLATFORM
-    elif scripts.is_comprehension(function):
-        role = Role.SKIPPED
-    else:
-        role = Role.APP if in_app else Role.LIBRARY
-    return Site(role, name, built_files.file_with_folder(file), Family.OTHER, in_app, not name)
-
-
-def _native_site(function: str, file: str, in_app: bool) -> Site:
-    name = native.function_name(function)
-    if not name or native.is_helper(name) or native.is_machinery(file):
-        role = Role.SKIPPED
-    elif in_app:
-        role = Role.APP
-    else:
-        role = Role.PLATFORM
-    return Site(role, name, "", Family.NATIVE, in_app, vague=False)

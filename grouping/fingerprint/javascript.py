@@ -26,15 +26,6 @@ _LIBRARY = re.compile(
     r"node_modules|/vendors?[./~-]|\Avendors?[./~-]|webpack/(?:bootstrap|runtime)|/~/|bower_components"
     r"|jspm_packages|/cdn-cgi/"
 )
-_LIBRARY_HINTS = (
-    "node_modules",
-    "vendor",
-    "webpack/",
-    "/~/",
-    "bower_components",
-    "jspm_packages",
-    "/cdn-cgi/",
-)
 
 
 def is_runtime(path: str) -> bool:
@@ -44,7 +35,7 @@ def is_runtime(path: str) -> bool:
 
 def is_library(path: str) -> bool:
     """Whether a file is a dependency's, regardless of its in-app mark."""
-    return any(hint in path for hint in _LIBRARY_HINTS) and _LIBRARY.search(path) is not None
+    return _LIBRARY.search(path) is not None
 
 
 def is_nameless(name: str) -> bool:

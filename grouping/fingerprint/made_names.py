@@ -31,7 +31,7 @@ def source_name(function: str, family: Family, file: str) -> str:
     """A function's name as its source has it, before `frames` cleans it; empty for one without a name."""
     if family is Family.OTHER and file.endswith(".rb"):
         function = _of_ruby(function)
-    if family is Family.JVM and _JVM_MARK.search(function) is None:
+    if family is Family.JVM and _PLAIN.fullmatch(function):
         return function
     for hint, unmade, _ in _TABLES[family]:
         if hint in function:
@@ -130,8 +130,8 @@ _JAVASCRIPT: Final = (
     _without("this", r"\A(?:[\w$]+\.)?_?this\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
     _without("self", r"\A(?:[\w$]+\.)?_?self\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
 )
-# Marks that only made names have, so that others pass quickly.
-_JVM_MARK: Final = re.compile(r"[($>`]|__|Proxies\.|_ClientProxy\.|_Subclass\.|\.\.")
+# No made name is written so.
+_PLAIN: Final = re.compile(r"[^\W_]++(?:\.[^\W_]++)*+(?:\.<(?:cl)?init>)?")
 _JVM: Final = (
     _without("(", r"\s*\(.*", "are arguments"),
     # .NET. https://learn.microsoft.com/en-us/ef/ef6/fundamentals/proxies

@@ -6,10 +6,10 @@ _SUFFIX = re.compile(
     r"(?:\.cold(?:\.\d{1,5})?|\.(?:isra|constprop|part|llvm|lto_priv|vec)\.\d{1,20}|\$VARIANT\$\w{1,20}"
     r"|\$s?\d{1,5}|\.\d{1,20}"
     r"|::h[0-9a-f]{16}|_block_invoke(?:[_.]\d{1,5})*|_vec\.\d{1,5}|@plt|@@?[A-Z]{1,10}_[\d.]{1,10}"
-    r"|\s\+\s(?:0x[0-9a-f]{1,16}|\d{1,12})"
+    r"| \+ (?:0x[0-9a-f]{1,16}|\d{1,12})"
     r"|\+0?x?[0-9a-f]{1,16}:?"
     # Go counts closures; outside of functions, in `glob..func1`, one has no other name.
-    r"|(?<!glob\.)\.(?:func|gowrap|deferwrap)\d{1,5}|-fm|-range\d{1,5})\Z"
+    r"|\.(?<!glob\.\.)(?:func|gowrap|deferwrap)\d{1,5}|-fm|-range\d{1,5})\Z"
 )
 # Maximum length of a suffix, and maximum number of suffixes of a name.
 _SUFFIX_CHARACTERS = 40
@@ -25,6 +25,7 @@ _SWIFT = re.compile(
     r"|\(\d+\) (?:suspend|await) resume partial function for )+"
 )
 _GO_RECEIVER = re.compile(r"\(\*(\w+)(?:\[[^\]]*\])?\)(?=\.)")
+_BRACKETS = re.compile(r"([<>()])")
 _CONFORMANCE = re.compile(r" in conformance .*\Z")
 _ADDRESS = re.compile(r"\A(?:0x[0-9a-fA-F]+|\d+|-?None)\b")
 _RETURN_TYPE = re.compile(
@@ -104,27 +105,21 @@ def one_crash(kind: str) -> str:
 
 def function_name(function: str) -> str:
     """The name in the source, without arguments, templates and compiler suffixes; empty for a bare address."""
-    name = _LOCATION.sub("", function)
+    name = _LOCATION.sub("", function) if " " in function else function
     if _ADDRESS.match(name):
         return ""
-    name = _without_suffixes(name)
+    name = _BLOCK.sub("", _without_suffixes(name))
     if name[:2] in {"-[", "+["}:
         return name
-    block = _BLOCK.match(name)
-    if block is not None:
-        name = name[block.end() :]
-        if name[:2] in {"-[", "+["}:
-            return name
-    name = _SWIFT.sub("", name)
-    name = _CONFORMANCE.sub("", name)
-    name = (
-        name.replace("(anonymous namespace)::", "")
-        .replace("`anonymous namespace'::", "")
-        .replace("{{closure}}", "")
-        .replace("operator()", "operator_call")
-    )
-    name = _without_brackets(_GO_RECEIVER.sub(r"\1", name) if "(*" in name else name)
-    name = _RETURN_TYPE.sub("", name.strip())
+    if " " in name:
+        name = _CONFORMANCE.sub("", _SWIFT.sub("", name))
+    for nameless in ("(anonymous namespace)::", "`anonymous namespace'::", "{{closure}}"):
+        name = name.replace(nameless, "")
+    if "(" in name or "<" in name:
+        name = name.replace("operator()", "operator_call")
+        name = _without_brackets(_GO_RECEIVER.sub(r"\1", name))
+    if " " in name:
+        name = _RETURN_TYPE.sub("", name.strip())
     return name.strip(" :*&")
 
 
@@ -148,19 +143,17 @@ def _without_suffixes(name: str) -> str:
 
 
 def _without_brackets(name: str) -> str:
-    """The name without arguments and template arguments, in one pass over the characters."""
-    if "(" not in name and "<" not in name:
-        return name
-    characters: list[str] = []
+    """The name without arguments and template arguments, in one pass."""
+    kept: list[str] = []
     depth = 0
     previous = ""
-    for character in name:
-        if character in "<(":
+    for text in _BRACKETS.split(name):
+        if text in {"<", "("}:
             depth += 1
-        elif character in ">)":
-            if previous != "-":
+        elif text in {">", ")"}:
+            if not previous.endswith("-"):
                 depth = max(0, depth - 1)
         elif depth == 0:
-            characters.append(character)
-        previous = character
-    return "".join(characters).removesuffix(" const")
+            kept.append(text)
+        previous = text
+    return "".join(kept).removesuffix(" const")

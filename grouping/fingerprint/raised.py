@@ -3,6 +3,7 @@
 A runtime words its errors by version and language, and names values and types. An app words its own errors itself.
 """
 
+from functools import lru_cache
 from typing import Final
 
 # JVM Specification, 2.10 and 5; Kotlin's and Scala's runtimes. Errors by their own name, in any package.
@@ -39,16 +40,30 @@ _TESTS: Final = (
     "AssertionFailedError AssertionError ComparisonFailure MultipleFailuresError ArrayComparisonFailure"
 )
 _ASSERTIONS: Final = frozenset(_TESTS.split())
+# A recursion without end, in the words of the JVM, .NET, Python, Ruby, V8 and SpiderMonkey.
+_DEEP: Final = """
+    StackOverflowError StackOverflowException RecursionError SystemStackError RangeError InternalError
+"""
+_TOO_DEEP: Final = frozenset(_DEEP.split())
+_REMEMBERED: Final = 1024
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def is_assertion(kind: str) -> bool:
     """Whether an error is a failed assertion."""
     return _own_name(kind) in _ASSERTIONS
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def by_runtime(kind: str) -> bool:
     """Whether errors of this class are the runtime's own."""
     return _own_name(kind) in _RAISED
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def is_too_deep(kind: str) -> bool:
+    """Whether an error may be that of a recursion without end."""
+    return _own_name(kind) in _TOO_DEEP
 
 
 def _own_name(kind: str) -> str:

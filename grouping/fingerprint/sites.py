@@ -1,14 +1,12 @@
-"""Sites of frames by their names in the source.
-
-The file of a JavaScript frame has its folder. Helpers don't suffice alone.
-"""
+"""Sites of frames by their names in the source."""
 
 import re
 from functools import lru_cache
 
+from grouping.fingerprint import built_files, javascript, jvm, native, scripts
 from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
 from grouping.fingerprint.folders import file_with_folder
-from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, cleaned, family_of
+from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, family_of
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.made_names import source_name
 
@@ -37,22 +35,69 @@ def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
     if file.startswith("eval at "):
         function, file = _evaluating(function, file)
     family = family_of(platform, file)
-    file = _EVALUATED.sub("", file) if " > " in file else file
-    site = cleaned(family, function, source_name(function, family, file), file, in_app)
-    if site.role is not Role.APP:
-        return site
-    vague = (
-        site.vague
-        or (family is Family.JVM and site.name.rpartition(".")[0].endswith("*"))
-        or (family is Family.JVM and is_helper(site.name.rpartition(".")[0]))
-        or (family is not Family.NATIVE and is_helper(site.name))
-    )
-    if family is Family.JAVASCRIPT and "/" not in site.module:
-        return site._replace(module=file_with_folder(file, site.module), vague=vague, foldered=True)
-    return site._replace(vague=vague)
+    if " > " in file:
+        file = _EVALUATED.sub("", file)
+    function_in_source = source_name(function, family, file)
+    if family is Family.JAVASCRIPT:
+        return _javascript_site(function_in_source, file, in_app)
+    if family is Family.JVM:
+        return _jvm_site(function, function_in_source, file, in_app)
+    if family is Family.NATIVE:
+        return _native_site(function_in_source, file, in_app)
+    return _script_site(function_in_source, file, in_app)
 
 
 def _evaluating(function: str, file: str) -> tuple[str, str]:
     """The function that evaluates, and its file."""
     found = _EVALUATING.search(file)
     return (found[1], found[2]) if found else (function, file)
+
+
+def _javascript_site(function: str, file: str, in_app: bool) -> Site:
+    name = javascript.function_name(function)
+    module = built_files.script_name(file)
+    if javascript.is_runtime(file):
+        role = Role.PLATFORM
+    elif in_app and not javascript.is_library(file):
+        role = Role.APP
+    else:
+        role = Role.LIBRARY
+    foldered = role is Role.APP and "/" not in module
+    if foldered:
+        module = file_with_folder(file, module)
+    return Site(role, name, module, Family.JAVASCRIPT, in_app, not name or is_helper(name), foldered)
+
+
+def _jvm_site(sent: str, function: str, file: str, in_app: bool) -> Site:
+    name = jvm.function_name(function)
+    role = jvm.owner(function) or (Role.APP if in_app else Role.LIBRARY)
+    if jvm.is_synthetic(sent):
+        role = Role.SKIPPED
+    # The name has the class; obfuscators and builds change the file.
+    module = "" if name else file
+    owning, _, method = name.rpartition(".")
+    vague = owning.endswith("*") or is_helper(method) or is_helper(owning.rpartition(".")[2])
+    return Site(role, name, module, Family.JVM, in_app, vague)
+
+
+def _script_site(function: str, file: str, in_app: bool) -> Site:
+    name = scripts.function_name(function)
+    if scripts.is_library(file):
+        role = Role.LIBRARY
+    elif scripts.is_runtime(file):
+        role = Role.PLATFORM
+    elif scripts.is_comprehension(function):
+        role = Role.SKIPPED
+    else:
+        role = Role.APP if in_app else Role.LIBRARY
+    module = built_files.file_with_folder(file)
+    return Site(role, name, module, Family.OTHER, in_app, not name or is_helper(name))
+
+
+def _native_site(function: str, file: str, in_app: bool) -> Site:
+    name = native.function_name(function)
+    if not name or native.is_helper(name) or native.is_machinery(file):
+        role = Role.SKIPPED
+    else:
+        role = Role.APP if in_app else Role.PLATFORM
+    return Site(role, name, "", Family.NATIVE, in_app, vague=False)

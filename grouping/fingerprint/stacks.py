@@ -1,19 +1,14 @@
 """Selects the deciding frames of a stack."""
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
 from grouping.fingerprint.frames import Family, Role, Site, is_minified
-from grouping.fingerprint.raised import is_assertion
+from grouping.fingerprint.raised import is_assertion, is_too_deep
 from grouping.fingerprint.sites import site_of
 
-# A recursion without end, in the words of the JVM, .NET, Python, Ruby, V8 and SpiderMonkey.
-_TOO_DEEP = re.compile(
-    r"(?:\A|\.)(?:StackOverflow(?:Error|Exception)|RecursionError|SystemStackError|RangeError|InternalError)\Z"
-)
 # V8 shows ten frames: the last calls of the cycle, and eight of the cycle.
 _CALLED = 2
 _FRAMES_OF_CYCLES = 8
@@ -87,7 +82,7 @@ def error_site_of(platform: str | None, error: GroupingError, limit: int) -> Err
         if test:
             return ErrorSite(test, Role.APP, minified=False)
     app, first, minified = _looked_through(platform, stack, kind)
-    if app and _TOO_DEEP.search(kind) and app[0].family is not Family.NATIVE:
+    if app and is_too_deep(kind) and app[0].family is not Family.NATIVE:
         cycle = _cycle(platform, stack)
         app = [min(cycle, key=lambda site: site.text)] if cycle else app
     if app:

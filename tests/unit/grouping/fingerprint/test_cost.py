@@ -9,7 +9,6 @@ from grouping.fingerprint import (
     GroupingEvent,
     browser_errors,
     fingerprint,
-    helpers,
     javascript_errors,
     messages,
     sites,
@@ -47,7 +46,7 @@ HOSTILE = {
 GENEROUS = 40
 OF_LETTERS = 10
 CACHES = (
-    *(sites.to_site, helpers.is_helper, browser_errors.fault),
+    *(sites.to_site, browser_errors.fault),
     *(messages.template, messages.headline),
 )
 PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}

@@ -3,8 +3,9 @@
 import pytest
 
 from grouping.fingerprint import built_files, javascript, jvm, native, scripts
-from grouping.fingerprint.frames import Family
+from grouping.fingerprint.frames import Family, Role
 from grouping.fingerprint.made_names import source_name
+from grouping.fingerprint.sites import to_site
 
 
 @pytest.mark.parametrize(
@@ -154,11 +155,13 @@ def test_functions_that_the_compiler_of_dotnet_makes_of_a_method_are_the_method(
         "jdk.internal.reflect.GeneratedMethodAccessor25.invoke",
         "com.example.Cart.access$300",
         "com.example.Cart.-$$Nest$mtotal",
+        "jdk.proxy2.$Proxy31.total",
         "org.junit.Assert.assertEquals",
+        "com.google.common.truth.Subject.fail",
     ],
 )
 def test_jvm_machinery_is_skipped(function: str) -> None:
-    assert jvm.is_skipped(function)
+    assert to_site("android", function, "A.java", True).role is Role.SKIPPED
 
 
 @pytest.mark.parametrize(
