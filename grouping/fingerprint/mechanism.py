@@ -1,9 +1,8 @@
 """The grouping mechanism: error type, engine-neutral error and the app's first cleaned frames; else the message."""
 
-from grouping.fingerprint import browser_errors, javascript, messages, native
+from grouping.fingerprint import faults, javascript, messages, native
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
 from grouping.fingerprint.frames import Family, Role, Site
-from grouping.fingerprint.javascript_errors import is_weak, says_it_all
 from grouping.fingerprint.made_names import class_name
 from grouping.fingerprint.raised import by_runtime, is_assertion
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite, error_sites_of
@@ -47,18 +46,18 @@ def _message_parts(
     kind, message = _type(root), _message(root)
     known = None
     if platform == "javascript":
-        kind, message = browser_errors.thrown(kind, message)
-        known = browser_errors.fault(kind, message)
+        kind, message = faults.thrown(kind, message)
+        known = faults.fault(kind, message)
         if known is None and kind == "TypeError" and message.isalpha() and not root.stack:
             # Engines write sentences: one word is how Safari says "cancelled", in the user's language.
             known = "aborted"
-    if known is not None and says_it_all(known):
-        kind = browser_errors.fault_type(known, kind)
+    if known is not None and faults.says_it_all(known):
+        kind = faults.fault_type(known, kind)
     parts = [f"type {kind if root is top else _type(top)}"]
     if root is not top:
         parts.append(f"cause type {kind}")
     # A template would drop the only word in a quoting engine's message.
-    named = known is not None and (says_it_all(known) or not is_weak(known))
+    named = known is not None and (faults.says_it_all(known) or not faults.is_weak(known))
     parts.append(f"fault {known}" if named else f"message {messages.template(message)}")
     parts.extend([f"frame {helper.text}" for error_site in error_sites for helper in error_site.helpers])
     return tuple(parts)
@@ -89,12 +88,12 @@ def _is_worded_by_the_app(kind: str, error_site: ErrorSite) -> bool:
 
 
 def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
-    kind, message = browser_errors.thrown(_type(error), _message(error))
-    known = browser_errors.fault(kind, message)
+    kind, message = faults.thrown(_type(error), _message(error))
+    known = faults.fault(kind, message)
     if known is None:
         first_part = f"message {messages.headline(message)}"
     else:
-        kind = browser_errors.fault_type(known, kind)
+        kind = faults.fault_type(known, kind)
         first_part = f"fault {known}"
     if error_site.minified:
         return [
@@ -112,7 +111,7 @@ def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
 def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
     """The nearest unminified name, which distinguishes errors without a name in a build."""
     name = sites[-1].name
-    if known is not None and browser_errors.is_weak_in_build(known) and javascript.survives_minifying(name):
+    if known is not None and faults.is_weak_in_build(known) and javascript.survives_minifying(name):
         return [f"near {name}"]
     return []
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from grouping.fingerprint import browser_errors, built_files
+from grouping.fingerprint import built_files, faults
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame
 from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, family_of
 from grouping.fingerprint.made_names import class_name, who_made
@@ -64,7 +64,7 @@ def _of_class(error: GroupingError) -> Iterator[str]:
 def _of_message(error: GroupingError, found: ErrorSite) -> Iterator[str]:
     kind = class_name(error.type or "")
     if found.sites[0].family is Family.JAVASCRIPT:
-        known = browser_errors.fault(*browser_errors.thrown(kind, error.message or ""))
+        known = faults.fault(*faults.thrown(kind, error.message or ""))
         if known is not None:
             yield f"Engines word this fault differently: it is `{known}`."
     elif found.sites[0].family is Family.NATIVE:

@@ -7,9 +7,8 @@ import pytest
 
 from grouping.fingerprint import (
     GroupingEvent,
-    browser_errors,
+    faults,
     fingerprint,
-    javascript_errors,
     messages,
     sites,
 )
@@ -46,7 +45,7 @@ HOSTILE = {
 GENEROUS = 40
 OF_LETTERS = 10
 CACHES = (
-    *(sites.to_site, browser_errors.fault),
+    *(sites.to_site, faults.fault),
     *(messages.template, messages.headline),
 )
 PLACES = {"javascript": ".js", "android": ".java", "ios": ".swift"}
@@ -109,9 +108,7 @@ def test_hostile_text_is_not_much_more_work_than_letters(platform: str, piece: s
 def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
     text = "word 17 'x' /a/b " * 8000
     assert messages.template(text) == messages.template(text[:600])
-    assert javascript_errors.engine_error("boom " + text) == javascript_errors.engine_error(
-        ("boom " + text)[:400]
-    )
+    assert faults.fault("E", "boom " + text) == faults.fault("E", ("boom " + text)[:400])
 
 
 def test_frames_past_the_bound_are_not_looked_at() -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.grouping_pairs import read_pairs, wrong_pairs
-from grouping.fingerprint import browser_errors, fingerprint, mangling
+from grouping.fingerprint import faults, fingerprint, mangling
 from grouping.fingerprint.folders import file_with_folder
 from grouping.fingerprint.frames import Family
 from grouping.fingerprint.helpers import is_helper
@@ -181,7 +181,7 @@ def test_functions_with_other_names_are_no_helpers(name: str) -> None:
     ],
 )
 def test_one_key_for_an_error_of_all_browsers(kind: str, message: str, key: str | None) -> None:
-    assert browser_errors.fault(kind, message) == key
+    assert faults.fault(kind, message) == key
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_one_key_for_an_error_of_all_browsers(kind: str, message: str, key: str 
     ],
 )
 def test_common_engine_errors_are_weak_in_a_build(known: str, weak: bool) -> None:
-    assert browser_errors.is_weak_in_build(known) is weak
+    assert faults.is_weak_in_build(known) is weak
 
 
 def test_documented_pairs_are_joined_or_apart_but_for_those_that_no_single_event_shows() -> None:

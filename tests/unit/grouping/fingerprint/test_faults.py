@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grouping.fingerprint.javascript_errors import engine_error, is_weak
+from grouping.fingerprint.faults import fault, is_weak
 from tests.unit.grouping.fingerprint.events import event, grouped
 
 SAME = {
@@ -127,7 +127,7 @@ SAME = {
     ("key", "message"), [(key, message) for key, messages in SAME.items() for message in messages]
 )
 def test_engines_agree(key: str, message: str) -> None:
-    assert engine_error(message) == key
+    assert fault("TypeError", message) == key
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_engines_agree(key: str, message: str) -> None:
     ],
 )
 def test_messages_of_an_application_are_no_engine_errors(message: str) -> None:
-    assert engine_error(message) is None
+    assert fault("TypeError", message) is None
 
 
 @pytest.mark.parametrize(
@@ -165,4 +165,4 @@ def test_without_a_stack_a_weak_error_counts_less_than_specific_words() -> None:
 
 @given(st.text(max_size=600))
 def test_any_text_is_answered(message: str) -> None:
-    assert engine_error(message) is None or engine_error(message)
+    assert fault("TypeError", message) is None or fault("TypeError", message)
