@@ -2,8 +2,8 @@
 
 A bundler puts a hash of the contents into a name, last before the extension and set off by `.`, `-` or `_`, or
 as the whole name (`output.entryFileNames` of Rollup, `entryNames` of esbuild, `output.filename` of webpack). Its
-alphabet has 16 letters (webpack, Next), 32 (esbuild), 36 (Bun, Rollup) or 64 (Vite, Nuxt, SvelteKit), so a
-hash differs from a word only by its unusual letters.
+alphabet has 16 letters (webpack, Next), 32 (esbuild), 36 (Bun, Rollup), 38 or 40 (Turbopack) or 64 (Vite, Nuxt,
+SvelteKit), so a hash differs from a word only by its unusual letters.
 """
 
 import re
@@ -16,6 +16,8 @@ _SEPARATORS: Final = re.compile(r"([.\-_~])")
 _DIGIT: Final = re.compile(r"\d")
 _HEX_HASH: Final = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
 _MIXED_HASH: Final = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
+# Turbopack: 64 bits in 13 letters of base 38 or 40, or 128 in 25, so the first one is a low digit.
+_TURBOPACK: Final = re.compile(r"(?:\A|[.\-_~])([0-4](?:[0-9a-z.\-_~]{12}){1,2})(?=\.(?:js|css)\Z)")
 # Eight letters of base 64, as Rollup, Vite and esbuild have by default; `._` ends a chunk of Turbopack.
 _LAST: Final = re.compile(r"(?:\A|[.\-_~])([\w-]{8})(?=(?:\._)?\.(?:[mc]?js|css)\Z)", re.ASCII)
 _KEBAB: Final = re.compile(r"[a-z]*(?:[-_]+[a-z]+)*[-_]*\Z")
@@ -54,6 +56,13 @@ _UNMINIFIED: Final = "dev=true"
 _DEPLOYED: Final = re.compile(
     rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|\d{{14}}|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
 )
+# A segment that is a placeholder: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
+_PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
+# A project keeps its sources or builds in these (npm, TypeScript; `app` in Next.js and in Node's images), and
+# a workspace its projects (npm, Nx, Turborepo): the folders above belong to the machine.
+_ROOTS: Final = frozenset({"src", "lib", "dist", "app"})
+_WORKSPACES: Final = frozenset({"packages", "apps", "libs"})
+_FOLDERS: Final = 4
 # A cell of a notebook is a file named by the kernel's process and a hash of the cell.
 _CELL: Final = re.compile(r"/ipykernel_\d+/\d+\.py\Z")
 
@@ -95,6 +104,24 @@ def script_name(path: str) -> str:
     return f"{package[1]}/{name}" if package else name
 
 
+def with_folder(path: str, file: str) -> str:
+    """The cleaned name of a script after the nearest folder that tells it apart: `orders/route.ts`.
+
+    Frameworks give every route and page the same file name. Without such a folder, the name alone.
+    """
+    folders = _bare_path(path).replace("\\", "/").split("/")[:-1][: -_FOLDERS - 1 : -1]
+    for index, folder in enumerate(folders):
+        if folder in _ROOTS:
+            return (
+                f"{folders[index + 1]}/{file}"
+                if folders[index + 2 : index + 3] and folders[index + 2] in _WORKSPACES
+                else file
+            )
+        if folder and not _PARAMETER.match(folder):
+            return f"{folder}/{file}"
+    return file
+
+
 def file_with_folder(path: str) -> str:
     """A file of another language with its folder, since file names repeat; without one that a deployment makes."""
     path = path.replace("\\", "/").partition("?")[0].rstrip("/")
@@ -104,7 +131,7 @@ def file_with_folder(path: str) -> str:
     return path[deployed.end() :] if deployed else "/".join(path.rsplit("/", 2)[-2:])
 
 
-def bare_path(path: str) -> str:
+def _bare_path(path: str) -> str:
     """A path or the path of an address, without query and fragment."""
     path = path.partition("?")[0].partition("#")[0]
     return (_ORIGIN.sub("", path) if "://" in path else path).rstrip("/\\")
@@ -114,7 +141,7 @@ def hash_in(path: str) -> str:
     """The hash that `script_name` removes from a file's name; empty if there is none."""
     name = _base_name(path)
     kept = _without_hash(name, _BUILD.search(path) is not None)
-    return "" if kept == name else _difference(name, kept)
+    return "" if kept == name else removed(name, kept)
 
 
 def deployed_folder(path: str) -> str:
@@ -123,26 +150,32 @@ def deployed_folder(path: str) -> str:
     return found[0].strip("/") if found else ""
 
 
-def _difference(name: str, kept: str) -> str:
-    return next((part for part in _SEPARATORS.split(name)[::2] if part and part not in kept), name)
+def removed(before: str, after: str) -> str:
+    """The part that only the first name has, without the marks around it."""
+    start = end = 0
+    while start < len(after) and before[start] == after[start]:
+        start += 1
+    while end < len(after) - start and before[-1 - end] == after[-1 - end]:
+        end += 1
+    return before[start : len(before) - end].strip("$._-~:\0") or before
 
 
 def _page_name(path: str) -> str:
     """An address that ends in an id; the part before the id identifies the page."""
-    folder = bare_path(path).rpartition("/")[0].rpartition("/")[2]
+    folder = _bare_path(path).rpartition("/")[0].rpartition("/")[2]
     return f"{folder}/*" if folder and not path.startswith("blob:") and not _ID.match(folder) else "*"
 
 
 def _base_name(path: str) -> str:
-    path = bare_path(path)
+    path = _bare_path(path)
     name = path[max(path.rfind("/"), path.rfind("\\")) + 1 :]
     return name.partition(":")[0][-_NAME_CHARACTERS:]
 
 
 def _without_hash(name: str, in_build: bool) -> str:
     """`main.5f3a2b1c.js`, `index-BxK2s9aQ.js` and `BxK2s9aQ.js` without the parts that change between builds."""
-    last = _LAST.search(name) if in_build or "-" in name else None
-    if last is not None and _is_no_word(last[1]) and (in_build or _is_dashed(last[1])):
+    last = (_TURBOPACK.search(name) if in_build else None) or _LAST.search(name)
+    if last is not None and _is_hash(last[1], in_build):
         name = name[: last.start()] + name[last.end() :]
     if _DIGIT.search(name) is None:
         return name
@@ -155,12 +188,18 @@ def _without_hash(name: str, in_build: bool) -> str:
     return "".join(kept)
 
 
+def _is_hash(last: str, in_build: bool) -> bool:
+    """Whether the last part of a name is one; outside of builds base 64 is known only by all its kinds of letters."""
+    if len(last) > _DEFAULT:
+        return not all(part.isdecimal() or part.isalpha() for part in _SEPARATORS.split(last)[::2])
+    return _is_no_word(last) and (in_build or _is_dashed(last))
+
+
 def _is_surely_hash(part: str) -> bool:
     return _HEX_HASH.match(part) is not None or _MIXED_HASH.match(part) is not None
 
 
 def _is_dashed(part: str) -> bool:
-    """Outside of builds base 64 is known only by all its kinds of letters."""
     return (
         ("-" in part or "_" in part)
         and any(map(str.isdigit, part))

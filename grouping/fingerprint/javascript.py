@@ -2,10 +2,6 @@
 
 import re
 
-# V8 since 9: `get x [as y]`, `async f`, `new F`; SpiderMonkey: `async*f`.
-_DECORATION = re.compile(
-    r"\A(?:async\*|async |new |get |set |static |bound |Promise\*|setTimeout handler\*)+"
-)
 _ALIAS = re.compile(r" \[as ([^\]]+)\]\Z")
 # Engines' words for a function or script without a name: words in brackets, `global code`, `anonymous function`.
 # A name has a letter: numbers and dashes are keys of modules and unused parameters.
@@ -44,22 +40,20 @@ def is_nameless(name: str) -> bool:
 
 
 def function_name(function: str) -> str:
-    """A function's name in the source; empty if the engine generated it."""
-    if is_nameless(function):
-        return ""
-    alias = _ALIAS.search(function) if function.endswith("]") else None
+    """A function's name in the source, without an engine's words before it; empty if the engine made the name."""
+    alias = _ALIAS.search(function)
     if alias is not None:
         function = function[: alias.start()]
-        if is_nameless(alias.group(1)):
-            return ""
-    function = _DECORATION.sub("", function).strip()
     # SpiderMonkey: it infers `outer/inner<` and `outer/<` for functions without a name.
-    if "/" in function or function.endswith("<"):
-        return ""
-    if "<anonymous>" in function or function.endswith("]"):
+    if (
+        "/" in function
+        or function.endswith(("<", "]"))
+        or "<anonymous>" in function
+        or (alias is not None and is_nameless(alias[1]))
+    ):
         return ""
     if "." in function:
-        function = _DECORATION.sub("", _method(function))
+        function = _method(function)
     if is_nameless(function):
         return ""
     return _GENERATED_SUFFIX.sub("", function) if function[-1:].isdigit() else function

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from grouping.fingerprint import javascript
+from grouping.fingerprint.built_files import removed
 from grouping.fingerprint.frames import Family
 from grouping.fingerprint.mangling import demangled, plain_name
 
@@ -44,7 +45,7 @@ def who_made(function: str, family: Family) -> list[str]:
     sentences = []
     for hint, unmade, words in _TABLES[family]:
         if hint in function and (name := unmade(function)) != function:
-            sentences.append(f"`{_removed(function, name) if hint else function}` {words}")
+            sentences.append(f"`{removed(function, name) if hint else function}` {words}")
             function = name
     return sentences
 
@@ -52,17 +53,6 @@ def who_made(function: str, family: Family) -> list[str]:
 def class_name(kind: str) -> str:
     """An error's class as its source has it: PHP adds NUL, file and line to an anonymous one, C++ reports `typeid`."""
     return _PHP_CLASS.unmade(kind) if _PHP_CLASS.hint in kind else plain_name(kind)
-
-
-def _removed(before: str, after: str) -> str:
-    """The part that only the first name has, without the marks around it."""
-    start = 0
-    while start < len(after) and before[start] == after[start]:
-        start += 1
-    end = 0
-    while end < len(after) - start and before[-1 - end] == after[-1 - end]:
-        end += 1
-    return before[start : len(before) - end].strip("$._:\0") or before
 
 
 # C#'s `<Load>d__4.MoveNext`, `<Find>b__3_0`, `<Find>g__Best|3_0`; `<<Find>b__1>d.MoveNext` if one is asynchronous.
@@ -127,8 +117,11 @@ _JAVASCRIPT: Final = (
     Made(" ", _described, _ENGINE),
     Made("*", _described, _ENGINE),
     _without("?anon_", r"\A\?anon_\d+_", "is made by Hermes"),
-    _without("this", r"\A(?:[\w$]+\.)?_?this\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
-    _without("self", r"\A(?:[\w$]+\.)?_?self\d*\.(?=[\w$]+\Z)", "is a field, compiled into the constructor"),
+    _without(
+        ".",
+        r"\A(?:[\w$]+\.)?_?(?:this|self)\d*\.(?=[\w$]+\Z)",
+        "is a field, compiled into the constructor",
+    ),
 )
 # No made name is written so.
 _PLAIN: Final = re.compile(r"[^\W_]++(?:\.[^\W_]++)*+(?:\.<(?:cl)?init>)?")
@@ -150,8 +143,7 @@ _JVM: Final = (
         r"\1",
     ),
     # Clojure's compiler: `fn__1234`, and `name__1234` of local functions, different in each process.
-    _without("__", r"\$(?:fn|iter)(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
-    _without("__", r"(?<=[^$.])(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
+    _without("__", r"(?:\$(?:fn|iter)|(?<=[^$.]))(?:__\d{1,9}){1,4}(?=[$.])", "is numbered by Clojure"),
     # Kotlin, Groovy.
     Made("$", _kotlin, "is a function object of Kotlin"),
     _without(
@@ -171,8 +163,7 @@ _JVM: Final = (
         r"\$Hibernate(?:Proxy|Instantiator|AccessOptimizer)\w*(?:\$\w+)?",
         "is made by Hibernate",
     ),
-    _without("CGLIB", r"\$\$(?:EnhancerBy\w+|SpringCGLIB)\$\$\w*", "is a proxy of Spring"),
-    _without("$$EnhancerBy", r"\$\$EnhancerBy\w+\$\$\w+", "is a proxy of Guice or CGLIB"),
+    _without("$$", r"\$\$(?:EnhancerBy\w+|SpringCGLIB)\$\$\w*", "is a proxy of Spring, Guice or CGLIB"),
     _without("_ClientProxy.", r"_ClientProxy(?=\.)", "is a proxy of Quarkus"),
     _without("_Subclass.", r"_Subclass(?=\.)", "is a subclass, made by Quarkus"),
     _without("$MockitoMock$", r"\$MockitoMock\$\w+", "is numbered by Mockito"),
@@ -203,7 +194,10 @@ _NATIVE: Final = (
     ),
     # Swift describes the compiler's form of a function, and then names it.
     _without(
-        " ", r"\A(?:[a-z]+ (?:[^<]|<[^>]*>)*? (?:in|of|for) )+", "describes the form that Swift gave it"
+        " ",
+        r"\A(?:[a-z]+ (?:[^<]|<[^>]*>)*? (?:in|of|for) |(?:@objc|specialized|merged|static) "
+        r"|\(extension in [^)]*\):|\(\d+\) )+",
+        "describes the form that Swift gave it",
     ),
     _without(" -> ", r"\)(?: async)?(?: throws)? -> .*\Z", "is the result", ")"),
     _without(

@@ -5,7 +5,6 @@ from functools import lru_cache
 
 from grouping.fingerprint import built_files, javascript, jvm, native, scripts
 from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
-from grouping.fingerprint.folders import file_with_folder
 from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, family_of
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.made_names import source_name
@@ -64,7 +63,7 @@ def _javascript_site(function: str, file: str, in_app: bool) -> Site:
         role = Role.LIBRARY
     foldered = role is Role.APP and "/" not in module
     if foldered:
-        module = file_with_folder(file, module)
+        module = built_files.with_folder(file, module)
     return Site(role, name, module, Family.JAVASCRIPT, in_app, not name or is_helper(name), foldered)
 
 

@@ -34,7 +34,7 @@ from grouping.fingerprint.sites import to_site
     ],
 )
 def test_javascript_functions_lose_additions_of_engines_and_builders(sent: str, name: str) -> None:
-    assert javascript.function_name(sent) == name
+    assert javascript.function_name(source_name(sent, Family.JAVASCRIPT, "")) == name
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_jvm_machinery_is_skipped(function: str) -> None:
     ],
 )
 def test_native_functions_lose_parameters_and_additions_of_compilers(sent: str, name: str) -> None:
-    assert native.function_name(sent) == name
+    assert native.function_name(source_name(sent, Family.NATIVE, "")) == name
 
 
 @pytest.mark.parametrize(

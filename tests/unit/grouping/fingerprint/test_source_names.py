@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from bench.grouping_pairs import read_pairs, wrong_pairs
 from grouping.fingerprint import faults, fingerprint, mangling
-from grouping.fingerprint.folders import file_with_folder
+from grouping.fingerprint.built_files import with_folder
 from grouping.fingerprint.frames import Family
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.made_names import source_name
@@ -134,7 +134,7 @@ def test_evaluated_code_belongs_to_its_evaluator() -> None:
     ],
 )
 def test_a_file_has_the_folder_that_says_something(path: str, found: str) -> None:
-    assert file_with_folder(path, "route.ts") == found
+    assert with_folder(path, "route.ts") == found
 
 
 @pytest.mark.parametrize(
