@@ -44,13 +44,9 @@ _PLAIN: Final = {
     "not iterable": r".*is not iterable.*|.*its return value is not iterable|.*[sS]ymbol\.iterator.*"
     r"|iterator method is not callable"
     r"|Spread syntax requires .*|Invalid attempt to \w+ non-iterable.*|\w+ is not a function \(near '\.\.\..*",
-    "class without new": r"Class constructor .*without '?new'?.*|class constructors must be invoked with .*"
-    r"|Cannot call a class constructor .*",
     "instanceof": r"(?:Right[- ]hand side|right operand) of '?instanceof'? .*|invalid '?instanceof'? operand.*",
     "in operator": r"[cC]annot use 'in' operator .*|right-hand side of 'in' .*|right operand of 'in' .*"
     r"|.* is not an Object\. \(evaluating '.* in .*'\)",
-    "super not called": r"[mM]ust call super constructor .*|'super\(\)' must be called .*",
-    "private member": r"Cannot (?:read|write|access) (?:invalid )?private .*|can't access private .*",
     "access before initialization": r"Cannot access (?:uninitialized variable|'.*' before initialization).*"
     r"|can't access lexical declaration .*",
     "read-only": r"Assignment to constant variable.*|Attempted to assign to readonly property.*"
@@ -73,8 +69,6 @@ _PLAIN: Final = {
     r"|The URI to be (?:de|en)coded .*",
     "cyclic JSON": r"Converting circular structure to JSON.*"
     r"|JSON\.stringify cannot serialize cyclic structures.*|cyclic object value",
-    "BigInt in JSON": r"Do not know how to serialize a BigInt|BigInt value can't be serialized in JSON"
-    r"|JSON\.stringify cannot serialize BigInt.*",
     "BigInt mixed": r"Cannot mix BigInt and other types.*|can't convert BigInt to number"
     r"|Invalid mix of BigInt .*|Cannot convert (?:a )?BigInt (?:value )?to (?:a )?number"
     r"|Conversion from 'BigInt' to 'number' is not allowed\.?",

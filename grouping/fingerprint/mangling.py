@@ -159,25 +159,18 @@ def _swift(text: str) -> str:
 
 
 def _substituted(text: str, position: int, words: list[str]) -> tuple[str, int]:
-    parts: list[str] = []
-    while position < len(text) and (text[position].isalpha() or text[position].isdecimal()):
-        character = text[position]
-        if character.isdecimal():
-            if character == "0":
-                return "".join(parts), position + 1
-            name, position = _name(text, position)
-            return "".join([*parts, name]), position
-        index = ord(character.lower()) - ord("a")
+    """A name of earlier words, each a letter, the last one a capital; then nothing, `0`, or the rest of the name."""
+    parts = []
+    letter = ""
+    while not letter.isupper() and text[position : position + 1].isalpha():
+        letter = text[position]
+        index = ord(letter.lower()[0]) - ord("a")
         parts.append(words[index] if index < len(words) else "")
         position += 1
-        if character.isupper():
-            if text[position : position + 1] == "0":
-                return "".join(parts), position + 1
-            name, position = (
-                _name(text, position) if text[position : position + 1].isdecimal() else ("", position)
-            )
-            return "".join([*parts, name]), position
-    return "".join(parts), position
+    if text[position : position + 1] == "0":
+        return "".join(parts), position + 1
+    rest, position = _name(text, position) if text[position : position + 1].isdecimal() else ("", position)
+    return "".join([*parts, rest]), position
 
 
 def _name(text: str, position: int) -> tuple[str, int]:

@@ -20,9 +20,7 @@ _GO_RECEIVER = re.compile(r"\(\*(\w+)(?:\[[^\]]*\])?\)(?=\.)")
 _BRACKETS = re.compile(r"([<>()])")
 _CONFORMANCE = re.compile(r" in conformance .*\Z")
 _ADDRESS = re.compile(r"\A(?:0x[0-9a-fA-F]+|\d+|-?None)\b")
-_RETURN_TYPE = re.compile(
-    r"\A(?:virtual |static |void |bool |int |auto |(?!operator )[\w:]+[*&]* )+(?=[\w:~]+(?:\(|\Z|<))"
-)
+_RETURN_TYPE = re.compile(r"\A(?:(?!operator )[\w:]+[*&]* )+(?=[\w:~]+(?:\(|\Z|<))")
 
 # Machinery, by purpose. Compared with cleaned names.
 _ENDING = (
