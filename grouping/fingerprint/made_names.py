@@ -63,7 +63,6 @@ _CSHARP: Final = re.compile(
 # Kotlin's function objects are classes, and methods since 2.0; their methods' names are the language's.
 _KOTLIN_OBJECT: Final = frozenset({"invoke", "invokeSuspend", "emit"})
 _WORD: Final = re.compile(r"\w+")
-_GO_ARGUMENTS: Final = re.compile(r"\[[\w./,*\[\] ]{0,80}\](?=\.|\Z)")
 _LAMBDA_METHOD: Final = re.compile(r"(?:\$r8\$)?lambda\$(?:(\w+?)\$\w+|[\w$-]+)\Z")
 # Engines' words before a name: keywords such as `async`, or the caller with an asterisk.
 _BEFORE: Final = re.compile(r"\A[\w ]+\*|(?<![(<])\b[a-z]+ (?=[\w$<])")
@@ -107,7 +106,10 @@ def _described(text: str) -> str:
 
 
 def _go(function: str) -> str:
-    return function if function[:2] in {"-[", "+["} else _GO_ARGUMENTS.sub("", function)
+    """The function without type arguments; a method of Objective-C is in brackets as a whole."""
+    start, end = function.find("["), function.rfind("]") + 1
+    named = 1 < start < end and function[end : end + 1] in {"", "."}
+    return function[:start] + function[end:] if named else function
 
 
 _ENGINE: Final = "describes how an engine came there"
@@ -126,7 +128,7 @@ _JAVASCRIPT: Final = (
 # No made name is written so.
 _PLAIN: Final = re.compile(r"[^\W_]++(?:\.[^\W_]++)*+(?:\.<(?:cl)?init>)?")
 _JVM: Final = (
-    _without("(", r"\s*\(.*", "are arguments"),
+    Made("(", lambda name: name.partition("(")[0].rstrip(), "are arguments"),
     # .NET. https://learn.microsoft.com/en-us/ef/ef6/fundamentals/proxies
     _without(
         "<>c",
@@ -183,7 +185,6 @@ _JVM: Final = (
 _NATIVE: Final = (
     Made("", demangled, "is mangled"),
     Made("", plain_name, "is the name's length"),
-    # Type arguments of Go; Objective-C's methods begin with a bracket.
     _without("[abi:", r"\[abi:\w+\]", "is a tag of the ABI"),
     Made("]", _go, "are type arguments of Go"),
     _without(

@@ -13,6 +13,8 @@ from grouping.fingerprint import (
     sites,
 )
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
+from grouping.fingerprint.frames import Family
+from grouping.fingerprint.made_names import source_name
 from tests.long_forms import first_quick
 
 HOSTILE = {
@@ -103,6 +105,16 @@ def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str,
 def test_hostile_text_is_not_much_more_work_than_letters(platform: str, piece: str, in_app: bool) -> None:
     letters = spent(platform, "a" * 400, in_app=False)
     assert spent(platform, (piece * 400)[:400], in_app) < OF_LETTERS * letters
+
+
+def test_sixteen_times_the_gap_in_a_name_is_not_much_more_work() -> None:
+    def cost(gap: int) -> float:
+        start = process_time()
+        source_name("a" + " " * gap + "b(", Family.JVM, "")
+        return process_time() - start
+
+    small, large = [min(cost(gap) for _ in range(3)) for gap in (500, 8000)]
+    assert large < GENEROUS * max(small, 1e-4)
 
 
 def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
