@@ -2,12 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from grouping.fingerprint.custom import given, needs_site, splice
+from grouping.fingerprint.custom import given, splice
 from grouping.fingerprint.event_view import GroupingEvent
-from grouping.fingerprint.frames import Site
 from grouping.fingerprint.in_app_rules import apply_in_app_rules
 from grouping.fingerprint.key import Fingerprint, hash_parts
-from grouping.fingerprint.mechanism import decide, locate
+from grouping.fingerprint.mechanism import decide, deciding_site, locate
 from grouping.fingerprint.stacks import ErrorLocation
 
 if TYPE_CHECKING:
@@ -40,19 +39,14 @@ def grouped(
     """
     if outcome is not None and outcome.in_app_rules and location is None:
         event = apply_in_app_rules(event, outcome.in_app_rules)
+    location = location or locate(event)
     rule, computed = decide(event, location)
     parts = computed
     if outcome is not None and outcome.fingerprint:
-        site = _site(location or locate(event)) if needs_site(outcome.fingerprint) else None
-        rule, parts = f"rule:{outcome.rule}", splice(outcome.fingerprint, computed, site)
+        rule = f"rule:{outcome.rule}"
+        parts = splice(outcome.fingerprint, computed, deciding_site(location))
     elif elements := given(event.fingerprint):
         rule, parts = "client", splice(elements, computed)
     if outcome is not None and outcome.discard:
         return Fingerprint(hash_parts(parts), f"rule:{outcome.rule}", parts, discard=True)
     return Fingerprint(hash_parts(parts), rule, parts)
-
-
-def _site(location: ErrorLocation) -> Site | None:
-    """The deciding frame, cleaned; None if there is none."""
-    index, error_sites = location
-    return None if index is None else error_sites[index].sites[0]

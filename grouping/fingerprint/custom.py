@@ -43,13 +43,6 @@ def is_default(element: str) -> bool:
     return _DEFAULT.match(element) is not None
 
 
-def needs_site(elements: tuple[Element, ...]) -> bool:
-    """Whether a variable depends on the deciding frame."""
-    return any(
-        isinstance(piece, SiteVariable) for one in elements if not isinstance(one, str) for piece in one
-    )
-
-
 def splice(
     elements: tuple[Element, ...], computed: tuple[str, ...], site: Site | None = None
 ) -> tuple[str, ...]:

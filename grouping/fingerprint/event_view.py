@@ -23,7 +23,6 @@ class GroupingFrame(Struct, gc=False, rename="camel"):
     line: int | None = None
     column: int | None = None
     in_app: bool | None = None
-    absolute_path: str | None = None
 
 
 class OwnFrame(GroupingFrame, gc=False, rename="camel"):

@@ -53,7 +53,7 @@ def _apply_to_frame(frame: GroupingFrame, in_app_rules: InAppRules) -> GroupingF
         return frame
     if not in_app:
         return replace(frame, in_app=False)
-    return OwnFrame(frame.function, frame.file, frame.line, frame.column, True, frame.absolute_path)
+    return OwnFrame(frame.function, frame.file, frame.line, frame.column, True)
 
 
 @lru_cache(maxsize=_REMEMBERED)

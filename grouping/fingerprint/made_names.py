@@ -169,7 +169,6 @@ _JVM: Final = (
     _without("_ClientProxy.", r"_ClientProxy(?=\.)", "is a proxy of Quarkus"),
     _without("_Subclass.", r"_Subclass(?=\.)", "is a subclass, made by Quarkus"),
     _without("$MockitoMock$", r"\$MockitoMock\$\w+", "is numbered by Mockito"),
-    _without("$ByteBuddy$", r"\$ByteBuddy\$\w+", "is made by Byte Buddy"),
     _without("$Proxy", r"\$Proxy\d+", "is a proxy, numbered by the JVM"),
     # Spark's `WholeStageCodegenExec` and `CodeGenerator`.
     _without("CodegenStage", r"(?<=CodegenStage)\d+", "is the number of a stage of Spark"),
@@ -179,7 +178,6 @@ _JVM: Final = (
     _without("Lambda", r"-?\$\$Lambda\$?[\w/-]*|\$\$\w+SyntheticLambda[\w$]*", "is the class of a lambda"),
     _without("$", r"\$(?:default|suspendImpl)\Z", "is made by Kotlin"),
     _without("$", r"\$\d+(?=[.$]|\Z)|\$(?=\.)", "is the number of an anonymous class"),
-    _without("/0x", r"/0x[0-9a-f]+", "is an address"),
     _without("..", r"\.(?=\.)", "repeats"),
 )
 _NATIVE: Final = (

@@ -18,13 +18,10 @@ def locate(event: GroupingEvent) -> ErrorLocation:
     return error_sites_of(event.platform, chain_of(event.error))
 
 
-def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple[str, tuple[str, ...]]:
-    """The deciding step, "stack" or "message", and the parts to hash.
-
-    `location` is the result of `locate`, if known.
-    """
+def decide(event: GroupingEvent, location: ErrorLocation) -> tuple[str, tuple[str, ...]]:
+    """The deciding step, "stack" or "message", and the parts to hash; `location` is the result of `locate`."""
     chain = chain_of(event.error)
-    index, error_sites = location or locate(event)
+    index, error_sites = location
     if index is None:
         return "message", _message_parts(event.platform, chain, error_sites)
     parts = _stack_parts(chain[index], error_sites[index])
@@ -35,8 +32,14 @@ def decide(event: GroupingEvent, location: ErrorLocation | None = None) -> tuple
 
 def culprit(event: GroupingEvent, location: ErrorLocation | None = None) -> str:
     """The deciding frame for people: `function in file`, or empty."""
-    index, error_sites = location or locate(event)
-    return "" if index is None else error_sites[index].sites[0].text
+    site = deciding_site(location or locate(event))
+    return "" if site is None else site.text
+
+
+def deciding_site(location: ErrorLocation) -> Site | None:
+    """The deciding frame, cleaned; None if there is none."""
+    index, error_sites = location
+    return None if index is None else error_sites[index].sites[0]
 
 
 def _message_parts(
@@ -71,19 +74,17 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     if site.family is Family.NATIVE:
         kind = native.one_crash(kind)
     parts = [f"type {kind}", *_frame_parts(error_site.sites)]
+    message = _message(error)
     # The message of a native crash has the address.
-    if site.family is not Family.NATIVE and (
-        site.vague or error_site.role is not Role.APP or _is_worded_by_the_app(kind, error_site)
-    ):
-        parts.extend(_message_part(_message(error)))
+    if message and site.family is not Family.NATIVE and _message_counts(kind, error_site):
+        parts.append(f"message {messages.headline(message)}")
     return parts
 
 
-def _message_part(message: str) -> list[str]:
-    return [f"message {messages.headline(message)}"] if message else []
-
-
-def _is_worded_by_the_app(kind: str, error_site: ErrorSite) -> bool:
+def _message_counts(kind: str, error_site: ErrorSite) -> bool:
+    """Whether the message tells problems apart: no frame of the app does, or the app worded it."""
+    if error_site.role is not Role.APP or error_site.sites[0].vague:
+        return True
     return not (error_site.called or by_runtime(kind) or is_assertion(kind))
 
 
@@ -96,24 +97,16 @@ def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
         kind = faults.fault_type(known, kind)
         first_part = f"fault {known}"
     if error_site.minified:
-        return [
-            f"type {kind}",
-            first_part,
-            f"file {error_site.sites[0].file}",
-            *_surviving_parts(known, error_site.sites),
-        ]
+        parts = [f"type {kind}", first_part, f"file {error_site.sites[0].file}"]
+        # The nearest unminified name distinguishes errors without a name in a build.
+        near = error_site.sites[-1].name
+        if known is not None and faults.is_weak_in_build(known) and javascript.survives_minifying(near):
+            parts.append(f"near {near}")
+        return parts
     if known is not None and known.startswith(("call.", "new.")):
         # Hermes omits the called name; a frame with a name suffices.
         first_part = f"fault {known.partition('.')[0]}"
     return [f"type {kind}", first_part, *_frame_parts(error_site.sites)]
-
-
-def _surviving_parts(known: str | None, sites: tuple[Site, ...]) -> list[str]:
-    """The nearest unminified name, which distinguishes errors without a name in a build."""
-    name = sites[-1].name
-    if known is not None and faults.is_weak_in_build(known) and javascript.survives_minifying(name):
-        return [f"near {name}"]
-    return []
 
 
 def chain_of(error: GroupingError) -> list[GroupingError]:

@@ -153,7 +153,6 @@ hostile_frames = st.builds(
     line=st.none() | st.integers(),
     column=st.none() | st.integers(),
     in_app=st.none() | st.booleans(),
-    absolute_path=st.none() | hostile,
 )
 hostile_errors = st.recursive(
     st.builds(
