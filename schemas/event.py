@@ -19,7 +19,7 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
       Lenient: people try events that no edge has checked
         _Identified      error platform fingerprint id
         GroupingError    type message stack cause
-        GroupingFrame    function file line column inApp absolutePath
+        GroupingFrame    function file line column inApp
     query.event_fields: the writer and the rules, which agree on the columns. Stacks and devices stay bytes,
       the keys of caches
         EventFields      timestamp kind platform release environment device error user tags

@@ -32,5 +32,7 @@ def is_comprehension(function: str) -> bool:
 
 def function_name(function: str) -> str:
     """The function's qualified name in the source; empty for the body of a file."""
-    name = _NAMELESS.sub("", _BLOCK.sub("", function))
+    name = _BLOCK.sub("", function)
+    if name.endswith((">", ")")):
+        name = _NAMELESS.sub("", name)
     return "" if _NO_NAME.match(name) else name
