@@ -17,7 +17,6 @@ _SUFFIXES = 6
 _LOCATION = re.compile(r" (?:\[|\.\.?/|/|[A-Za-z]:\\|[\w.-]+/[\w./-]*\.\w+:\d).*\Z")
 _BLOCK = re.compile(r"\A_{0,3}\d*(?=[-+]\[)|\A___?(?=\w+_block_invoke)")
 _GO_RECEIVER = re.compile(r"\(\*(\w+)(?:\[[^\]]*\])?\)(?=\.)")
-_BRACKETS = re.compile(r"([<>()])")
 _CONFORMANCE = re.compile(r" in conformance .*\Z")
 _ADDRESS = re.compile(r"\A(?:0x[0-9a-fA-F]+|\d+|-?None)\b")
 _RETURN_TYPE = re.compile(r"\A(?:(?!operator )[\w:]+[*&]* )+(?=[\w:~]+(?:\(|\Z|<))")
@@ -117,17 +116,17 @@ def _without_suffixes(name: str) -> str:
 
 
 def _without_brackets(name: str) -> str:
-    """The name without arguments and template arguments, in one pass."""
+    """The name without arguments and template arguments, in one pass over the characters."""
     kept: list[str] = []
     depth = 0
     previous = ""
-    for text in _BRACKETS.split(name):
-        if text in {"<", "("}:
+    for character in name:
+        if character in "<(":
             depth += 1
-        elif text in {">", ")"}:
-            if not previous.endswith("-"):
-                depth = max(0, depth - 1)
-        elif depth == 0:
-            kept.append(text)
-        previous = text
+        elif character in ">)":
+            if depth and previous != "-":
+                depth -= 1
+        elif not depth:
+            kept.append(character)
+        previous = character
     return "".join(kept).removesuffix(" const")

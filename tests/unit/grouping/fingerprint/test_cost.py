@@ -10,6 +10,7 @@ from grouping.fingerprint import (
     faults,
     fingerprint,
     messages,
+    native,
     sites,
 )
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
@@ -115,6 +116,17 @@ def test_sixteen_times_the_gap_in_a_name_is_not_much_more_work() -> None:
 
     small, large = [min(cost(gap) for _ in range(3)) for gap in (500, 8000)]
     assert large < GENEROUS * max(small, 1e-4)
+
+
+def test_a_bracket_in_a_symbol_costs_as_much_as_a_letter() -> None:
+    def cost(piece: str) -> float:
+        start = process_time()
+        for _ in range(20):
+            native.function_name("f(" + piece * 140)
+        return process_time() - start
+
+    letters, brackets = [min(cost(piece) for _ in range(5)) for piece in ("ab", "()")]
+    assert brackets < 4 * letters
 
 
 def test_a_message_of_100_kilobytes_costs_as_much_as_its_beginning() -> None:
