@@ -2,6 +2,9 @@
 
 The server takes the insert only in a session that began before the checks and soon ends. A slow server gets
 longer sessions. These are announced there, and comparisons of tables wait for their end.
+
+A repeat waits for earlier tries that the server still runs: one that ends long after the repeat could find the
+token forgotten, and insert the block a second time.
 """
 
 import asyncio
@@ -12,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from math import inf
 from typing import Any, Final, Protocol, TypeVar
 
-from storage.client import Client
+from storage.client import Client, scalar
 from storage.exactly_once.block_plan import BlockPlan
 from storage.exactly_once.block_tokens import is_reliable
 from storage.exactly_once.insert_pauses import announce, in_force
@@ -22,6 +25,10 @@ from storage.replicas import begin_session
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
+RUNNING_TRIES: Final = """
+    SELECT count() FROM system.processes
+    WHERE query_kind = 'Insert' AND current_database = currentDatabase()
+        AND Settings['insert_deduplication_token'] = {token:String}"""
 _PAUSED_SECONDS: Final = 0.1
 _INSERT_SECONDS: Final = 2
 """How long an insert may take from its checks to the server without an announcement: less than Kafka takes to
@@ -92,12 +99,16 @@ class SessionLength:
 class InsertGuard:
     """Checks before each try of an insert: no pause is in force, and the plan is ours.
 
-    Before a repeat it also checks that the token can still be relied on. The server takes the insert for a
-    limited time only: others may complete the block while this process is frozen.
+    Before a repeat it also checks that the server runs no earlier try and that the token can still be relied on.
+    The server takes the insert for a limited time only: others may complete the block while this process is
+    frozen.
     """
 
-    def __init__(self, server: Statements, renew: Renewer, length: SessionLength, *, repeats: bool) -> None:
+    def __init__(
+        self, server: Statements, token: str, renew: Renewer, length: SessionLength, *, repeats: bool
+    ) -> None:
         self._server = server
+        self._token = token
         self._renew = renew
         self._length = length
         self._repeats = repeats
@@ -128,6 +139,8 @@ class InsertGuard:
         # Before the checks below, so that none of them is older than the session.
         session = await self._begin_session()
         waited = await self._wait_for_pauses()
+        if self._repeats:
+            waited = await self._wait_for_earlier_tries() or waited
         if waited:
             # The session may have ended meanwhile, and the partition may have another owner.
             began = time.monotonic()
@@ -146,6 +159,14 @@ class InsertGuard:
             # holder of one that isn't seen here sees the announcement.
             await self._server.run(lambda client: announce(client, seconds))
         return session
+
+    async def _wait_for_earlier_tries(self) -> bool:
+        """Wait until the server runs no try of this insert. Returns whether it ran one."""
+        waited = False
+        while await self._server.run(lambda client: scalar(client, RUNNING_TRIES, {"token": self._token})):
+            waited = True
+            await asyncio.sleep(_PAUSED_SECONDS)
+        return waited
 
     async def _wait_for_pauses(self) -> bool:
         """Wait for the pauses in force now. Returns whether there was one.

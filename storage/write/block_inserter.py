@@ -110,9 +110,10 @@ class BlockInserter:
             await self._insert(block, rows, renew, repeats=repeats)
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool) -> None:
-        guard = InsertGuard(self._inserter, renew, self._length, repeats=repeats)
+        token = renew.plan.token(self._topic)
+        guard = InsertGuard(self._inserter, token, renew, self._length, repeats=repeats)
         try:
-            done = await self._inserter.insert(TABLE, rows, renew.plan.token(self._topic), guard)
+            done = await self._inserter.insert(TABLE, rows, token, guard)
         except TokenUnreliable:
             log.info(
                 "the token of a block of %d rows may not hold: completing it",

@@ -24,6 +24,7 @@ from storage import client
 from storage.exactly_once import (
     consistent_read,
     filling,
+    insert_guard,
     insert_pauses,
     missing_rows,
     repair_rollups,
@@ -95,8 +96,8 @@ class Server:
         self.pauses: dict[str, float] = {}
         self.pause_changes = 0
         self.announced_until = 0.0
-        self.running: dict[int, str] = {}
-        """The target of each insert in progress."""
+        self.running: dict[int, tuple[str, str]] = {}
+        """Target and token of each insert in progress."""
         self.sessions: dict[str, tuple[float, float]] = {}
         """When each ends, and its seconds from statement to statement."""
         self.is_up = True
@@ -129,6 +130,7 @@ class Server:
             server_state.STATE: self._state,
             block_inserter.ANY: self._any,
             consistent_read.RUNNING: self._running,
+            insert_guard.RUNNING_TRIES: self._running_tries,
             consistent_read.BLOCKS: self._last_blocks,
             filling.STORED_EVENTS: self._stored("events"),
             stored_ids.STORED: self._stored("events"),
@@ -320,8 +322,12 @@ class Server:
 
     def _running(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
-        running = sum(target in parameters["targets"] for target in self.running.values())
+        running = sum(target in parameters["targets"] for target, _ in self.running.values())
         return [[running + (self.announced_until > self.world.now)]]
+
+    def _running_tries(self, parameters: Mapping[str, Any], _: Any) -> Work:
+        yield 0.0
+        return [[sum(token == parameters["token"] for _, token in self.running.values())]]
 
     def _last_blocks(self, parameters: Mapping[str, Any], _: Any) -> Work:
         yield 0.0
@@ -412,7 +418,7 @@ class Server:
     def _insert(self, target: str, of_table: Mapping[str, Sequence[Event]], token: str) -> Work:
         self._number += 1
         number = self._number
-        self.running[number] = target
+        self.running[number] = target, token
         random = self.world.random
         drag, self.drag = self.drag, 0.0
         try:
@@ -451,7 +457,7 @@ class Server:
         """Differences into a rollup."""
         self._number += 1
         number = self._number
-        self.running[number] = table
+        self.running[number] = table, token
         try:
             yield self._step(0.0015)
             rollup, written = self.tables[table], 0

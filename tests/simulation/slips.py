@@ -295,6 +295,7 @@ SLIPS: Final = {
     "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_reliable", "(now - then + 1) * _WINDOW_PARTS <= window", "now - then <= 4 * window"),
     "writer: a pause since the plan is not seen": Slip(f"{_TOKENS}.is_reliable", "0 < mark.pauses == state.mark.pauses and", "", seed=324),
     "writer: pauses are not waited for": Slip(f"{_GUARD}._check", "await self._wait_for_pauses()", "False", seed=14),
+    "writer: a try that still runs is not waited for": Slip(f"{_GUARD}._check", "await self._wait_for_earlier_tries() or waited", "waited", seed="780002127.43"),
     "writer: an insert may come late": Slip(f"{_GUARD}.__call__", "return session", "return {}"),
     "writer: a long session is not announced": Slip(f"{_GUARD}._begin_session", "begin_session(client, seconds)", "begin_session(client, 30)", seed=731388),
     "writer: a refused block is dropped": Slip(

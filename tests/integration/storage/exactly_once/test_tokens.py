@@ -3,6 +3,7 @@
 A block that is repeated later is not inserted: its missing rows are looked up and completed.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import pyarrow as pa
@@ -14,10 +15,10 @@ from broker.errors import CommitFailedError
 from schemas.chunks import Grouping
 from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
-from storage.client import ClickHouseError, Client
+from storage.client import ClickHouseError, Client, open_client, scalar
 from storage.exactly_once.block_plan import BlockPlan
 from storage.exactly_once.block_tokens import ServerMark, is_reliable
-from storage.exactly_once.insert_guard import Renewer
+from storage.exactly_once.insert_guard import RUNNING_TRIES, Renewer
 from storage.exactly_once.insert_pauses import paused
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.server_state import TABLES, server_state
@@ -26,6 +27,7 @@ from storage.write.block_inserter import BlockInserter
 from storage.write.inserter import Inserter
 from storage.write.rejected_records import DeadLetterWriter
 from storage.write.writer_metrics import WriterMetrics
+from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
     chunk_event,
@@ -50,6 +52,23 @@ def block(number: int) -> pa.Table:
     columns, days = EventColumns(), DEFAULT_RETENTION_DAYS
     columns.add_row(chunk_event(number), Grouping(1, "v1", "frames", ()), days, days)
     return columns.table()
+
+
+async def test_the_server_lists_a_try_while_it_runs(client: Client, clickhouse_database_url: str) -> None:
+    def tries(token: str) -> int:
+        return int(scalar(client, RUNNING_TRIES, {"token": token}))
+
+    other = open_client(clickhouse_database_url)
+    settings = {"insert_deduplication_token": "first", "max_block_size": 1}
+    slow = (
+        "INSERT INTO announced_inserts (until) SELECT now64(3) FROM numbers(10) WHERE NOT sleepEachRow(0.5)"
+    )
+    running = asyncio.create_task(asyncio.to_thread(other.command, slow, settings=settings))
+    assert await eventually(lambda: asyncio.to_thread(tries, "first")) == 1
+    assert tries("second") == 0
+    await running
+    assert tries("first") == 0
+    other.close()
 
 
 def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from storage.exactly_once.block_plan import BlockPlan
 from storage.exactly_once.block_tokens import ServerMark
-from storage.exactly_once.insert_guard import InsertGuard, Renewer, SessionLength
+from storage.exactly_once.insert_guard import RUNNING_TRIES, InsertGuard, Renewer, SessionLength
 from storage.exactly_once.insert_pauses import ANNOUNCE, IN_FORCE
 
 T = TypeVar("T")
@@ -23,6 +23,8 @@ class Server:
         self.session = 0
         self.now = 100.0
         self.seconds = seconds
+        self.tries_left = 0
+        """How many looks still find an earlier try."""
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
 
     async def run(self, work: Callable[[Any], T]) -> T:
@@ -31,10 +33,13 @@ class Server:
     def get_client_setting(self, _: str) -> None:
         """It has no replicas."""
 
-    def query(self, sql: str, settings: Any = None) -> Any:
+    def query(self, sql: str, settings: Any = None, **_: Any) -> Any:
         self._answer(sql)
         self.session = (settings or {}).get("session_timeout", self.session)
         self.result_rows: list[Any] = []
+        if sql == RUNNING_TRIES:
+            self.result_rows = [(int(self.tries_left > 0),)]
+            self.tries_left -= 1
         return self
 
     def command(self, sql: str, parameters: dict[str, int]) -> None:
@@ -42,7 +47,8 @@ class Server:
         assert parameters["milliseconds"] >= (self.session + 2) * 1000
 
     def _answer(self, sql: str) -> None:
-        self.statements.append({IN_FORCE: "pauses", ANNOUNCE: "announcement", "SELECT 1": "session"}[sql])
+        names = {IN_FORCE: "pauses", ANNOUNCE: "announcement", "SELECT 1": "session", RUNNING_TRIES: "tries"}
+        self.statements.append(names[sql])
         self.now += self.seconds
 
 
@@ -52,7 +58,7 @@ async def _record() -> None:
 
 async def test_a_fast_server_has_short_sessions_and_no_announcement(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(monkeypatch, 0.01)
-    await InsertGuard(server, Renewer(PLAN, _record), SessionLength(), repeats=False)()
+    await InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), repeats=False)()
     assert server.statements == ["session", "pauses"]
     assert server.session == 2
 
@@ -64,7 +70,7 @@ async def test_a_slow_server_has_a_session_that_outlasts_the_checks_and_an_annou
     server, length = Server(monkeypatch, seconds), SessionLength()
     for _ in range(3):
         server.statements.clear()
-        await InsertGuard(server, Renewer(PLAN, _record), length, repeats=False)()
+        await InsertGuard(server, "token", Renewer(PLAN, _record), length, repeats=False)()
         # The announcement comes after the session has begun, and before the look for pauses.
         assert server.statements[-3:] == ["session", "announcement", "pauses"]
         assert server.session > 3 * seconds
@@ -74,14 +80,27 @@ async def test_a_slow_server_has_a_session_that_outlasts_the_checks_and_an_annou
 async def test_a_server_that_is_fast_again_has_short_sessions_again(monkeypatch: pytest.MonkeyPatch) -> None:
     server, length = Server(monkeypatch, 1.0), SessionLength()
     for server.seconds in (1.0, 0.01, 0.01):
-        await InsertGuard(server, Renewer(PLAN, _record), length, repeats=False)()
+        await InsertGuard(server, "token", Renewer(PLAN, _record), length, repeats=False)()
     assert server.statements[-2:] == ["session", "pauses"]
     assert server.session == 2
 
 
+async def test_a_repeat_waits_for_an_earlier_try_and_then_begins_a_new_session(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server = Server(monkeypatch, 0.2)
+    monkeypatch.setattr("storage.exactly_once.insert_guard.is_reliable", lambda *_: True)
+    monkeypatch.setattr("storage.exactly_once.insert_guard.server_state", lambda _: None)
+    monkeypatch.setattr("storage.exactly_once.insert_guard._PAUSED_SECONDS", 0.0)
+    for server.tries_left, looks in ((0, ["tries"]), (2, ["tries", "tries", "tries", "session"])):
+        server.statements.clear()
+        await InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), repeats=True)()
+        assert server.statements == ["session", "pauses", *looks]
+
+
 async def test_each_further_try_of_an_insert_has_a_longer_session(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(monkeypatch, 0.0)
-    guard = InsertGuard(server, Renewer(PLAN, _record), SessionLength(), repeats=False)
+    guard = InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), repeats=False)
     monkeypatch.setattr("storage.exactly_once.insert_guard.is_reliable", lambda *_: True)
     monkeypatch.setattr("storage.exactly_once.insert_guard.server_state", lambda _: None)
     sessions = []
