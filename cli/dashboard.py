@@ -58,11 +58,11 @@ async def serve(settings: DashboardSettings) -> None:
         loop.add_signal_handler(name, stop.set)
     projects = ProjectStore(settings, deadline_seconds=_CHANGE_SECONDS)
     reader = Reader.open(reader_urls(settings), partial=settings.dashboard_partial_answers)
-    changes, notifications = IssueChanges(reader, Commands(settings)), NotificationHistory(settings).since
+    changes, log = IssueChanges(reader, Commands(settings)), NotificationHistory(settings)
     lag = PipelineLag(settings, settings.processors_app, settings.writer_group)
     app = build_app(
         settings,
-        Dependencies(reader, projects, changes=changes, notifications=notifications, lag=lag),
+        Dependencies(reader, projects, changes=changes, notifications=log.since, lag=lag, notify=log.append),
     )
     runner = build_runner(app)
     required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["dashboard"]

@@ -16,8 +16,10 @@ from notify.channels import channel_settings, refusal_of
 from notify.describer import clock_ms
 from notify.notifier import run_notify
 from notify.notify_metrics import NotifyMetrics
-from notify.readable_message import sample_message
+from notify.readable_message import written
+from notify.rule_queue import channel_test
 from schemas.health import Health
+from schemas.notifications import ChannelTestRecord
 from schemas.settings import NotifySettings
 from storage.client import parse_url
 from storage.shards import reader_urls
@@ -46,7 +48,8 @@ def test(context: click.Context, /, channel: str, to: tuple[str, ...]) -> None:
     if channel not in known:
         fail(f"SVC_NOTIFY_CHANNELS has no channel {channel}; it has: {', '.join(sorted(known)) or 'none'}")
     logging.getLogger("apprise").setLevel(logging.CRITICAL)
-    message = sample_message(channel, to, secrets.token_hex(8), clock_ms())
+    record = ChannelTestRecord(clock_ms(), secrets.token_hex(8), "0", channel, to)
+    message = written(channel_test(record), "test", {}, "")
     if refusal := asyncio.run(refusal_of(known[channel], message, settings.notify_seconds)):
         fail(f"not delivered: {refusal}")
     click.echo(f"{channel} took the message.")

@@ -19,7 +19,7 @@ from dashboard.http.http_metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
 from dashboard.release_starts import ReleaseStarts
 from dashboard.trial_queue import TrialQueue
-from notify.history import ReadHistory
+from notify.history import AppendRecord, ReadHistory
 from schemas.health import Health
 from schemas.settings import DashboardSettings
 from storage.read.reader import Reader
@@ -29,7 +29,7 @@ class Dependencies(Struct, frozen=True):
     """The ClickHouse reader and the other dependencies of the dashboard.
 
     `projects` are on Kafka. `now_ms` is the clock (Unix ms). Without `changes` the dashboard is read-only.
-    `notifications` reads the log of notifications. `lag` is the pipeline's, None if unknown.
+    `notifications` reads the log of notifications, `notify` adds to it. `lag` is the pipeline's, None if unknown.
     """
 
     reader: Reader
@@ -38,6 +38,7 @@ class Dependencies(Struct, frozen=True):
     changes: IssueChanges | None = None
     notifications: ReadHistory | None = None
     lag: PipelineLag | None = None
+    notify: AppendRecord | None = None
 
 
 class State(Struct, frozen=True):

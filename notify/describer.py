@@ -49,6 +49,8 @@ class Describer:
         """The message; without texts of events where they aren't found, or the rule wants none."""
         project = self._registry.get(int(outgoing.project_id))
         name = project.name if project is not None else outgoing.project_id
+        if outgoing.decision.is_test:
+            return written(outgoing.decision, name, {}, "")
         issues: dict[str, Issue] = {}
         if not outgoing.decision.rule.without_content:
             wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))

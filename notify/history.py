@@ -1,4 +1,4 @@
-"""Reads the records of `notifications` without leading."""
+"""Reads the records of `notifications`, and adds one, without leading."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from broker.client import name_of, open_consumer, records_before
+from broker.client import name_of, open_consumer, open_producer, records_before
 from broker.types import TopicPartition
-from schemas.notifications import NotificationRecord, decode_notification
+from schemas.notifications import NotificationRecord, decode_notification, encode_notification
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
@@ -16,13 +16,15 @@ log = logging.getLogger(__name__)
 
 ReadHistory = Callable[[int], Awaitable[list[NotificationRecord]]]
 """The records from a time on (Unix ms), in order. Raises KafkaError and OSError."""
+AppendRecord = Callable[[NotificationRecord], Awaitable[None]]
+"""Adds a record. Raises KafkaError and OSError."""
 
 MAX_RECORDS: Final = 500_000
 """Records that are read at most, the newest: some 300 MB of causes would be more."""
 
 
 class NotificationHistory:
-    """Reads the log for each call: calls are few."""
+    """Connects for each call: calls are few."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
@@ -47,3 +49,9 @@ class NotificationHistory:
                         extra={"event": "history_record_skipped"},
                     )
         return found
+
+    async def append(self, record: NotificationRecord) -> None:
+        """Add a record. Raises KafkaError and OSError."""
+        topic, partition = self._partition
+        async with open_producer(self._settings) as producer:
+            await producer.send_and_wait(topic, encode_notification(record), partition=partition)

@@ -10,11 +10,12 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from notify.rule_queue import RuleDecision, RuleQueue
+from notify.rule_queue import RuleDecision, RuleQueue, channel_test
 from schemas.notifications import (
     Cause,
     CauseRecord,
     ChannelsRecord,
+    ChannelTestRecord,
     DeliveryRecord,
     NotificationRecord,
     NotificationRule,
@@ -89,6 +90,8 @@ class Notifications:
                 self.channels, self._channels_ms = names, self.now_ms
             case DeliveryRecord():
                 self._deliver(record)
+            case ChannelTestRecord():
+                decisions += [] if self._is_repeat(f"test-{record.id}") else [channel_test(record)]
             case TimeRecord():
                 pass
         for decision in decisions:
@@ -103,12 +106,18 @@ class Notifications:
         for _, key in sorted(due):
             yield from self._states[key].time(self.now_ms)
 
-    def _cause(self, cause: Cause) -> Iterator[RuleDecision]:
-        if cause.id in self._known:
-            return
-        self._known[cause.id] = self.now_ms
+    def _is_repeat(self, name: str) -> bool:
+        """Whether this id was seen; from now on it is."""
+        if name in self._known:
+            return True
+        self._known[name] = self.now_ms
         while self._known and next(iter(self._known.values())) < self.now_ms - REMEMBERED_MS:
             del self._known[next(iter(self._known))]
+        return False
+
+    def _cause(self, cause: Cause) -> Iterator[RuleDecision]:
+        if self._is_repeat(cause.id):
+            return
         for rule in self.rules.get(cause.project_id, ()):
             yield from self._states[cause.project_id, rule.id].cause(cause, self.now_ms)
 

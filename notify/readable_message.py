@@ -8,11 +8,10 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from notify.rule_queue import RuleDecision
-from schemas.issues import Subject, issue_title
+from schemas.issues import issue_title
 from schemas.messages import MessageCause, MessageIssue, Named, WebhookMessage
-from schemas.notifications import Cause, NotificationRule
+from schemas.notifications import Cause
 from schemas.read_api import Issue
-from schemas.times import iso
 
 MAX_LISTED: Final = 20
 """Causes that a message describes; it counts all."""
@@ -108,14 +107,6 @@ def written(
         footer=f"Sent by the rule “{escape_markup(decision.rule.name, 100)}”.",
         data=to_builtins(data),
     )
-
-
-def sample_message(channel: str, to: tuple[str, ...], name: str, now_ms: int) -> ReadableMessage:
-    """A message that tests a channel: in the form of all others, about an issue that doesn't exist."""
-    subject = Subject(error_type=f"TestMessage of the channel {channel}", events=1, users=1)
-    cause = Cause(f"test-{name}", "0", "0" * 16, "created", iso(now_ms), subject)
-    rule = NotificationRule("0" * 16, "svc notify test", ("created",), (channel,), to=to)
-    return written(RuleDecision(rule, (cause,), now_ms), "test", {}, "")
 
 
 def escape_markup(text: str, most: int = _TEXT_CHARS) -> str:

@@ -12,13 +12,17 @@ All waiting causes are sent in one message.
 
 import hashlib
 from collections.abc import Iterator
+from typing import Final
 
 from msgspec import Struct
 
 from notify.matching import chooses
 from notify.quiet_hours import after_quiet
-from schemas.notifications import Cause, NotificationRule
-from schemas.times import HOUR_MS, MINUTE_MS
+from schemas.issues import Subject
+from schemas.notifications import Cause, ChannelTestRecord, NotificationRule
+from schemas.times import HOUR_MS, MINUTE_MS, iso
+
+_TEST_RULE: Final = "test"
 
 
 class RuleDecision(Struct, frozen=True):
@@ -35,6 +39,19 @@ class RuleDecision(Struct, frozen=True):
             return self.causes[0].id
         names = "\n".join(cause.id for cause in self.causes)
         return f"digest-{hashlib.sha256(names.encode()).hexdigest()[:32]}"
+
+    @property
+    def is_test(self) -> bool:
+        """Whether it is that of `channel_test`."""
+        return self.rule.id == _TEST_RULE
+
+
+def channel_test(record: ChannelTestRecord) -> RuleDecision:
+    """A decision that tests a channel: in the form of all others, about an issue that doesn't exist."""
+    subject = Subject(error_type=f"TestMessage of the channel {record.channel}", events=1, users=1)
+    cause = Cause(f"test-{record.id}", record.project_id, "0" * 16, "created", iso(record.at_ms), subject)
+    rule = NotificationRule(_TEST_RULE, "Test message", ("created",), (record.channel,), to=record.to)
+    return RuleDecision(rule, (cause,), record.at_ms)
 
 
 class RuleQueue:

@@ -140,7 +140,25 @@ class DeliveryRecord(Struct, frozen=True, rename="camel", tag="delivery", omit_d
     error: str = ""
 
 
-NotificationRecord = CauseRecord | PositionRecord | RulesRecord | ChannelsRecord | TimeRecord | DeliveryRecord
+class ChannelTestRecord(Struct, frozen=True, rename="camel", tag="channelTest"):
+    """A person asks for a test message through a channel; `id` is that of the request."""
+
+    at_ms: int
+    id: str
+    project_id: str
+    channel: str
+    to: tuple[str, ...] = ()
+
+
+NotificationRecord = (
+    CauseRecord
+    | PositionRecord
+    | RulesRecord
+    | ChannelsRecord
+    | TimeRecord
+    | DeliveryRecord
+    | ChannelTestRecord
+)
 """A value of `notifications`; `at_ms` is the clock of the process that wrote it (Unix ms)."""
 encode_notification: Final = msgspec.json.Encoder().encode
 decode_notification: Final = msgspec.json.Decoder(NotificationRecord).decode

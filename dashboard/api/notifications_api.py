@@ -165,7 +165,7 @@ def _message(message: Outgoing) -> UndeliveredMessage:
         attempts=message.attempts,
         next_at=iso(message.next_ms) if message.next_ms else None,
         error=message.error,
-        causes=_causes(decision.causes),
+        causes=[] if decision.is_test else _causes(decision.causes),
     )
 
 

@@ -1,5 +1,7 @@
 """A project's notifications: its rules to edit, test and save, and the undelivered messages."""
 
+import asyncio
+import secrets
 from typing import Any, Final
 
 import msgspec
@@ -7,6 +9,7 @@ from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import replace
 
+from broker.errors import KafkaError
 from control.project_edits import set_notification_rules
 from dashboard.api.notifications_api import (
     DAYS,
@@ -19,7 +22,7 @@ from dashboard.api.notifications_api import (
 )
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import State, state_of
-from dashboard.http.http_errors import HttpError, http_error_of, invalid
+from dashboard.http.http_errors import HttpError, http_error_of, invalid, unavailable
 from dashboard.http.responses import redirect
 from dashboard.pages.notification_form import TypedRule, checked, read_typed
 from dashboard.pages.render import page
@@ -27,9 +30,10 @@ from dashboard.requested_project import edit_project, project_of
 from dashboard.view.notification_rules import CHOICES, WEEKDAYS, RuleSentence, sentence_of
 from notify.readable_message import KINDS
 from schemas.errors import Detail, ProjectsUnavailable
-from schemas.notifications import NotificationRecord, NotificationRule
+from schemas.notifications import ChannelTestRecord, DeliveryRecord, NotificationRecord, NotificationRule
 from schemas.projects import Project
 
+_WRITE_SECONDS: Final = 5.0
 MAX_SHOWN: Final = 50
 """Messages that a page lists; the read API has more."""
 _PATTERNS: Final = {
@@ -101,6 +105,30 @@ async def change_notifications(request: web.Request) -> web.Response:
     tried = preview_of(log.records, project.id, rules, state.dependencies.now_ms())
     names = {rule.id: rule.name for rule in rules}
     return _page(request, project, cards, log, tried=True, preview=tried, names=names)
+
+
+async def test_channel(request: web.Request) -> web.Response:
+    """Ask `svc notify` for a test message, once for each form; the page then shows what became of it."""
+    state, project, form = state_of(request), project_of(request), await read_form(request)
+    channel, key = form.get("channel", "")[:64], form.get("key", "")[:64]
+    if not channel or not key.isalnum():
+        raise invalid("channel", "the form is incomplete: reload the page")
+    append = state.dependencies.notify
+    if append is None:
+        raise unavailable("notifications can't be sent here")
+    to = tuple(form.get("to", "").replace(",", " ").split()[:50])
+    try:
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await append(ChannelTestRecord(state.dependencies.now_ms(), key, project.id, channel, to))
+    except (KafkaError, OSError, TimeoutError) as error:
+        raise unavailable("the test message can't be requested: Kafka doesn't answer") from error
+    return redirect(f"/projects/{project.id}/notifications?tested={key}")
+
+
+def _delivery(records: list[NotificationRecord], key: str) -> DeliveryRecord | None:
+    """What became of the test message of this request; None if it waits."""
+    found = (one for one in records if isinstance(one, DeliveryRecord))
+    return next((one for one in found if one.message.endswith(f"/test-{key}")), None)
 
 
 async def _log(state: State, project: Project) -> NotificationsLog:
@@ -187,6 +215,9 @@ def _page(
         tried=tried,
         preview=preview,
         names=names or {},
+        tested=request.query.get("tested", ""),
+        delivery=_delivery(log.records, request.query.get("tested", "")),
+        test_key=secrets.token_hex(16),
         most=MAX_SHOWN,
         choices=CHOICES,
         kinds=KINDS,

@@ -43,6 +43,7 @@ def add_pages(app: web.Application) -> None:
     app.router.add_post("/projects/{project}/rules", rules_page.change_rules)
     app.router.add_get("/projects/{project}/notifications", notifications_page.show_notifications)
     app.router.add_post("/projects/{project}/notifications", notifications_page.change_notifications)
+    app.router.add_post("/projects/{project}/notifications/test", notifications_page.test_channel)
     app.router.add_get("/projects/{project}/releases", releases_page.show_releases)
     app.router.add_get("/projects/{project}/outcomes", outcomes_page.show_outcomes)
     app.router.add_get("/projects/{project}/settings", settings_page.show_settings)

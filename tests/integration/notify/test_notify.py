@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from broker.client import open_producer
 from control.project_edits import create, set_notification_rules
+from notify.history import NotificationHistory
 from schemas.issues import Activity, ActivityKind, IssueRecord, Subject, encode_json
-from schemas.notifications import CAUSES, NotificationRule, QuietHours
+from schemas.notifications import CAUSES, ChannelTestRecord, NotificationRule, QuietHours
 from schemas.projects import encode_project
 from schemas.settings import KafkaSettings
 from schemas.times import iso
@@ -110,6 +111,10 @@ class Source:
             )
         )
 
+    async def test_channel(self, channel: str, name: str) -> None:
+        record = ChannelTestRecord(NOW_MS, name, self.project.id, channel)
+        await NotificationHistory(self._settings).append(record)
+
     async def _write(self, topic: str, records: Sequence[tuple[bytes, bytes, int]]) -> None:
         async with open_producer(self._settings) as producer:
             for key, value, partition in records:
@@ -145,7 +150,11 @@ async def test_activity_is_sent_immediately_with_its_reason_and_link(
         await source.happen(["c-5"], subject=None)
         await source.happen(["c-6"], "escalated", prod)
         await eventually(lambda: "c-6" in receiver.messages)
-        assert list(receiver.messages) == ["c-1", "c-6"]
+        for name in ("one", "one", "two"):
+            await source.test_channel("hook", name)
+        await eventually(lambda: "test-two" in receiver.messages)
+        assert list(receiver.messages) == ["c-1", "c-6", "test-one", "test-two"]
+        assert receiver.messages["test-one"]["project"]["name"] == "shop"
         message = receiver.messages["c-1"]
         assert message["project"] == {"id": source.project.id, "name": "shop"}
         assert message["rule"] == {"id": RULE.id, "name": RULE.name}

@@ -88,7 +88,12 @@ async def running_site(
             raise KafkaTimeoutError
         return [record for record in log if record.at_ms >= ms]
 
-    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since, lag))
+    async def append(record: NotificationRecord) -> None:
+        if not has_log:
+            raise KafkaTimeoutError
+        log.append(record)
+
+    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since, lag, append))
     async with TestClient(TestServer(app)) as client:
         yield Site(client, projects, project, log, lag=lag)
     await reader.close()

@@ -11,6 +11,7 @@ from schemas.errors import ProjectsUnavailable
 from schemas.notifications import (
     CAUSES,
     ChannelsRecord,
+    ChannelTestRecord,
     DeliveryRecord,
     NotificationRule,
     QuietHours,
@@ -293,3 +294,44 @@ async def test_a_form_that_is_cut_off_changes_nothing(site: Site) -> None:
     assert (await post(site, "save"))[0] == 400
     assert (await post(site, "", TYPED))[0] == 400
     assert stored(site) == (RULE,)
+
+
+async def after_test(site: Site, page: str) -> str:
+    """The page after its form sent a test message through the channel hook."""
+    (key,) = re.findall(r'name="key" value="(\w+)"', page)
+    form = {"csrf": await site.csrf(), "key": key, "channel": "hook", "to": "a@b.de"}
+    answer = await site.client.post(f"/projects/{site.project.id}/notifications/test", data=form)
+    assert answer.status == 200
+    return await answer.text()
+
+
+@pytest.mark.parametrize(
+    ("delivered", "error", "words"),
+    [(True, "", "took the test message"), (False, "answered <500>", "did not take the test message")],
+)
+async def test_a_channel_is_tested_and_the_page_says_what_became_of_it(
+    site: Site, delivered: bool, error: str, words: str
+) -> None:
+    await site.sign_in()
+    assert 'name="key"' not in await opened(site)
+    site.log.append(ChannelsRecord(NOW - DAY_MS, ("hook", "mail")))
+    page = await opened(site)
+    assert "data-pending" in await after_test(site, page)
+    record = site.log[-1]
+    assert isinstance(record, ChannelTestRecord)
+    assert (record.project_id, record.channel, record.to) == (site.project.id, "hook", ("a@b.de",))
+    # A form that is sent twice asks for the same message.
+    await after_test(site, page)
+    assert site.log[-1] == record
+    site.log.append(DeliveryRecord(NOW, f"test/hook/test-{record.id}", delivered, error=error))
+    shown = await after_test(site, page)
+    assert words in text_of(shown)
+    assert ("Undelivered" in shown and "Test message" in shown) != delivered
+
+
+async def test_a_channel_is_not_tested_without_kafka_or_with_half_a_form() -> None:
+    async with running_site(has_log=False) as site:
+        await site.sign_in()
+        path, form = f"/projects/{site.project.id}/notifications/test", {"csrf": await site.csrf()}
+        assert (await site.client.post(path, data=form | {"channel": "hook"})).status == 400
+        assert (await site.client.post(path, data=form | {"channel": "hook", "key": "1"})).status == 503

@@ -13,6 +13,7 @@ from schemas.notifications import (
     MOST_PER_HOUR,
     CauseRecord,
     ChannelsRecord,
+    ChannelTestRecord,
     DeliveryRecord,
     NotificationRecord,
     NotificationRule,
@@ -51,6 +52,17 @@ def test_a_cause_is_sent_immediately_and_a_repeat_never() -> None:
     assert sent(decisions) == [(0, ["cause-1"]), (9, ["cause-2"])]
     assert [one.id for one in decisions] == ["cause-1", "cause-2"]
     assert state.next_offsets == {0: 3}
+
+
+def test_a_test_of_a_channel_is_sent_once_whatever_the_rules_and_the_outcome() -> None:
+    request = ChannelTestRecord(START, "k", "1", "mail", ("a@example.com",))
+    state, decisions = folded(replace(RULE, enabled=False), request, request)
+    assert sent(decisions) == [(0, ["test-k"])]
+    (message,) = state.outgoing.values()
+    assert (message.channel, message.project_id, message.decision.rule.to) == ("mail", "1", request.to)
+    state.apply_record(DeliveryRecord(START + 1, message.id, error="no"))
+    assert state.apply_record(request) == []
+    assert (list(state.outgoing), list(state.given_up)) == ([], [message.id])
 
 
 def test_a_digest_waits_for_its_end_and_sends_all_together_under_one_id() -> None:
