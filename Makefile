@@ -73,7 +73,7 @@ chaos: .venv/installed-test  ## kills in the middle of everything
 simulate: .venv/installed-test  ## seeded schedules of faults and commands, on models of the servers; ARGS='--seed N' repeats one
 	@$(RUN) -m tests.simulation $(ARGS)
 
-screenshots: .venv/installed-test  ## every page as a picture, in both schemes, wide and on a phone; ARGS='--to FOLDER'
+screenshots: .venv/installed-test  ## every page as a picture, in both schemes, wide and on a phone; ARGS=--documents: docs/images
 	@$(RUN) -m tests.e2e.screenshots $(ARGS)
 
 siege: .venv/installed-test  ## a hostile token beside an honest project

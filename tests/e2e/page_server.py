@@ -64,11 +64,11 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _parts(store: Store) -> Dependencies:
+def _parts(store: Store, *, tame: bool) -> Dependencies:
     month_ago = now_ms() - 30 * 86_400_000
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
-    store.fill(now_ms())
+    store.fill(now_ms(), tame=tame)
     full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES)
     log = _log()
 
@@ -109,12 +109,12 @@ def _log() -> list[NotificationRecord]:
 
 
 @contextmanager
-def serving(clickhouse_url: str) -> Iterator[str]:
-    """The address of the dashboard; its database is made on this server."""
+def serving(clickhouse_url: str, *, tame: bool = False) -> Iterator[str]:
+    """The address of the dashboard; its database is made on this server. `tame`: without hostile events."""
     with new_database(clickhouse_url) as url:
         migrate(url)
         store = Store(url)
-        yield from _served(_parts(store))
+        yield from _served(_parts(store, tame=tame))
         store.close()
 
 

@@ -1,6 +1,7 @@
 """`make screenshots`: a picture of every page over the sample project.
 
-Each page is taken in both colour schemes, on a wide screen and on a phone.
+Each page is taken in both colour schemes, on a wide screen and on a phone. With `--documents` it takes those
+of `docs/images`.
 """
 
 import re
@@ -65,6 +66,31 @@ STATES: dict[str, tuple[str, Any]] = {
 """Pages after an action."""
 
 
+Shot = tuple[str, str, Any, Scheme, int, int | None]
+"""Name, path, action, colour scheme, width, and height if it isn't the whole page."""
+_RELEASES = "before=chat@3.5.0%2B6972&after=chat@4.0.1%2B6059"
+DOCUMENTED: tuple[Shot, ...] = (
+    ("issue", ISSUE, None, "light", 1200, 980),
+    ("issue-dark", ISSUE, None, "dark", 1200, 980),
+    ("issue-ignore", ISSUE, ignoring, "light", 1200, 760),
+    ("issue-phone", ISSUE, None, "light", 390, 844),
+    ("issues", f"{PAGES['issues'][0]}?sort=events", None, "light", 1200, 760),
+    ("releases", f"{PAGES['releases'][0]}?{_RELEASES}", None, "light", 1200, 760),
+)
+IMAGES = Path(__file__).parents[2] / "docs/images"
+
+
+def every_page() -> list[Shot]:
+    """Each page and state, in each scheme and width."""
+    wanted = {name: (path, None) for name, (path, _) in PAGES.items()} | STATES
+    return [
+        (f"{name.replace(' ', '-')}-{scheme}-{width}", path, act, scheme, width, None)
+        for scheme in SCHEMES
+        for width in WIDTHS
+        for name, (path, act) in wanted.items()
+    ]
+
+
 @click.command()
 @click.option(
     "--to",
@@ -73,32 +99,32 @@ STATES: dict[str, tuple[str, Any]] = {
     default=Path(".cache/screenshots"),
     show_default=True,
 )
-def screenshots(folder: Path) -> None:
+@click.option("--documents", is_flag=True, help="Write the pictures of docs/images, and no others.")
+def screenshots(folder: Path, documents: bool) -> None:
     """Write the pictures as PAGE-SCHEME-WIDTH.png."""
+    shots, folder = (list(DOCUMENTED), IMAGES) if documents else (every_page(), folder)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data:
         server = LocalClickHouse(Path(data) / "clickhouse").start(120)
         try:
-            with serving(server.url()) as address, sync_playwright() as playwright:
+            with serving(server.url(), tame=documents) as address, sync_playwright() as playwright:
                 browser = launch(playwright)
                 with watched_page(browser) as watched:
                     sign_in(watched.page, address, "Ann Lee")
                     session = watched.page.context.storage_state()
-                wanted = {name: (path, None) for name, (path, _) in PAGES.items()} | STATES
-                for scheme in SCHEMES:
-                    for width in WIDTHS:
-                        for name, (path, act) in wanted.items():
-                            who = None if name == "sign-in" else session
-                            with watched_page(browser, scheme=scheme, width=width, session=who) as watched:
-                                watched.page.goto(address + path)
-                                if act is not None:
-                                    act(watched.page)
-                                file = folder / f"{name.replace(' ', '-')}-{scheme}-{width}.png"
-                                watched.page.screenshot(path=file, full_page=True)
+                for name, path, act, scheme, width, height in shots:
+                    who = None if name.startswith("sign-in-") else session
+                    with watched_page(browser, scheme=scheme, width=width, session=who) as watched:
+                        if height is not None:
+                            watched.page.set_viewport_size({"width": width, "height": height})
+                        watched.page.goto(address + path)
+                        if act is not None:
+                            act(watched.page)
+                        watched.page.screenshot(path=folder / f"{name}.png", full_page=height is None)
                 browser.close()
         finally:
             server.stop()
-    click.echo(f"{len(wanted) * len(SCHEMES) * len(WIDTHS)} pictures in {folder}")
+    click.echo(f"{len(shots)} pictures in {folder}")
 
 
 if __name__ == "__main__":

@@ -50,14 +50,14 @@ class Store:
         self._client = open_client(url)
         self._is_sample = False
 
-    def fill(self, now_ms: int) -> None:
+    def fill(self, now_ms: int, *, tame: bool = False) -> None:
         """Hold the sample and nothing else."""
         if self._is_sample:
             return
         for name in self._tables():
             self._client.command(f"TRUNCATE TABLE {name}")
         self.records.clear()
-        self.add(sample.PROJECT, sample.events(now_ms))
+        self.add(sample.PROJECT, sample.events(now_ms, tame=tame))
         showcase = self.records[sample.issue_of(sample.SHOWCASE)]
         resolved = self.records[sample.issue_of(sample.RESOLVED)]
         self.put([_changed(showcase, regressed=True), _changed(resolved, status="resolved")])

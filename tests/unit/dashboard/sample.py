@@ -36,8 +36,8 @@ def issue_of(fingerprint: int) -> str:
     return hex64(issue_id(PROJECT, fingerprint))
 
 
-def events(now_ms: int) -> Iterator[Sent]:
-    """The events; the newest is a minute old."""
+def events(now_ms: int, *, tame: bool = False) -> Iterator[Sent]:
+    """The events; the newest is a minute old. `tame` ones are all harmless."""
     chance = random.Random(7)
     numbers: dict[tuple[str, ...], int] = {}
     for event in map(json.loads, gzip.decompress(SAMPLES.read_bytes()).splitlines()):
@@ -55,8 +55,9 @@ def events(now_ms: int) -> Iterator[Sent]:
         yield Sent(
             showcase(at, number), SHOWCASE, SDKS[0], at + 800, ["CheckoutError", "pay in src/checkout.ts"]
         )
-    at = now_ms - HOUR_MS
-    yield Sent(hostile(at), HOSTILE, SDKS[2], at + 800, [NASTY])
+    if not tame:
+        at = now_ms - HOUR_MS
+        yield Sent(hostile(at), HOSTILE, SDKS[2], at + 800, [NASTY])
 
 
 def moved(event: dict[str, Any], at: int) -> dict[str, Any]:
