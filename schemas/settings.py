@@ -495,7 +495,10 @@ class AnalystSettings(LogSettings, frozen=True, kw_only=True):
 
 
 class LibrarySettings(Struct, frozen=True, kw_only=True):
-    """The reporting library's own variables (protocol, section 1), read also by `svc send`."""
+    """The reporting library's own variables, read also by `svc send`.
+
+    Protocol, section 1.
+    """
 
     token: Annotated[str, Meta(description="project token", extra={"secret": True})] = ""
     ingest_url: Annotated[str, Meta(description="address of the ingest endpoints")] = ""

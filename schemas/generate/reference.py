@@ -41,7 +41,7 @@ def reference() -> str:
             "A file can hold a value: its path is in the variable with `_FILE` appended. An unknown variable",
             f"with the prefix `{PREFIX}`, a bad value, or a variable and its `_FILE` both set stops the start with",
             "exit status 2. Variables that Kubernetes sets for a service of such a name are ignored with a",
-            "warning (`SVC_DASHBOARD_PORT=tcp://10.0.0.1:8081`). `10: …` says why 10 is the default.",
+            "warning (`SVC_DASHBOARD_PORT=tcp://10.0.0.1:8081`). A default's reason follows as `10: …`.",
             "",
             "### The ten settings that matter first",
             "",
