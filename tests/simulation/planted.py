@@ -129,7 +129,7 @@ FAULTS: Final = {
     "a dropped fence": Fault(
         {
             "processors.faust_app.fence.Lease.check": lambda self: None,
-            "processors.faust_app.fence.RebalanceFence.close": _close_nothing,
+            "processors.faust_app.fence.RebalanceFence.stop_batches": _close_nothing,
             "processors.changelog.Changelog.open": _close_nothing,
             "processors.changelog.PartitionLog.wrote": lambda self, batches: None,
             "processors.aggregator.aggregator_stage.supersedes": lambda value, stored: True,
