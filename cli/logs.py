@@ -61,7 +61,9 @@ def _unraisable(args: "sys.UnraisableHookArgs") -> None:
     error = _describe(args.exc_value) if args.exc_value else args.exc_type.__name__
     log.error(
         "%s %r: %s",
-        *(args.err_msg or "ignored in", args.object, error),
+        args.err_msg or "ignored in",
+        args.object,
+        error,
         extra={"event": "unraisable_raised"},
     )
 
@@ -71,7 +73,8 @@ def _in_thread(args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else "a thread"
         log.error(
             "uncaught in %s: %s",
-            *(name, _describe(args.exc_value)),
+            name,
+            _describe(args.exc_value),
             exc_info=args.exc_value,
             extra={"event": "thread_uncaught_raised"},
         )

@@ -166,7 +166,8 @@ class IssueChanges:
         except _SILENT as error:
             log.warning(
                 "can't read the project of issues %s from ClickHouse: %r",
-                *(", ".join(issues), error),
+                ", ".join(issues),
+                error,
                 extra={"event": "issue_project_read_failed"},
             )
             return dict.fromkeys(issues, "")
@@ -204,7 +205,8 @@ class IssueChanges:
         except _SILENT as error:
             log.warning(
                 "can't read the releases of project %s from ClickHouse: %r",
-                *(project, error),
+                project,
+                error,
                 extra={"event": "known_releases_read_failed"},
             )
             return ()
@@ -248,7 +250,8 @@ class IssueChanges:
         except _SILENT as error:
             log.warning(
                 "%d issue changes applied, but ClickHouse doesn't show them yet: %r",
-                *(len(records), error),
+                len(records),
+                error,
                 extra={"event": "issue_changes_read_failed"},
             )
             return [issue_of(record, now_ms) for record in records]

@@ -49,7 +49,10 @@ class Commands:
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning(
                 "%d issue commands not confirmed, are the processors running? written to %s, read back from %s: %r",
-                *(len(commands), self._deltas, self._issues, error),
+                len(commands),
+                self._deltas,
+                self._issues,
+                error,
                 extra={"event": "issue_commands_unconfirmed"},
             )
             if sending.is_set():
@@ -83,7 +86,9 @@ class Commands:
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning(
                 "%d issue commands not written to %s, nothing was changed: %r",
-                *(len(commands), self._deltas, error),
+                len(commands),
+                self._deltas,
+                error,
                 extra={"event": "issue_commands_write_failed"},
             )
             raise ChangesUnavailable("the changes could not be sent in time") from error

@@ -140,7 +140,8 @@ class ProjectStore:
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning(
                 "can't write project %s, repeat the change: %r",
-                *(key, error),
+                key,
+                error,
                 extra={"event": "project_write_failed"},
             )
             raise ProjectsUnavailable("the change could not be written in time") from error

@@ -69,7 +69,8 @@ class ReleaseStarts:
         except ReadError as error:
             log.debug(
                 "can't read the releases of project %d: %s",
-                *(project, error),
+                project,
+                error,
                 extra={"event": "release_read_failed"},
             )
         finally:

@@ -86,7 +86,8 @@ class Describer:
         except TimeoutError:
             log.info(
                 "found no texts of issue %s, sending its message without: %r",
-                *(number, error),
+                number,
+                error,
                 extra={"event": "issue_details_read_failed"},
             )
             return None

@@ -45,7 +45,9 @@ class NotificationHistory:
                 except msgspec.MsgspecError as error:
                     log.warning(
                         "skipping an unreadable notification at offset %d of %s: %s",
-                        *(record.offset, record.topic, error),
+                        record.offset,
+                        record.topic,
+                        error,
                         extra={"event": "history_record_skipped"},
                     )
         return found

@@ -86,7 +86,8 @@ class LogLeader:
         self._leads = True
         log.info(
             "became leader at offset %d of %s",
-            *(self._applied + 1, self._partition.topic),
+            self._applied + 1,
+            self._partition.topic,
             extra={"event": "leader_elected"},
         )
         try:
@@ -122,7 +123,9 @@ class LogLeader:
         except msgspec.MsgspecError as error:
             log.warning(
                 "skipping an unreadable notification at offset %d of %s: %s",
-                *(offset, self._partition.topic, error),
+                offset,
+                self._partition.topic,
+                error,
                 extra={"event": "notification_skipped"},
             )
             return
@@ -198,7 +201,10 @@ def _cause(record: Record) -> Cause | None:
     except msgspec.MsgspecError as error:
         log.warning(
             "skipping an unreadable activity at offset %d of %s/%d: %s",
-            *(record.offset, record.topic, record.partition, error),
+            record.offset,
+            record.topic,
+            record.partition,
+            error,
             extra={"event": "activity_skipped"},
         )
         return None

@@ -77,7 +77,9 @@ class MessageSender:
         if error:
             log.warning(
                 "%s: not delivered, attempt %d: %s",
-                *(outgoing.id, attempts, error),
+                outgoing.id,
+                attempts,
+                error,
                 extra={"event": "delivery_failed"},
             )
         await self._report(DeliveryRecord(now_ms, outgoing.id, not error, attempts, next_ms, error))

@@ -108,7 +108,7 @@ async def change_notifications(request: web.Request) -> web.Response:
 
 
 async def test_channel(request: web.Request) -> web.Response:
-    """Ask `svc notify` for a test message, once for each form; the page then shows what became of it."""
+    """Ask `svc notify` for a test message, once for each form; the page then shows the outcome."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
     channel, key = form.get("channel", "")[:64], form.get("key", "")[:64]
     if not channel or not key.isalnum():
@@ -126,7 +126,7 @@ async def test_channel(request: web.Request) -> web.Response:
 
 
 def _delivery(records: list[NotificationRecord], key: str) -> DeliveryRecord | None:
-    """What became of the test message of this request; None if it waits."""
+    """The outcome of the test message of this request; None while it waits."""
     found = (one for one in records if isinstance(one, DeliveryRecord))
     return next((one for one in found if one.message.endswith(f"/test-{key}")), None)
 

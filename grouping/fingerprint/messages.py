@@ -19,8 +19,8 @@ _DAY: Final = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6}"
 _UNIT: Final = (
     r"(?:[kKMGT]i?B|[bB]ytes?|[mµnu]?s|secs?|seconds?|mins?|minutes?|hours?|days?|msecs?|milliseconds?|%|°?C)"
 )
-# Values that tell problems apart, at the beginning of a word. A message without a stack counts things and states
-# of its own: there a number after `status` or `error` is no code.
+# Values that tell problems apart, at the beginning of a word. A message without a stack reports its program's counts
+# and states: there a number after `status` or `error` is no code.
 _CODES: Final = "[cC]ode|[eE]rrno|HTTP|[sS]ignal"
 _CODES_OF_THROWN: Final = f"{_CODES}|[sS]tatus(?: [cC]ode)?|[eE]rror"
 _TELLING: Final = (

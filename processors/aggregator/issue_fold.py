@@ -99,7 +99,7 @@ class Fold:
         return cast(IssueRecord, self._record)
 
     def counted_state(self) -> IssueRecord:
-        """`state` with current counts and users of its own fingerprint."""
+        """`state` with the current counts and users of the issue's first fingerprint, without its members."""
         self._sketch()
         return self.state
 
@@ -165,7 +165,7 @@ class Fold:
         return growth
 
     def figures(self) -> Figures:
-        """A copy of the figures of its own fingerprint."""
+        """A copy of the figures of the issue's first fingerprint, without its members."""
         return figures(own(self.record()))
 
     def add_increment(self, partition: int, offset: int, increment: Increment) -> bool:

@@ -122,7 +122,7 @@ def whole(record: Record) -> Record:
 
 
 def own(record: Record) -> Record:
-    """A published record with only the figures of its own fingerprint; `life` still has its members."""
+    """A published record without the figures of its members, which `life` still has."""
     home = record.life.home
     if home is None:
         return record

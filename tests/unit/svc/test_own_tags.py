@@ -1,4 +1,4 @@
-"""The tags that the library adds by itself: their values, their switches, and that they cost no event."""
+"""Automatic tags: their values, the options that switch them off, and that a failing one loses no event."""
 
 import asyncio
 import json

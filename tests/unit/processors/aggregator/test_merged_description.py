@@ -40,7 +40,7 @@ async def test_the_newest_event_describes_a_merged_issue_whichever_part_it_came_
     issue = await merged(world, 1, 2)
     assert described(issue) == ("E2", "2 at 20", "f2")
     assert issue.last_event == id_text(event_id(20))
-    # The grouping of its own events stays.
+    # Its grouping is still that of its first fingerprint.
     assert issue.grouping_parts == ("p1",)
     await happens(world, 1, 30)
     assert described(world.issue(1)) == ("E1", "1 at 30", "f1")
