@@ -21,7 +21,7 @@ from query.event_view import EventView
 from query.parse import parse
 from query.tree import Filter, Has, Leaf, Query, Text, leaves
 from schemas.errors import QueryError
-from schemas.projects import GroupingRule
+from schemas.projects import GroupingRule, OwnerRule
 
 
 class RuleOutcome(NamedTuple):
@@ -197,6 +197,11 @@ def compile_rules(rules: Iterable[GroupingRule]) -> CompiledRules:
         except QueryError as error:
             errors[rule.name] = error.message
     return CompiledRules(ready, errors)
+
+
+def compile_owners(owners: Iterable[OwnerRule]) -> CompiledRules:
+    """Owner rules, under the names by which skipped and ignored ones are reported, at the positions of the owners."""
+    return compile_rules(GroupingRule(f"owner {owner.assignee}", owner.match) for owner in owners)
 
 
 def _compiled(rule: GroupingRule, position: int) -> CompiledRule:

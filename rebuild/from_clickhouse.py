@@ -29,7 +29,7 @@ from rebuild.rebuilt_issues import Covered, Sources, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
-from schemas.increments import is_bundle
+from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import DAY_MS, iso
@@ -70,7 +70,8 @@ class Issues(NamedTuple):
 async def issues(need: Need) -> Issues:
     """The issues. Raises RebuildRefused if ClickHouse is incomplete, KafkaError and ClickHouseError."""
     covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
-    covered = covered._replace(unread=await _unread(need.processors, covered.deltas))
+    unread, owners = await _unread(need.processors, covered.deltas)
+    covered = covered._replace(unread=unread, owners=owners)
     with open_servers(need.writer) as servers:
         client = servers[0].whole
         sources = Sources(
@@ -272,11 +273,17 @@ async def _deltas(need: Need, partitions: list[int]) -> dict[int, int]:
     return offsets | {p: position.offset for p, position in (await folded(need.processors)).items()}
 
 
-async def _unread(settings: ProcessorsSettings, deltas: Mapping[int, int]) -> list[DeltaRecord]:
-    """The commands and signals behind these offsets of `issue-deltas`."""
+async def _unread(
+    settings: ProcessorsSettings, deltas: Mapping[int, int]
+) -> tuple[list[DeltaRecord], dict[int, str]]:
+    """The commands and signals behind these offsets of `issue-deltas`.
+
+    And the owners that the increments there name, the first of each issue.
+    """
     topic = name_of(settings, Topic.ISSUE_DELTAS)
     tps = [TopicPartition(topic, p) for p in deltas]
     found: list[DeltaRecord] = []
+    owners: dict[int, str] = {}
     async with open_consumer(settings) as consumer:
         begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         consumer.assign(tps)
@@ -286,7 +293,11 @@ async def _unread(settings: ProcessorsSettings, deltas: Mapping[int, int]) -> li
             with suppress(msgspec.DecodeError):
                 if record.value and not is_bundle(record.value):
                     found.append(decode_delta(record.value))
-    return found
+                elif record.value:
+                    for source in decode_bundle(record.value):
+                        for increment in source.increments:
+                            owners.setdefault(increment.issue, increment.owner)
+    return found, owners
 
 
 async def _commits(

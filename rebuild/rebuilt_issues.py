@@ -42,12 +42,14 @@ class Sources(NamedTuple):
 class Covered(NamedTuple):
     """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`.
 
-    `unread` are the commands and signals behind it.
+    `unread` are the commands and signals behind it, and `owners` what the increments behind it name as owners, by
+    the issues that they come first for.
     """
 
     events: Mapping[int, int]
     deltas: Mapping[int, int]
     unread: Sequence[DeltaRecord] = ()
+    owners: Mapping[int, str] = {}
 
 
 class _IssueState(NamedTuple):
@@ -144,7 +146,11 @@ def _record(
     assert record is not None
     # A command in the log that is unread may not have been recorded.
     is_behind = newer or any((record.id, name) in unread for name in _commands(record.id, changes))
-    state = _of_row(row) if row is not None and not is_behind else _state(changes, row)
+    state = (
+        _of_row(row)
+        if row is not None and not is_behind
+        else _state(changes, row, covered.owners.get(issue, ""))
+    )
     record = replace(record, **state._asdict())
     deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
     return replace(
@@ -278,9 +284,9 @@ def _of_row(row: StoredIssue) -> _IssueState:
     return _IssueState(status, row.regressed, row.assignee or None, row.resolved_in or None, until)
 
 
-def _state(changes: list[StoredChange], row: StoredIssue | None) -> _IssueState:
-    """The state after the changes, for a record that is older than they are."""
-    state = _IssueState("open", False, None, None, None) if row is None else _of_row(row)
+def _state(changes: list[StoredChange], row: StoredIssue | None, owner: str) -> _IssueState:
+    """The state after the changes, for a record that is older than they are; a new issue's begins with its owner."""
+    state = _IssueState("open", False, owner or None, None, None) if row is None else _of_row(row)
     for change in changes:
         if change.kind == "assigned":
             state = state._replace(assignee=change.data.get("assignee"))

@@ -39,7 +39,7 @@ class Increment(Struct, array_like=True, gc=False):
     Times are event times (contract, section 2, point 10), Unix ms. `issue` is the issue that the fingerprint
     opens in the project. `first_release` belongs to the oldest event; `received_ms`, `last_event` (16 bytes,
     base64 on the wire), `last_release` and `description` (an encoded `Description`) to the newest. `users`
-    are distinct `schemas.ids.user_hash`es.
+    are distinct `schemas.ids.user_hash`es. `owner` is whom the project's owner rules name for the first event.
     """
 
     issue: int
@@ -55,6 +55,7 @@ class Increment(Struct, array_like=True, gc=False):
     rows: list[Row]
     users: list[int]
     description: Raw
+    owner: str = ""
 
     @property
     def releases(self) -> dict[str, int]:

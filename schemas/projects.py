@@ -47,6 +47,13 @@ class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
     enabled: bool = True
 
 
+class OwnerRule(Struct, frozen=True, rename="camel"):
+    """Assigns a new issue whose first event fits `match` (query language); the first rule that fits decides."""
+
+    match: str
+    assignee: str
+
+
 class SavedView(Struct, frozen=True, rename="camel"):
     """A named list of a team: query, order and range. `id` is sixteen hexadecimal digits.
 
@@ -72,6 +79,7 @@ class Project(Struct, frozen=True, rename="camel"):
     payload_retention_days: int | None = None
     lenient_sdks: tuple[str, ...] = ()
     grouping_rules: tuple[GroupingRule, ...] = ()
+    owners: tuple[OwnerRule, ...] = ()
     discarded: tuple[str, ...] = ()
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from processors.aggregator.findings import created_activity, findings, with_subject
+from processors.aggregator.findings import created_activity, findings, owner_activity, with_subject
 from processors.aggregator.issue_fold import Fold
 from processors.aggregator.issue_merges import (
     Exchanged,
@@ -73,11 +73,16 @@ class BatchChanges:
         if state.merged_into is not None:
             self._news.setdefault(fold.id, []).append(news)
             return
+        opening: list[Activity] = []
+        if is_first:
+            opening.append(created_activity(state, increment))
+            if increment.owner and state.assignee is None:
+                state = replace(state, assignee=increment.owner)
+                opening.append(owner_activity(opening[0], increment.owner))
         record, found = findings(state, fold.shown(), news)
         change = transition(record, news, found)
         fold.set_state(change.record)
-        created = (created_activity(state, increment),) if is_first else ()
-        self.activities += with_subject((*created, *found, *change.activities), change.record, news)
+        self.activities += with_subject((*opening, *found, *change.activities), change.record, news)
 
     def command(self, offset: int, command: Command, find: Find) -> None:
         """Apply a command at this offset of `issue-deltas`.

@@ -75,6 +75,11 @@ def created_activity(record: IssueRecord, increment: Increment) -> Activity:
     )
 
 
+def owner_activity(created: Activity, owner: str) -> Activity:
+    """The activity of a new issue's assignment to its owner."""
+    return replace(created, id=f"{created.id}-assigned", kind="assigned", data={"assignee": owner})
+
+
 def with_subject(activities: Iterable[Activity], record: IssueRecord, news: NewEvents) -> Iterator[Activity]:
     """The activities of an increment, with the issue as it is after all of them."""
     subject: Subject | None = None

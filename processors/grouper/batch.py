@@ -6,6 +6,7 @@ replay depends on it.
 
 import struct
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 from zlib import crc32
 
@@ -302,8 +303,10 @@ class _ChunkWork:
         self.grouping_of: list[int] = []
         self.groupings: list[Grouping] = []
         self.indexes: dict[tuple[int, str], int] = {}
-        self.increments = Increments()
         self.rule_budget = RuleBudget()
+        # A budget apart: owners never decide whether a rule of grouping is skipped.
+        self.owner_budget = RuleBudget()
+        self.increments = Increments(partial(fingerprinter.owner, budget=self.owner_budget))
 
     def run(self, record: DedupRecord) -> Generator[None, None, DedupRecord]:
         """Add the outputs; returns the record to be recorded, completed with the fingerprints.
@@ -416,7 +419,7 @@ class _ChunkWork:
             output.increments.append(increments)
         for project, project_outcomes in outcomes.finish().items():
             output.outcomes.setdefault(project, []).extend(project_outcomes)
-        if skipped := self.rule_budget.skipped:
+        if skipped := self.rule_budget.skipped + self.owner_budget.skipped:
             output.rules_skipped += rules_skipped(output.partition, offset, skipped)
         output.events += len(self.chunk)
         output.new += len(self.kept)

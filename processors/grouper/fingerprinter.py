@@ -23,9 +23,11 @@ from grouping.rules import (
     TOO_EXPENSIVE,
     UNTOUCHED,
     Answers,
+    CompiledRule,
     CompiledRules,
     RuleOutcome,
     ask,
+    compile_owners,
     compile_rules,
     merged,
     outcome_of,
@@ -45,8 +47,14 @@ from processors.grouper.rule_budget import RuleBudget
 from query.event_view import EventView, from_json
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.increments import Description, encode_description
-from schemas.projects import GROUPING_VERSION, GroupingRule, ProjectRegistry, RegistryRetention
-from schemas.times import MINUTE_MS
+from schemas.projects import (
+    GROUPING_VERSION,
+    GroupingRule,
+    OwnerRule,
+    Project,
+    ProjectRegistry,
+    RegistryRetention,
+)
 
 log = logging.getLogger(__name__)
 MAX_TEXT: Final = 1000
@@ -62,6 +70,7 @@ CACHE_BYTES: Final = 8 << 20
 """Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
 """Rough size of a cache entry without its key."""
+_NO_OWNERS: Final[tuple[tuple[OwnerRule, ...], CompiledRules]] = ((), CompiledRules((), {}))
 
 
 class EventGrouping(Struct, frozen=True, gc=False):
@@ -106,6 +115,7 @@ class Fingerprinter:
         self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
+        self._owners: dict[int, tuple[tuple[OwnerRule, ...], CompiledRules]] = {}
         self._groupings: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], EventGrouping] = LruCache(
             CACHE_BYTES
         )
@@ -136,10 +146,24 @@ class Fingerprinter:
             result = EventGrouping(DISCARDED, result.grouping, result.description)
         return event, result
 
+    def owner(self, chunk_event: ChunkEvent, event: EventOutline, budget: RuleBudget) -> str:
+        """Whom the owner rules of its project assign an event to, or an empty text; asked after `group`."""
+        owners, rules = self._owners.get(chunk_event.project, _NO_OWNERS)
+        if not rules:
+            return ""
+        view = LazyView(chunk_event.payload, chunk_event)
+        try:
+            fitting = self._fitting(event, rules, view, chunk_event, budget)
+        except Exception:  # noqa: BLE001 - an event counts, whoever owns it
+            budget.skip(chunk_event, "failed", "owner")
+            return ""
+        return owners[fitting[0].position].assignee if fitting else ""
+
     @property
     def failed_rules(self) -> int:
         """How many rules are ignored because they don't parse."""
-        return sum(len(rules.errors) for _, rules in self._compiled.values())
+        rules = (*self._compiled.values(), *self._owners.values())
+        return sum(len(compiled.errors) for _, compiled in rules)
 
     def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
         """The grouping by platform, error and the event's own fingerprint, and by the effect of the rules."""
@@ -174,15 +198,26 @@ class Fingerprinter:
         chunk_event: ChunkEvent,
         budget: RuleBudget,
     ) -> RuleOutcome:
-        view, project = LazyView(body, chunk_event), chunk_event.project
+        view = LazyView(body, chunk_event)
+        return outcome_of(self._fitting(event, rules, view, chunk_event, budget), view)
+
+    def _fitting(
+        self,
+        event: EventOutline,
+        rules: CompiledRules,
+        view: LazyView,
+        chunk_event: ChunkEvent,
+        budget: RuleBudget,
+    ) -> tuple[CompiledRule, ...]:
+        """The rules that match an event; those that it has no steps left for are counted as skipped."""
+        project = chunk_event.project
         key = (rules, event.platform, bytes(event.error))
         answers, spent = self._answered(rules, key, view, budget.next_event(project), budget)
         budget.spend(project, spent)
         for rule, reason in answers.skipped:
             kind = "tooExpensive" if reason == TOO_EXPENSIVE else "failed"
-            minute = chunk_event.received_ms // MINUTE_MS
-            budget.skipped[project, minute, kind, rule.name[:MAX_NAME]] += 1
-        return outcome_of(answers.fitting, view)
+            budget.skip(chunk_event, kind, rule.name[:MAX_NAME])
+        return answers.fitting
 
     def _answered(
         self,
@@ -210,21 +245,21 @@ class Fingerprinter:
         return merged(known[0], ask(rules.of_event, view())) if rules.of_event else known[0], spent
 
     def _compile(self) -> None:
-        compiled = {}
+        compiled, owners = {}, {}
         for project in self._projects:
-            known = self._compiled.get(project.number)
+            number = project.number
+            known = self._compiled.get(number)
             if known is None or known[0] != project.grouping_rules:
                 known = (project.grouping_rules, compile_rules(project.grouping_rules))
-                for name, error in known[1].errors.items():
-                    log.warning(
-                        "ignoring the invalid rule %r of project %s: %s",
-                        name,
-                        project.id,
-                        error,
-                        extra={"event": "rule_ignored"},
-                    )
-            compiled[project.number] = known
-        self._compiled = compiled
+                _warn(project, known[1])
+            compiled[number] = known
+            known_owners = self._owners.get(number, _NO_OWNERS)
+            if known_owners[0] != project.owners:
+                known_owners = (project.owners, compile_owners(project.owners))
+                _warn(project, known_owners[1])
+            if project.owners:
+                owners[number] = known_owners
+        self._compiled, self._owners = compiled, owners
         self._discarded = {
             project.number: frozenset(int(fingerprint, 16) for fingerprint in project.discarded)
             for project in self._projects
@@ -232,6 +267,17 @@ class Fingerprinter:
         }
         self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
         self._version = self._projects.version
+
+
+def _warn(project: Project, rules: CompiledRules) -> None:
+    for name, error in rules.errors.items():
+        log.warning(
+            "ignoring the invalid rule %r of project %s: %s",
+            name,
+            project.id,
+            error,
+            extra={"event": "rule_ignored"},
+        )
 
 
 def published_parts(parts: tuple[str, ...]) -> tuple[str, ...]:

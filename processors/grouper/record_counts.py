@@ -4,7 +4,7 @@ Each names the source record that it comes from, so it is counted once however o
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -37,9 +37,13 @@ issue_of = lru_cache(maxsize=CACHED_ISSUES)(issue_id)
 
 
 class Increments:
-    """The increments of one source record, one for each fingerprint."""
+    """The increments of one source record, one for each fingerprint.
 
-    def __init__(self) -> None:
+    `owner_of` is asked once for each: only the first event of a fingerprint can open an issue.
+    """
+
+    def __init__(self, owner_of: Callable[[ChunkEvent, EventOutline], str]) -> None:
+        self._owner_of = owner_of
         self._sums: dict[tuple[int, int], Increment] = {}
         self._users: set[tuple[int, int, int]] = set()
         self._rows: dict[tuple[int, int, str, str, str, int], Row] = {}
@@ -66,6 +70,7 @@ class Increments:
                 rows=[],
                 users=[],
                 description=result.description,
+                owner=self._owner_of(chunk_event, event),
             )
         else:
             _add(total, ms, release, chunk_event, result)

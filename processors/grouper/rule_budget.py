@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Hashable
 
 from grouping.steps import EVENT_STEPS, MAX_STEPS
+from schemas.chunks import ChunkEvent
+from schemas.times import MINUTE_MS
 
 SkippedRule = tuple[int, int, str, str]
 """A grouping rule that was skipped on events.
@@ -36,6 +38,10 @@ class RuleBudget:
     def spend(self, project: int, steps: int) -> None:
         """Spend steps."""
         self._left[project] -= steps
+
+    def skip(self, event: ChunkEvent, kind: str, rule: str) -> None:
+        """Count a rule that was skipped on an event."""
+        self.skipped[event.project, event.received_ms // MINUTE_MS, kind, rule] += 1
 
     def is_paid(self, work: Hashable) -> bool:
         """Whether work whose result is remembered was paid for within this record."""

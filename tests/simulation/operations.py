@@ -28,7 +28,7 @@ from schemas.chunks import decode_chunk
 from schemas.environment import load
 from schemas.errors import ChangesUnavailable, EraseRefused, RebuildRefused
 from schemas.issues import Command, IssueRecord, decode_issue
-from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.projects import GroupingRule, OwnerRule, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings, ProcessorsSettings, WriterSettings
 from schemas.topics import Topic, topic_name
 from storage.maintain.reconcile import repair_differences as repairing
@@ -50,6 +50,8 @@ TOGETHER: Final = f"{hash_parts(('given one',)):016x}"
 """The fingerprint of the rule that puts all events together."""
 USERS: Final = ("", "ann", "bob")
 """The users of events; some events have none."""
+OWNERS: Final = (OwnerRule("message:first", "zoe"), OwnerRule("environment:live user:ann", "eve"))
+"""Whom new issues are assigned to: some by any of their events, some by what the first one is, most to no one."""
 SPOILT: Final = b"no frame"
 """The payload of an unreadable event: it comes again."""
 _CHANGE_SECONDS: Final = 5.0
@@ -82,6 +84,7 @@ class Projects:
                 name=f"p{number}",
                 created_at="2026-01-01T00:00:00.000Z",
                 payload_retention_days=payload_days,
+                owners=OWNERS,
             )
             for number in (PROJECT, OTHER)
         )

@@ -1,4 +1,4 @@
-"""The status and findings of an issue, by simple rules of the test.
+"""The status, assignee and findings of an issue, by simple rules of the test.
 
 They follow from its commands and events in the order of the log.
 """
@@ -11,7 +11,7 @@ import msgspec
 
 from schemas.ids import hex64
 from schemas.increments import Increment, decode_bundle, is_bundle
-from schemas.issues import Command, decode_delta
+from schemas.issues import SYSTEM, Command, decode_delta
 from schemas.times import parse_iso
 from schemas.topics import Topic, topic_name
 from tests.simulation.clickhouse import Server
@@ -30,6 +30,7 @@ class _Issue:
 
     def __init__(self) -> None:
         self.status = "open"
+        self.assignee: str | None = None
         self.fix: str | None = None
         self.until: Mapping[str, Any] = {}
         self.events = 0
@@ -49,6 +50,8 @@ class _Issue:
             self.status = data["status"]
             self.fix, self.until = data.get("resolvedIn"), data.get("ignoreUntil") or {}
             self.events, self.users = 0, set()
+        elif command.kind == "update" and "assignee" in data:
+            self.assignee = data["assignee"]
         elif command.kind == "redact" and data.get("wholly"):
             self.seen.clear()
 
@@ -58,6 +61,9 @@ class _Issue:
             return
         is_first = not self.positions
         self.positions[partition] = offset
+        if is_first and increment.owner:
+            self.assignee = increment.owner
+            self.found["assigned", increment.owner] += 1
         named = {("seenInRelease", row.release) for row in increment.rows}
         named |= {("seenInEnvironment", row.environment) for row in increment.rows}
         self.found.update(one for one in named - self.seen if one[1] and not is_first)
@@ -86,20 +92,23 @@ def _shows_failure(release: str, fix: str | None) -> bool | None:
 
 
 def check_statuses(server: Server, broker: Broker, changes: Changes, *, is_rebuilt: bool) -> None:
-    """Each issue has the status and findings that follow from the log, but for issues that were merged.
+    """Each issue has the status, assignee and findings that follow from the log, but for issues that were merged.
 
     Nothing is known of a partition whose log has expired, and after a rebuild. Raises WrongStatus.
     """
     found = changes.issues()
     published: dict[str, Counter[tuple[str, str]]] = {}
     for _, row in server.latest["issue_activity"].values():
-        if row["kind"] in {"seenInRelease", "seenInEnvironment"}:
+        by_owner = row["kind"] == "assigned" and row["by"] == SYSTEM
+        if by_owner or row["kind"] in {"seenInRelease", "seenInEnvironment"}:
             (name,) = msgspec.json.decode(row["data"]).values()
             published.setdefault(hex64(row["issue_id"]), Counter())[row["kind"], name] += 1
     for log in broker.topics[topic_name(Topic.ISSUE_DELTAS, "svc.", {})]:
         for number, issue in () if log.start or is_rebuilt else _issues(log):
             if issue.status not in {_UNKNOWN, found[number].status}:
                 raise WrongStatus(f"{number} is {found[number].status}, not {issue.status}")
+            if issue.assignee != found[number].assignee:
+                raise WrongStatus(f"{number} is assigned to {found[number].assignee}, not {issue.assignee}")
             if published.get(number, Counter()) != issue.found:
                 raise WrongStatus(f"{number} has published {published.get(number)}, not {issue.found}")
 

@@ -319,6 +319,14 @@ def test_a_signal_of_an_issue_of_which_nothing_is_stored_changes_nothing(
     assert not any(record.merged_into or record.life.members for record in records)
 
 
+def test_an_issue_that_is_opened_by_a_rebuild_has_the_owner_of_its_unread_increments() -> None:
+    stored_issues = [stored_counts(fingerprint, [increment(fingerprint)]) for fingerprint in (1, 2, 3)]
+    covered = Covered({0: 0}, {0: 0}, owners={int(id_of(1), 16): "zoe", int(id_of(2), 16): "zoe"})
+    taken = StoredChange(START, f"{id_of(2)}-{'u' * 36}-assigned", "assigned", {"assignee": "ann"})
+    records = rebuilt(stored_issues, [], {int(id_of(2), 16): [taken]}, covered, SOURCES, iso(START)).records
+    assert [record.assignee for record in records] == ["zoe", "ann", None]
+
+
 @settings(derandomize=True)
 @given(steps, st.integers(0, 1 << 32))
 # The unmerge is sent on three times, and the last ones are read after a part has joined that the first one

@@ -48,7 +48,8 @@ class Model:
     """One issue, as its text in the documentation says it."""
 
     def __init__(self) -> None:
-        self.status, self.regressed, self.assignee = "open", False, None
+        self.status, self.regressed = "open", False
+        self.assignee: str | None = None
         self.resolved_in: str | None = None
         self.until: dict[str, int] | None = None
         self.known: list[str] = []
@@ -66,7 +67,8 @@ class Model:
             self.description += [] if release in self.known else ["seenInRelease"]
             self.description += [] if environment in self.environments else ["seenInEnvironment"]
         else:
-            self.description.append("created")
+            self.description += ["created", "assigned"]
+            self.assignee = "owner of 0"
         self.events += count
         self.environments.add(environment)
         self.hours[hour] += count
@@ -194,11 +196,12 @@ async def worked(world: World, luck: random.Random) -> None:
 async def test_states_and_activity_are_those_of_the_model(history: list[tuple[Any, ...]], seed: int) -> None:
     world, model, luck = World(), Model(), random.Random(seed)
     updates: list[tuple[str, Any]] = []
-    for what, *rest in [("event", RELEASES[0], [], 1, "prod", 0), *history]:
+    for at, (what, *rest) in enumerate([("event", RELEASES[0], [], 1, "prod", 0), *history]):
         if what == "event":
             release, users, count, environment, hour = rest
             model.event(release, users, count, environment, hour)
-            world.send(1, increment(1, release, count, users, START + hour * HOUR_MS, environment))
+            ms = START + hour * HOUR_MS
+            world.send(1, increment(1, release, count, users, ms, environment, f"owner of {at}"))
         else:
             data, repeat = rest
             model.update(data)

@@ -191,6 +191,16 @@ async def test_a_fingerprint_without_events_can_be_unmerged_once_it_has_some() -
     assert not world.activities("seenInRelease", "seenInEnvironment")
 
 
+async def test_a_part_whose_first_event_comes_after_the_merge_has_no_owner() -> None:
+    world = await with_issues(1)
+    await aliased(world, 1, 9)
+    world.send(9, increment(9, owner="zoe"))
+    await world.settle()
+    issue = await unmerged(world, 1, 9)
+    assert (issue.assignee, world.issue(1).assignee) == (None, None)
+    assert not world.activities("assigned")
+
+
 async def test_a_named_fingerprint_counts_among_the_issues_that_can_be_merged() -> None:
     world = await with_issues(1)
     await aliased(world, 1, *range(100, 200))

@@ -254,7 +254,7 @@ class World:
 
 def increment(
     fingerprint: int = 1, release: str = "app@1.0.0+1", events: int = 1, users: Iterable[int] = (), ms: int = START,
-    environment: str = "prod",
+    environment: str = "prod", owner: str = "",
 ) -> Increment:  # fmt: skip
     """An increment of a few events of one release."""
     description = Description("E", "m", "f", "v1", "stack", ("p",))
@@ -262,7 +262,7 @@ def increment(
         issue=issue_of(PROJECT, fingerprint), project=PROJECT, fingerprint=fingerprint, events=events, first_ms=ms,
         last_ms=ms, received_ms=ms, last_event=bytes(16), first_release=release, last_release=release,
         rows=[Row(release, environment, "ios", ms // 3_600_000, events)], users=list(users),
-        description=Raw(encode_description(description)),
+        description=Raw(encode_description(description)), owner=owner,
     )  # fmt: skip
 
 

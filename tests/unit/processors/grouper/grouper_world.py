@@ -20,19 +20,21 @@ from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_groupe
 from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle
 from schemas.issues import Outcome, decode_outcomes
-from schemas.projects import GroupingRule, Project, ProjectRegistry, encode_project
+from schemas.projects import GroupingRule, OwnerRule, Project, ProjectRegistry, encode_project
 from tests.unit.processors.aggregator.world import NAMES, PARTITIONS, Memory, MemoryForwarder, MemoryTable
 from tests.unit.processors.made import START, source
 
 PARTITION = 1
 
 
-def registry(rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = ()) -> ProjectRegistry:
-    """One project with these rules and discarded fingerprints."""
+def registry(
+    rules: Sequence[GroupingRule] = (), discarded: Sequence[str] = (), owners: Sequence[OwnerRule] = ()
+) -> ProjectRegistry:
+    """One project with these rules, discarded fingerprints and owners."""
     projects = ProjectRegistry()
     project = Project(
         id="1", name="one", created_at="2026-01-01T00:00:00.000Z",
-        grouping_rules=tuple(rules), discarded=tuple(discarded),
+        grouping_rules=tuple(rules), discarded=tuple(discarded), owners=tuple(owners),
     )  # fmt: skip
     projects.apply(b"1", encode_project(project))
     return projects

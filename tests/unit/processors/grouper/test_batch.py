@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from processors.grouper.batch import BatchOutput, PartitionState, decide, read_batch
 from processors.grouper.dedup_log import DedupEntry, decode_entry, encode
@@ -21,7 +22,7 @@ from schemas.chunks import (
     decode_grouped,
     encode_chunk,
 )
-from schemas.projects import GroupingRule
+from schemas.projects import GroupingRule, OwnerRule, encode_project
 from tests.unit.processors.grouper.grouper_world import no_steps, registry
 from tests.unit.processors.made import DAY, START, carried, event_id, source
 
@@ -271,6 +272,51 @@ def test_rules_that_were_skipped_are_told_apart_from_the_outcomes_and_the_same_a
     again = PartitionState(PARTITION, Dedupe(DAYS), 0, decided)
     repeated = [run(again, [one], rules) for one in sources]
     assert [one for e in repeated for _, found in e.rules_skipped for one in found] == forwarded
+
+
+def owners_of(output: BatchOutput) -> list[tuple[int, str]]:
+    """Offset and owner of each increment."""
+    return [(source.offset, one.owner) for source in output.increments for one in source.increments]
+
+
+def test_an_increment_names_the_owner_of_its_first_event() -> None:
+    owners = [OwnerRule("file:src/1.js", "zoe"), OwnerRule("type:Kind*", "ann"), OwnerRule("type:", "eve")]
+    grouper = Fingerprinter(registry(owners=owners))
+    events = [carried(1), carried(2, kind=1), carried(3), carried(4, kind=1, project=2)]
+    output = run(fresh(), [source(0, events), source(1, [carried(5, kind=1)])], grouper)
+    assert owners_of(output) == [(0, "ann"), (0, "zoe"), (0, ""), (1, "zoe")]
+
+
+def test_owners_are_asked_once_for_a_fingerprint_of_a_record_and_never_change_its_grouping(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    no_steps(monkeypatch)
+    dear = Fingerprinter(registry(owners=[OwnerRule("type:X", "zoe")]))
+    events = [source(0, [carried(1), carried(2)]), source(1, [carried(3, kind=1)])]
+    output = run(fresh(), events, dear)
+    assert owners_of(output) == [(0, ""), (1, "")]
+    skipped = [(one.sequence, one.reason, one.count) for _, found in output.rules_skipped for one in found]
+    assert skipped == [(0, "tooExpensive/owner zoe", 1), (1, "tooExpensive/owner zoe", 1)]
+    assert output.grouped == run(fresh(), events).grouped
+
+
+def test_an_event_counts_though_its_owner_cannot_be_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("processors.grouper.fingerprinter.from_json")
+    output = run(fresh(), [source(0, [carried(1)])], Fingerprinter(registry(owners=[OwnerRule("X", "zoe")])))
+    assert owners_of(output) == [(0, "")]
+    assert [one.reason for _, found in output.rules_skipped for one in found] == ["failed/owner"]
+
+
+def test_owners_follow_the_project() -> None:
+    projects = registry(owners=[OwnerRule("type:Kind*", "ann"), OwnerRule("type:(", "eve")])
+    grouper = Fingerprinter(projects)
+    assert owners_of(run(fresh(), [source(0, [carried(1)])], grouper)) == [(0, "ann")]
+    assert grouper.failed_rules == 1
+    [project] = projects
+    projects.apply(b"1", encode_project(replace(project, owners=(OwnerRule("type:Kind*", "bob"),))))
+    assert owners_of(run(fresh(), [source(0, [carried(1)])], grouper)) == [(0, "bob")]
+    projects.apply(b"1", encode_project(replace(project, owners=())))
+    assert owners_of(run(fresh(), [source(0, [carried(1)])], grouper)) == [(0, "")]
 
 
 def test_the_retention_is_decided_with_the_fingerprint() -> None:
