@@ -154,6 +154,14 @@ def print_projects(rows: list[Project]) -> None:
     metavar="PATTERN",
     help="Replaces the patterns; '' for none.",
 )
+@click.option(
+    "--owner",
+    "owners",
+    nargs=2,
+    multiple=True,
+    metavar="QUERY NAME",
+    help="Replaces the owners: assigns a new issue whose first event fits the query to the name; '' '' for none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the project as JSON.")
 @click.pass_obj
 def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -> None:
@@ -169,6 +177,8 @@ def _changes(given: Mapping[str, Any]) -> project_edits.ProjectChanges:
     changes = {field: value for field, value in given.items() if value is not None and value != ()}
     if "lenient_sdks" in changes:
         changes["lenient_sdks"] = tuple(pattern for pattern in changes["lenient_sdks"] if pattern)
+    if "owners" in changes:
+        changes["owners"] = tuple(project_edits.Owner(*pair) for pair in changes["owners"] if pair[1])
     return project_edits.ProjectChanges(**changes)
 
 

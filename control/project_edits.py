@@ -9,7 +9,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from schemas.errors import BadChange, Detail
+from query.keys import OF_ISSUE, asks_of_issue
+from query.parse import parse
+from schemas.changes import MAX_ASSIGNEE
+from schemas.errors import BadChange, Detail, QueryError
 from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import new_project_id, new_token
 from schemas.notifications import NotificationRule
@@ -17,6 +20,7 @@ from schemas.projects import (
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
     GroupingRule,
+    OwnerRule,
     Project,
     SavedView,
     Token,
@@ -31,6 +35,8 @@ MAX_PATTERNS: Final = 50
 MAX_PATTERN: Final = 100
 MAX_TOKENS: Final = 100
 MAX_DISCARDED: Final = 1000
+MAX_OWNERS: Final = 100
+MAX_OWNER_MATCH: Final = 1000
 MAX_VIEWS: Final = 50
 MAX_VIEW_NAME: Final = 60
 MAX_VIEW_QUERY: Final = 4000
@@ -49,6 +55,13 @@ ViewRange = Annotated[
 ViewQuery = Annotated[str, Meta(max_length=MAX_VIEW_QUERY, description="query language; must parse")]
 
 
+class Owner(OwnerRule, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """An owner rule as people give it: `match` (query language) sees the first event of an issue."""
+
+
+Owners = Annotated[tuple[Owner, ...], Meta(max_length=MAX_OWNERS, description="the first that fits decides")]
+
+
 class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
     """Changes to a project; omitted fields stay unchanged."""
 
@@ -57,6 +70,7 @@ class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=
     retention_days: Days | UnsetType = UNSET
     payload_retention_days: Days | UnsetType | None = UNSET
     lenient_sdks: Patterns | UnsetType = UNSET
+    owners: Owners | UnsetType = UNSET
 
 
 def create(
@@ -262,7 +276,30 @@ def _violations(project: Project) -> list[Detail]:
             details.append(
                 Detail(f"lenientSdks[{position}]", f"1 to {MAX_PATTERN} characters, no control characters")
             )
+    if len(project.owners) > MAX_OWNERS:
+        return [*details, Detail("owners", f"at most {MAX_OWNERS} owners")]
+    for position, owner in enumerate(project.owners):
+        if wrong := _wrong_match(owner.match):
+            details.append(Detail(f"owners[{position}].match", wrong))
+        if not 1 <= len(owner.assignee) <= MAX_ASSIGNEE or _UNPRINTABLE.search(owner.assignee):
+            wrong = f"1 to {MAX_ASSIGNEE} characters, no control characters"
+            details.append(Detail(f"owners[{position}].assignee", wrong))
     return details
+
+
+def _wrong_match(match: str) -> str:
+    """Why an owner can't have this match; empty if it can."""
+    if len(match) > MAX_OWNER_MATCH or _UNPRINTABLE.search(match):
+        return f"at most {MAX_OWNER_MATCH:,} characters, no control characters"
+    try:
+        query = parse(match)
+    except QueryError as error:
+        return error.message
+    return (
+        f"an owner is found before the issue is known: {OF_ISSUE} can't be asked"
+        if asks_of_issue(query)
+        else ""
+    )
 
 
 def _between(field: str, value: int, maximum: int) -> list[Detail]:

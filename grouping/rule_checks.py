@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Final
 
 from grouping.variables import variable_error
+from query.keys import OF_ISSUE, asks_of_issue
 from query.parse import parse
-from query.tree import COUNTS, ISSUE_FIELDS, ISSUE_TIMES, Compare, Filter, Has, Is, Leaf, leaves
 from schemas.errors import Detail, QueryError
 from schemas.projects import GroupingRule
 
@@ -49,12 +49,8 @@ def errors(rule: GroupingRule) -> list[Detail]:
         query = _parsed(rule.match)
     except QueryError as error:
         return [Detail("match", error.message)]
-    if any(map(_asks_of_issue, leaves(query))):
-        message = (
-            "a rule sees the event before it has an issue: "
-            "is, assignee, events, users, firstSeen and lastSeen aren't known"
-        )
-        return [Detail("match", message)]
+    if asks_of_issue(query):
+        return [Detail("match", f"a rule sees the event before it has an issue: {OF_ISSUE} aren't known")]
     if not (rule.fingerprint or rule.in_app or rule.not_in_app or rule.discard):
         return [Detail("", "sets nothing: give fingerprint, inApp, notInApp or discard")]
     return []
@@ -78,17 +74,6 @@ def _wrong_texts(rule: GroupingRule) -> Iterator[Detail]:
     for field, patterns in (("inApp", rule.in_app or ()), ("notInApp", rule.not_in_app or ())):
         if "" in patterns:
             yield Detail(f"{field}[{patterns.index('')}]", "an empty pattern matches nothing")
-
-
-def _asks_of_issue(leaf: Leaf) -> bool:
-    match leaf:
-        case Is():
-            return True
-        case Compare(key):
-            return key in {*ISSUE_TIMES, *COUNTS}
-        case Filter(key, False) | Has(key, False):
-            return key in ISSUE_FIELDS
-    return False
 
 
 def _within(position: int, field: str) -> str:

@@ -4,13 +4,39 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from query.tree import COMPARABLE, FIELDS, ISSUE_FIELDS, Filter, Has, Query, leaves
+from query.tree import (
+    COMPARABLE,
+    COUNTS,
+    FIELDS,
+    ISSUE_FIELDS,
+    ISSUE_TIMES,
+    Compare,
+    Filter,
+    Has,
+    Is,
+    Query,
+    leaves,
+)
 
 KEYS: Final = ("is", "has", *FIELDS, *ISSUE_FIELDS, *COMPARABLE)
 """Keys of the language."""
 _NEAREST: Final = 3
 _LEAST: Final = 0.6
 """Minimum similarity (0 to 1, of `difflib`) of a suggested key."""
+
+
+OF_ISSUE: Final = "is, assignee, firstRelease, events, users, firstSeen and lastSeen"
+"""Keys that `asks_of_issue` finds, for messages."""
+
+
+def asks_of_issue(query: Query) -> bool:
+    """Whether a query has a condition on the issue, which an event that is being grouped doesn't have yet."""
+    return any(
+        isinstance(leaf, Is)
+        or (isinstance(leaf, Compare) and leaf.key in (*ISSUE_TIMES, *COUNTS))
+        or (isinstance(leaf, Filter | Has) and not leaf.is_tag and leaf.key in ISSUE_FIELDS)
+        for leaf in leaves(query)
+    )
 
 
 def tag_keys(query: Query) -> list[str]:

@@ -17,7 +17,7 @@ from control.project_edits import (
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.http.http_errors import not_found, unavailable
 from dashboard.requested_project import edit_project
-from schemas.projects import Project, Token
+from schemas.projects import OwnerRule, Project, Token
 
 
 class TokenView(Struct, frozen=True, rename="camel"):
@@ -39,6 +39,7 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     retention_days: int
     payload_retention_days: int | None
     lenient_sdks: list[str]
+    owners: list[OwnerRule]
 
 
 class ProjectWithToken(ProjectView, frozen=True, rename="camel"):

@@ -1,8 +1,10 @@
 """A project's settings: name, limits and tokens."""
 
+from typing import Final
+
 from aiohttp import web
 
-from control.project_edits import ProjectChanges, add_token, revoke_token, update
+from control.project_edits import Owner, ProjectChanges, add_token, revoke_token, update
 from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import not_found
@@ -13,7 +15,9 @@ from dashboard.requested_project import edit_project, project_of
 from schemas.errors import BadChange, Detail
 from schemas.projects import Project
 
-FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays", "lenientSdks")
+FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays", "lenientSdks", "owners")
+_OWNED_BY: Final = "=>"
+"""Between a query and its owner."""
 
 
 async def show_settings(request: web.Request) -> web.Response:
@@ -61,6 +65,7 @@ def _fields_of(project: Project) -> dict[str, str]:
         "retentionDays": str(project.retention_days),
         "payloadRetentionDays": "" if payload_days is None else str(payload_days),
         "lenientSdks": "\n".join(project.lenient_sdks),
+        "owners": "\n".join(f"{owner.match} {_OWNED_BY} {owner.assignee}" for owner in project.owners),
     }
 
 
@@ -79,7 +84,20 @@ def _changes(fields: dict[str, str]) -> ProjectChanges:
         retention_days=int(fields["retentionDays"]),
         payload_retention_days=int(payload_days) if payload_days else None,
         lenient_sdks=tuple(fields["lenientSdks"].split()),
+        owners=tuple(_owner(line) for line in fields["owners"].splitlines() if line.strip()),
     )
+
+
+def _owner(line: str) -> Owner:
+    """An owner by its line. One without a name is refused later."""
+    match, given, assignee = line.rpartition(_OWNED_BY)
+    return Owner(match.strip(), assignee.strip() if given else "")
+
+
+def _message(detail: Detail) -> str:
+    """The text of an error; of a field with a line for each entry it says which."""
+    number = detail.field.partition("[")[2].partition("]")[0]
+    return f"Entry {int(number) + 1}: {detail.message}" if number else detail.message
 
 
 def _is_number(text: str) -> bool:
@@ -100,7 +118,7 @@ def _page(
         project=project,
         active="settings",
         fields=fields,
-        errors={detail.field.partition("[")[0]: detail.message for detail in details or []},
+        errors={detail.field.partition("[")[0]: _message(detail) for detail in details or []},
         saved="saved" in request.query and not details,
         **first_steps(request, project),
     )

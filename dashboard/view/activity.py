@@ -10,7 +10,7 @@ from dashboard.view.charts import Mark
 from dashboard.view.raw_event import items_of, mapping_of, text_of
 from dashboard.view.text import plural
 from schemas.changes import NEXT
-from schemas.issues import ActivityKind
+from schemas.issues import SYSTEM, ActivityKind
 from schemas.read_api import ActivityRow
 from schemas.times import parse_iso
 
@@ -67,9 +67,10 @@ def resolved_after(rows: Sequence[ActivityRow], issue: str) -> str:
 def describe(row: ActivityRow, issue: str) -> ActivityLine:
     """A row of an issue's activity."""
     merged_issue = row.issue_id if row.issue_id != issue else ""
-    return ActivityLine(
-        _TITLES.get(row.kind, row.kind), row.by, row.at, _text(row.kind, _data(row)), merged_issue
-    )
+    text = _text(row.kind, _data(row))
+    if row.kind == "assigned" and row.by == SYSTEM:
+        text += ", by the owners of the project"
+    return ActivityLine(_TITLES.get(row.kind, row.kind), row.by, row.at, text, merged_issue)
 
 
 def _data(row: ActivityRow) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import pytest
 
 from control.project_edits import (
     MAX_TOKENS,
+    Owner,
     ProjectChanges,
     add_token,
     create,
@@ -62,6 +63,30 @@ def test_update_changes_only_the_given_fields() -> None:
     project = a_project()
     changed = update(project, ProjectChanges(rate_limit_per_minute=9))
     assert changed == msgspec.structs.replace(project, rate_limit_per_minute=9)
+
+
+@pytest.mark.parametrize(
+    ("owner", "field"),
+    [
+        (Owner("file:(", "zoe"), "owners[1].match"),
+        (Owner("is:open", "zoe"), "owners[1].match"),
+        (Owner("x" * 1001, "zoe"), "owners[1].match"),
+        (Owner("a\nb", "zoe"), "owners[1].match"),
+        (Owner("file:a", ""), "owners[1].assignee"),
+        (Owner("file:a", "z" * 201), "owners[1].assignee"),
+    ],
+)
+def test_an_owner_that_cannot_be_found_is_refused(owner: Owner, field: str) -> None:
+    with pytest.raises(BadChange) as refused:
+        update(a_project(), ProjectChanges(owners=(Owner("", "z" * 200), owner)))
+    assert [detail.field for detail in refused.value.details] == [field]
+
+
+def test_a_project_has_at_most_a_hundred_owners() -> None:
+    owners = (Owner("file:src/*", "zoe"),) * 100
+    assert update(a_project(), ProjectChanges(owners=owners)).owners == owners
+    with pytest.raises(BadChange, match="owners"):
+        update(a_project(), ProjectChanges(owners=(*owners, owners[0])))
 
 
 def test_payloads_are_not_kept_longer_than_their_events() -> None:

@@ -60,6 +60,12 @@ def test_each_change_is_described_with_its_terms(kind: str, data: dict[str, Any]
     assert describe(row, "2f").merged_issue == "1f"
 
 
+def test_an_assignment_by_the_owners_says_so() -> None:
+    data = Raw(b'{"assignee":"Jo"}')
+    row = ActivityRow("1", "assigned", "system", "2026-11-21T18:00:00.000Z", data, "1f")
+    assert describe(row, "1f").text == "Jo, by the owners of the project"
+
+
 def test_the_next_release_is_after_the_newest_change_of_the_issue_itself() -> None:
     def made(second: int, kind: str, data: dict[str, Any], issue: str = "1f") -> ActivityRow:
         at = f"2026-11-21T18:00:0{second}.000Z"

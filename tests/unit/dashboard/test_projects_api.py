@@ -35,12 +35,24 @@ async def test_update_keeps_omitted_fields(site: Site) -> None:
     assert (body["retentionDays"], body["name"]) == (7, "shop")
 
 
+async def test_owners_are_replaced_as_a_whole(site: Site) -> None:
+    path, owners = f"/projects/{site.project.id}", [{"match": "file:src/*", "assignee": "Ann Lee"}]
+    assert (await site.api("PATCH", path, json={"owners": owners}))[1]["owners"] == owners
+    assert (await site.api("PATCH", path, json={"name": "shop"}))[1]["owners"] == owners
+    assert (await site.api("PATCH", path, json={"owners": []}))[1]["owners"] == []
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
         ({"rateLimitPerMinute": 0}, "rateLimitPerMinute"),
         ({"retentionDays": "many"}, "retentionDays"),
         ({"lenientSdks": [""]}, "lenientSdks[0]"),
+        (
+            {"owners": [{"match": "", "assignee": "zoe"}, {"match": "(", "assignee": "zoe"}]},
+            "owners[1].match",
+        ),
+        ({"owners": [{"match": "", "assignee": "zoe", "team": "x"}]}, "owners[0].team"),
         ({"name": " "}, "name"),
         ({"tokens": []}, "tokens"),
     ],
