@@ -135,6 +135,7 @@ class _Text(Struct, frozen=True):
     status: str
     events: int
     users: int
+    assignee: str
     trend: Sequence[int] = ()
 
     @property
@@ -148,7 +149,7 @@ def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | 
         return None
     if issue is None:
         known = cause.subject
-        return _Text(known.error_type, "", "", known.status, known.events, known.users)
+        return _Text(known.error_type, "", "", known.status, known.events, known.users, known.assignee)
     return _Text(
         issue.error_type,
         issue.message,
@@ -156,6 +157,7 @@ def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | 
         issue.status,
         issue.total_events,
         issue.total_users,
+        issue.assignee or "",
         issue.trend,
     )
 
@@ -177,6 +179,8 @@ def _block(cause: Cause, text: _Text | None, base: str) -> str:
         subject = cause.subject
         where = [escape_markup(name, 100) for name in (subject.release, subject.environment) if name]
         lines.append(" · ".join([*where, _counted(text.events, "event"), _counted(text.users, "user")]))
+        if text.assignee:
+            lines.append(f"assigned to {escape_markup(text.assignee, 100)}")
         if any(text.trend):
             lines.append(f"last 24 hours {sparkline(text.trend)}")
     lines.append(f"Why: {_REASONS[cause.kind].format(escape_markup(cause.value, 100))}.")
@@ -214,5 +218,6 @@ def _data(cause: Cause, text: _Text | None, base: str) -> MessageCause:
             environment=cause.subject.environment,
             total_events=text.events,
             total_users=text.users,
+            assignee=text.assignee,
         )
     return MessageCause(cause.id, cause.kind, cause.at, cause.value, url, issue)

@@ -30,6 +30,7 @@ class MessageIssue(Struct, frozen=True, rename="camel"):
     environment: str | UnsetType = UNSET
     total_events: int | UnsetType = UNSET
     total_users: int | UnsetType = UNSET
+    assignee: str | UnsetType = UNSET
 
 
 class MessageCause(Struct, frozen=True):

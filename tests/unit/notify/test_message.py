@@ -60,6 +60,15 @@ def test_a_message_without_content_has_its_links() -> None:
     assert message.data["causes"][0]["issue"] == issue
 
 
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_a_message_names_the_assignee(is_stored: bool) -> None:
+    one = replace(cause(1, assignee="zoe"), issue=ISSUE.id)
+    stored = {ISSUE.id: replace(ISSUE, assignee="@zoe")} if is_stored else {}
+    message = written(decision(one), "shop", stored, "")
+    assert ("assigned to @\u2060zoe" if is_stored else "assigned to zoe") in message.body.splitlines()
+    assert message.data["causes"][0]["issue"]["assignee"] == ("@zoe" if is_stored else "zoe")
+
+
 @pytest.mark.parametrize(
     ("trend", "lines"),
     [([], []), ([0] * 24, []), ([5], ["last 24 hours █"]), ([0, 3] * 12, ["last 24 hours " + "▁█" * 12])],
