@@ -10,6 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard import query_warnings
+from dashboard.asked_query import asked
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
@@ -145,11 +146,18 @@ def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> N
             app.router.add_route(method, API + operation.path, _read_handler(operation))
 
 
+def _query(request: web.Request, kind: type[Struct]) -> Struct:
+    """The query string; a query of the query language in it is that of who asks."""
+    given = decode_query(request, kind)
+    text = getattr(given, "query", "")
+    return msgspec.structs.replace(given, query=asked(request, text)) if text else given
+
+
 def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     kind = operation.query
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        call = Call(request, decode_query(request, kind), NoInput())
+        call = Call(request, _query(request, kind), NoInput())
         with track_partial() as note:
             answer = await operation.handler(call)
         return conditional_response(request, answer, partial=note.is_partial)
@@ -161,7 +169,7 @@ def _change_handler(operation: Operation) -> Callable[[web.Request], Awaitable[w
     query_kind, body_kind = operation.query, operation.body
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        query = decode_query(request, query_kind)
+        query = _query(request, query_kind)
         body = await decode_body(request, body_kind) if body_kind is not NoInput else NoInput()
         answer = await operation.handler(Call(request, query, body))
         return json_response(answer, operation.status)

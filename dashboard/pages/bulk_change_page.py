@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 from aiohttp import web
 from msgspec import Struct
 
+from dashboard.asked_query import asked
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.bulk_changes import BulkChange
 from dashboard.dependencies import State, changes_of, state_of
@@ -116,7 +117,7 @@ def _change_all(
     """Begin to change all issues of the form's list, on all its pages; returns the change's id."""
     query = dict(parse_qsl(fields.get("back", "").removeprefix("?")))
     listed = parameters_of(query, state.dependencies.now_ms(), PLAIN_STATE)
-    call = ListIssues(project.number, listed.text, **listed.time_range.bounds)
+    call = ListIssues(project.number, asked(request, listed.text), **listed.time_range.bounds)
     made = BulkChange(project.number, action, fields.get("where", "")[:MAX_WHERE], request[IDENTITY].name, [])
     reader, changes = state.dependencies.reader, changes_of(state)
     return state.bulk.start(reader, changes, made, call, _update(action, fields))

@@ -5,6 +5,7 @@ import asyncio
 from aiohttp import web
 
 from dashboard import query_warnings
+from dashboard.asked_query import asked
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_issue
 from dashboard.pages.list_parameters import read_parameters, syntax_problem, unknown_keys
@@ -35,7 +36,7 @@ async def show_events(request: web.Request) -> web.Response:
                 reader.read(
                     ListIssueEvents(
                         issue_id,
-                        parameters.query,
+                        asked(request, parameters.query),
                         **time_range.bounds,
                         limit=PAGE_SIZE,
                         cursor=parameters.cursor,

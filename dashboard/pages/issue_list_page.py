@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from dashboard import query_warnings
+from dashboard.asked_query import asked
 from dashboard.bulk_changes import MAX_CHANGED
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk_change_page
@@ -50,10 +51,11 @@ async def show_issue_list(request: web.Request) -> web.Response:
     warnings: list[KeyWarning] = []
     if not error:
         try:
+            text = asked(request, parameters.text)
             issues, series, warnings, releases = await asyncio.gather(
-                _issues(state, project, parameters),
+                _issues(state, project, parameters, text),
                 state.dependencies.reader.read(
-                    GetProjectStats(project.number, parameters.text, **parameters.time_range.bounds)
+                    GetProjectStats(project.number, text, **parameters.time_range.bounds)
                 ),
                 query_warnings.of_project(state, project.number, parameters.query),
                 state.releases.of(state.dependencies.reader, project.number),
@@ -106,11 +108,11 @@ async def show_issue_list(request: web.Request) -> web.Response:
     )
 
 
-async def _issues(state: State, project: Project, parameters: ListParameters) -> IssuePage:
+async def _issues(state: State, project: Project, parameters: ListParameters, text: str) -> IssuePage:
     return await state.dependencies.reader.read(
         ListIssues(
             project.number,
-            parameters.text,
+            text,
             **parameters.time_range.bounds,
             sort=parameters.sort,
             limit=PAGE_SIZE,

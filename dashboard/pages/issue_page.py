@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
+from dashboard.asked_query import asked
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, dashboard_address, state_of
 from dashboard.http.http_errors import not_found
@@ -50,6 +51,7 @@ async def show_issue(request: web.Request) -> web.Response:
     parameters = read_parameters(request, state.dependencies.now_ms())
     problem = syntax_problem(parameters.query)
     query = parameters.query.strip() if problem is None else ""
+    text = asked(request, query)
     reader = state.dependencies.reader.for_page()
     (
         (issue, series, releases, assignees, merged, seen_in),
@@ -58,9 +60,9 @@ async def show_issue(request: web.Request) -> web.Response:
         changes,
         similar,
     ) = await asyncio.gather(
-        _issue_and_series(state, reader, issue_id, query),
-        _event(state, reader, issue_id, event_id, query),
-        reader.read(CountIssueTags(issue_id, query)),
+        _issue_and_series(state, reader, issue_id, text),
+        _event(state, reader, issue_id, event_id, text),
+        reader.read(CountIssueTags(issue_id, text)),
         reader.read(ListActivity(issue_id, limit=MAX_CHANGES, without=LEFT_OUT)),
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )

@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from query.parse import parse
+from query.person import NO_PERSON, persons
 from query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
 from schemas.errors import QueryError
 from storage.errors import BadQuery
@@ -111,9 +112,12 @@ class Statement:
 def question(project: int, text: str, span: Range, now_ms: int) -> Question:
     """Parse the query of a call. Raises BadQuery if it is invalid."""
     try:
-        of_issue, of_event = split(parse(text))
+        query = parse(text)
     except QueryError as error:
         raise BadQuery("query", error.message) from None
+    if persons(query):
+        raise BadQuery("query", NO_PERSON)
+    of_issue, of_event = split(query)
     return Question(project, span, now_ms, of_issue, of_event)
 
 

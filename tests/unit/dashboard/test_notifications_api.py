@@ -58,6 +58,7 @@ async def test_rules_are_stored_with_an_id_and_given_back(site: Site) -> None:
         ({"query": "user:u1"}, "rules[0].query", "causes don't know user"),
         ({"query": "-(is:new OR message:x)"}, "rules[0].query", "causes don't know message"),
         ({"query": "timestamp:>-1d"}, "rules[0].query", "timestamp can't be compared"),
+        ({"query": "-assignee:[me, zoe]"}, "rules[0].query", "assignee:me and assignee:team need someone"),
         ({"query": "is:closed"}, "rules[0].query", "position 3: expected one of open"),
         ({"quiet": {"start": "25:00", "end": "07:00"}}, "rules[0].quiet.start", "match"),
         (

@@ -1,0 +1,30 @@
+"""Queries as the person of a request means them."""
+
+from aiohttp import web
+
+from dashboard.auth.auth import IDENTITY, Identity
+from query.parse import parse
+from query.person import NO_GROUPS, TEAM, Person, persons, resolved
+from query.print import to_text
+from schemas.errors import QueryError
+from storage.errors import BadQuery
+
+
+def groups_of(identity: Identity) -> tuple[str, ...]:  # noqa: ARG001
+    """The groups of who asks; a sign-in by password names none."""
+    return ()
+
+
+def asked(request: web.Request, text: str) -> str:
+    """The text of a query with the names of who asks; one that doesn't parse is left to the reader. Raises BadQuery."""
+    if "assignee" not in text:
+        return text
+    try:
+        query = parse(text)
+    except QueryError:
+        return text
+    words, identity = persons(query), request[IDENTITY]
+    groups = groups_of(identity)
+    if TEAM in words and not groups:
+        raise BadQuery("query", NO_GROUPS)
+    return to_text(resolved(query, Person(identity.name, groups))) if words else text
