@@ -274,8 +274,8 @@ SLIPS: Final = {
     "life: a regressed issue keeps its status": Slip(f"{_LIFE}._resolved", "opened(record, regressed=True), (activity,)", "record, (activity,)", seed=64),
     "life: resolving tells nothing": Slip(f"{_LIFE}.update", "if kind is not None:", "if kind is None:", seed=240),
     "findings: none is published": Slip("processors.aggregator.batch_changes.BatchChanges.increment", "(*opening, *found, *change.activities)", "(*opening, *change.activities)"),
-    "owners: a later event names the owner": Slip("processors.aggregator.batch_changes.BatchChanges.increment", "if is_first:", "if is_first or increment.owner:"),
-    "owners: the assignment is told and not kept": Slip("processors.aggregator.batch_changes.BatchChanges.increment", "state = replace(state, assignee=increment.owner)", "pass"),
+    "owners: a later event names the owner": Slip("processors.aggregator.batch_changes.BatchChanges.increment", "if is_first:", "if is_first or increment.owner:", seed=1),
+    "owners: the assignment is told and not kept": Slip("processors.aggregator.batch_changes.BatchChanges.increment", "state = replace(state, assignee=increment.owner)", "pass", seed=1),
     "findings: every release is a new one": Slip("processors.aggregator.issue_fold.Fold._add_rows", "if row.release not in releases:", "if row.release:", seed=1),
     # Logs with one owner.
     "changelog: an old owner's record is taken": Slip(f"{_LOG}.PartitionLog.read", "epoch < self.newest", "epoch < self.newest - 1_000_000"),
