@@ -162,6 +162,11 @@ def print_projects(rows: list[Project]) -> None:
     metavar="QUERY NAME",
     help="Replaces the owners: assigns a new issue whose first event fits the query to the name; '' '' for none.",
 )
+@click.option(
+    "--link-template",
+    metavar="URL",
+    help="Links frames to the source: https://git.example/{release}/{file}#L{line}; '' for none.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the project as JSON.")
 @click.pass_obj
 def update(workspace: Workspace, /, project: str, as_json: bool, **given: Any) -> None:

@@ -5,6 +5,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -19,6 +20,7 @@ from schemas.notifications import NotificationRule
 from schemas.projects import (
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
+    LINK_PLACE,
     GroupingRule,
     OwnerRule,
     Project,
@@ -37,9 +39,13 @@ MAX_TOKENS: Final = 100
 MAX_DISCARDED: Final = 1000
 MAX_OWNERS: Final = 100
 MAX_OWNER_MATCH: Final = 1000
+MAX_LINK: Final = 500
 MAX_VIEWS: Final = 50
 MAX_VIEW_NAME: Final = 60
 MAX_VIEW_QUERY: Final = 4000
+_NO_ADDRESS: Final = (
+    "an address such as https://git.example/{release}/{file}#L{line}, without braces in its host"
+)
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f\u2028\u2029\ud800-\udfff]")
 
 RateLimit = Annotated[int, Meta(ge=1, le=MAX_RATE_LIMIT, description="requests per minute and token")]
@@ -59,6 +65,13 @@ class Owner(OwnerRule, frozen=True, rename="camel", forbid_unknown_fields=True):
     """An owner rule as people give it: `match` (query language) sees the first event of an issue."""
 
 
+LinkTemplate = Annotated[
+    str,
+    Meta(
+        max_length=MAX_LINK,
+        description="an address with {release}, {app}, {version}, {build}, {file} or {line}",
+    ),
+]
 Owners = Annotated[tuple[Owner, ...], Meta(max_length=MAX_OWNERS, description="the first that fits decides")]
 
 
@@ -71,6 +84,7 @@ class ProjectChanges(Struct, frozen=True, rename="camel", forbid_unknown_fields=
     payload_retention_days: Days | UnsetType | None = UNSET
     lenient_sdks: Patterns | UnsetType = UNSET
     owners: Owners | UnsetType = UNSET
+    link_template: LinkTemplate | UnsetType = UNSET
 
 
 def create(
@@ -276,6 +290,8 @@ def _violations(project: Project) -> list[Detail]:
             details.append(
                 Detail(f"lenientSdks[{position}]", f"1 to {MAX_PATTERN} characters, no control characters")
             )
+    if project.link_template and (wrong := _wrong_link(project.link_template)):
+        details.append(Detail("linkTemplate", wrong))
     if len(project.owners) > MAX_OWNERS:
         return [*details, Detail("owners", f"at most {MAX_OWNERS} owners")]
     for position, owner in enumerate(project.owners):
@@ -285,6 +301,21 @@ def _violations(project: Project) -> list[Detail]:
             wrong = f"1 to {MAX_ASSIGNEE} characters, no control characters"
             details.append(Detail(f"owners[{position}].assignee", wrong))
     return details
+
+
+def _wrong_link(template: str) -> str:
+    """Why a project can't have this template; empty if it can."""
+    if len(template) > MAX_LINK or not template.isprintable() or " " in template:
+        return f"at most {MAX_LINK} characters, no spaces or control characters"
+    rest = LINK_PLACE.sub("", template)
+    if "{" in rest or "}" in rest:
+        return "in braces only release, app, version, build, file and line"
+    try:
+        parts = urlsplit(template)
+    except ValueError:
+        return _NO_ADDRESS
+    is_address = parts.scheme in {"http", "https"} and parts.hostname and "\\" not in template
+    return "" if is_address and "{" not in parts.netloc else _NO_ADDRESS
 
 
 def _wrong_match(match: str) -> str:

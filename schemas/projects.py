@@ -1,8 +1,10 @@
 """A project, and the registry of all projects in each process (contract, section 3, topic `projects`)."""
 
 import hashlib
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from typing import Final
 
 import msgspec
 from msgspec import Struct, field
@@ -14,6 +16,8 @@ DEFAULT_RATE_LIMIT = 5000
 DEFAULT_RETENTION_DAYS = 90
 GROUPING_VERSION = "v1"
 """The version of the fingerprint by which this build groups all projects."""
+LINK_PLACE: Final = re.compile(r"\{(release|app|version|build|file|line)\}")
+"""What a link template may name."""
 _MAX_DAYS = 65_535
 """Of a column of 16 bits."""
 
@@ -80,6 +84,8 @@ class Project(Struct, frozen=True, rename="camel"):
     lenient_sdks: tuple[str, ...] = ()
     grouping_rules: tuple[GroupingRule, ...] = ()
     owners: tuple[OwnerRule, ...] = ()
+    link_template: str = ""
+    """The address of a frame's line in the source, with places in braces (`LINK_PLACE`)."""
     discarded: tuple[str, ...] = ()
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()

@@ -40,6 +40,7 @@ class ProjectView(Struct, frozen=True, rename="camel"):
     payload_retention_days: int | None
     lenient_sdks: list[str]
     owners: list[OwnerRule]
+    link_template: str
 
 
 class ProjectWithToken(ProjectView, frozen=True, rename="camel"):

@@ -25,6 +25,7 @@ from dashboard.view.event_sections import EventSections, read
 from dashboard.view.filters import field_query, tag_query
 from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
+from dashboard.view.source_links import frame_link
 from dashboard.view.why_grouped import why_grouped
 from schemas.json_values import decode_any
 from schemas.projects import Project
@@ -100,6 +101,7 @@ async def show_issue(request: web.Request) -> web.Response:
         opened=next((change.at for change in changes.activity if _is_opening(change, issue)), ""),
         # The page's head says when the issue was opened.
         changes=[describe(change, issue.id) for change in changes.activity if not _is_opening(change, issue)],
+        frame_link=partial(frame_link, project.link_template, sections.release if sections else ""),
         narrowed=partial(_narrowed, issue.id, query),
         tag_query=tag_query,
         similar=similar.similar,

@@ -16,6 +16,7 @@ from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import read_project
 from dashboard.view import charts, filters, text, time_texts
+from dashboard.view.source_links import release_link
 from schemas.projects import Project
 from storage.read.execute import is_partial
 
@@ -77,6 +78,7 @@ def environment() -> jinja2.Environment:
         "share": charts.share,
         "percent": charts.percent,
         "field_query": filters.field_query,
+        "release_link": release_link,
         "fields": FACT_FIELDS,
     }
     return templates

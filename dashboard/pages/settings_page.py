@@ -15,7 +15,15 @@ from dashboard.requested_project import edit_project, project_of
 from schemas.errors import BadChange, Detail
 from schemas.projects import Project
 
-FIELDS = ("name", "rateLimitPerMinute", "retentionDays", "payloadRetentionDays", "lenientSdks", "owners")
+FIELDS = (
+    "name",
+    "rateLimitPerMinute",
+    "retentionDays",
+    "payloadRetentionDays",
+    "lenientSdks",
+    "owners",
+    "linkTemplate",
+)
 _OWNED_BY: Final = "=>"
 """Between a query and its owner."""
 
@@ -66,6 +74,7 @@ def _fields_of(project: Project) -> dict[str, str]:
         "payloadRetentionDays": "" if payload_days is None else str(payload_days),
         "lenientSdks": "\n".join(project.lenient_sdks),
         "owners": "\n".join(f"{owner.match} {_OWNED_BY} {owner.assignee}" for owner in project.owners),
+        "linkTemplate": project.link_template,
     }
 
 
@@ -85,6 +94,7 @@ def _changes(fields: dict[str, str]) -> ProjectChanges:
         payload_retention_days=int(payload_days) if payload_days else None,
         lenient_sdks=tuple(fields["lenientSdks"].split()),
         owners=tuple(_owner(line) for line in fields["owners"].splitlines() if line.strip()),
+        link_template=fields["linkTemplate"],
     )
 
 

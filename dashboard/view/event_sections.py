@@ -23,6 +23,7 @@ class EventSections(Struct, frozen=True):
 
     id: str
     timestamp: str
+    release: str
     errors: list[ErrorView]
     crumbs: list[BreadcrumbLine]
     tags: list[tuple[str, str]]
@@ -43,6 +44,7 @@ def read(event: dict[str, Any], sdk: str, time: str = "") -> EventSections:
     return EventSections(
         id=text_of(event.get("id")),
         timestamp=text_of(event.get("timestamp")),
+        release=text_of(event.get("release")),
         errors=chain(event.get("error")),
         crumbs=timeline(event),
         tags=[(key, text_of(value)) for key, value in sorted(mapping_of(event.get("tags")).items())],

@@ -5,7 +5,7 @@ from html import unescape
 import pytest
 from msgspec.structs import replace
 
-from control.project_edits import create
+from control.project_edits import ProjectChanges, create, update
 from dashboard.view.filters import field_query, tag_query
 from schemas.health import Part
 from tests.eventually import eventually
@@ -215,6 +215,20 @@ async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
         "Method not allowed"
         in await (await signed.client.post(ISSUE, data={"csrf": await signed.csrf()})).text()
     )
+
+
+async def test_frames_and_releases_link_to_the_source(signed: StoredSite) -> None:
+    outward = re.compile(r'<a href="https://git.example/([^"]*)" rel="noopener noreferrer">(.+?)</a>')
+    releases = f"/projects/{signed.project.id}/releases"
+    assert not outward.search(await get(signed, ISSUE) + await get(signed, releases))
+    template = ProjectChanges(link_template="https://git.example/{version}/{file}#L{line}")
+    await signed.projects.edit(signed.project.number, lambda old: update(old, template))
+    links = outward.findall(await get(signed, ISSUE))
+    frames = [(link.partition("/")[2].partition("#")[0], text) for link, text in links if "#L" in link]
+    assert frames
+    assert all(file in unescape(text) for file, text in frames)
+    assert len(links) == len(frames) + 2
+    assert {text for _, text in outward.findall(await get(signed, releases))} == {"source"}
 
 
 async def test_settings_are_saved_or_explained(signed: StoredSite) -> None:

@@ -82,6 +82,34 @@ def test_an_owner_that_cannot_be_found_is_refused(owner: Owner, field: str) -> N
     assert [detail.field for detail in refused.value.details] == [field]
 
 
+@pytest.mark.parametrize(
+    "template",
+    [
+        "git.example/{file}",
+        "javascript:alert({line})",
+        "https:///{file}",
+        "https://{app}.example/{file}",
+        "https://git.example{file}",
+        "https://git.example\\@evil.example/{file}",
+        "https://[git/{file}",
+        "https://git.example/{file.__class__}",
+        "https://git.example/{0}{}",
+        "https://git.example/{file} {line}",
+        "https://git.example/" + "x" * 500,
+    ],
+)
+def test_a_link_template_that_is_no_address_is_refused(template: str) -> None:
+    with pytest.raises(BadChange, match="linkTemplate"):
+        update(a_project(), ProjectChanges(link_template=template))
+
+
+def test_a_link_template_is_kept_and_removed() -> None:
+    template = "https://git.example:8443/{app}/{version}/{build}/{release}/{file}#L{line}"
+    project = update(a_project(), ProjectChanges(link_template=template))
+    assert project.link_template == template
+    assert update(project, ProjectChanges(link_template="")).link_template == ""
+
+
 def test_a_project_has_at_most_a_hundred_owners() -> None:
     owners = (Owner("file:src/*", "zoe"),) * 100
     assert update(a_project(), ProjectChanges(owners=owners)).owners == owners

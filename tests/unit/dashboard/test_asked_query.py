@@ -11,7 +11,7 @@ from storage.errors import NotFound
 from storage.read.query.question import question
 from storage.read.query.ranges import Range
 from storage.read.reader import Reader
-from tests.unit.dashboard.site import NOWHERE, PASSWORD, Site, running_site
+from tests.unit.dashboard.site import PASSWORD, Site, running_site
 
 ISSUE = "0" * 16
 
@@ -19,7 +19,11 @@ ISSUE = "0" * 16
 class Asked(Reader):
     """A reader of an empty database that remembers the queries."""
 
-    queries: set[str]
+    def __init__(self) -> None:
+        self.queries: set[str] = set()
+
+    async def close(self) -> None:
+        """Nothing is open."""
 
     def for_page(self) -> "Asked":
         return self
@@ -35,8 +39,7 @@ class Asked(Reader):
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[tuple[Site, set[str]]]:
-    reader = Asked.open([NOWHERE])
-    reader.queries = set()
+    reader = Asked()
     async with running_site(reader) as site:
         form = {"password": PASSWORD, "name": "Ann Lee"}
         await site.client.post("/sign-in", data=form, allow_redirects=False)
