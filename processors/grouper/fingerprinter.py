@@ -6,7 +6,7 @@ cached result equals a computed one, and costs as many steps (`rule_budget`).
 """
 
 import logging
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import Raw, Struct
 
@@ -70,7 +70,6 @@ CACHE_BYTES: Final = 8 << 20
 """Bytes of each generation of each cache: groupings by error, error locations by stack, rule answers by error."""
 ENTRY_BYTES: Final = 1000
 """Rough size of a cache entry without its key."""
-_NO_OWNERS: Final[tuple[tuple[OwnerRule, ...], CompiledRules]] = ((), CompiledRules((), {}))
 
 
 class EventGrouping(Struct, frozen=True, gc=False):
@@ -83,6 +82,19 @@ class EventGrouping(Struct, frozen=True, gc=False):
     fingerprint: int
     grouping: Grouping
     description: Raw
+
+
+class _ProjectRules(NamedTuple):
+    """The rules and owners of a project, as given and compiled."""
+
+    given: tuple[tuple[GroupingRule, ...], tuple[OwnerRule, ...]]
+    rules: CompiledRules
+    owners: CompiledRules
+
+    @staticmethod
+    def of(project: Project) -> "_ProjectRules":
+        rules, owners = project.grouping_rules, project.owners
+        return _ProjectRules((rules, owners), compile_rules(rules), compile_owners(owners))
 
 
 class LazyView:
@@ -112,10 +124,10 @@ class Fingerprinter:
         self.retention = RegistryRetention(projects)
         self._projects = projects
         self._version = -1
-        self._compiled: dict[int, tuple[tuple[GroupingRule, ...], CompiledRules]] = {}
+        self._compiled: dict[int, _ProjectRules] = {}
         self._active: dict[int, CompiledRules] = {}
         self._discarded: dict[int, frozenset[int]] = {}
-        self._owners: dict[int, tuple[tuple[OwnerRule, ...], CompiledRules]] = {}
+        self._owned: dict[int, _ProjectRules] = {}
         self._groupings: LruCache[tuple[str | None, bytes, bytes, RuleOutcome], EventGrouping] = LruCache(
             CACHE_BYTES
         )
@@ -148,22 +160,21 @@ class Fingerprinter:
 
     def owner(self, chunk_event: ChunkEvent, event: EventOutline, budget: RuleBudget) -> str:
         """Whom the owner rules of its project assign an event to, or an empty text; asked after `group`."""
-        owners, rules = self._owners.get(chunk_event.project, _NO_OWNERS)
-        if not rules:
+        owned = self._owned.get(chunk_event.project)
+        if owned is None:
             return ""
         view = LazyView(chunk_event.payload, chunk_event)
         try:
-            fitting = self._fitting(event, rules, view, chunk_event, budget)
+            fitting = self._fitting(event, owned.owners, view, chunk_event, budget)
         except Exception:  # noqa: BLE001 - an event counts, whoever owns it
             budget.skip(chunk_event, "failed", "owner")
             return ""
-        return owners[fitting[0].position].assignee if fitting else ""
+        return owned.given[1][fitting[0].position].assignee if fitting else ""
 
     @property
     def failed_rules(self) -> int:
         """How many rules are ignored because they don't parse."""
-        rules = (*self._compiled.values(), *self._owners.values())
-        return sum(len(compiled.errors) for _, compiled in rules)
+        return sum(len(known.rules.errors) + len(known.owners.errors) for known in self._compiled.values())
 
     def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
         """The grouping by platform, error and the event's own fingerprint, and by the effect of the rules."""
@@ -245,39 +256,29 @@ class Fingerprinter:
         return merged(known[0], ask(rules.of_event, view())) if rules.of_event else known[0], spent
 
     def _compile(self) -> None:
-        compiled, owners = {}, {}
+        compiled: dict[int, _ProjectRules] = {}
         for project in self._projects:
-            number = project.number
-            known = self._compiled.get(number)
-            if known is None or known[0] != project.grouping_rules:
-                known = (project.grouping_rules, compile_rules(project.grouping_rules))
-                _warn(project, known[1])
-            compiled[number] = known
-            known_owners = self._owners.get(number, _NO_OWNERS)
-            if known_owners[0] != project.owners:
-                known_owners = (project.owners, compile_owners(project.owners))
-                _warn(project, known_owners[1])
-            if project.owners:
-                owners[number] = known_owners
-        self._compiled, self._owners = compiled, owners
+            known = self._compiled.get(project.number)
+            if known is None or known.given != (project.grouping_rules, project.owners):
+                known = _ProjectRules.of(project)
+                for name, error in (known.rules.errors | known.owners.errors).items():
+                    log.warning(
+                        "ignoring the invalid rule %r of project %s: %s",
+                        name,
+                        project.id,
+                        error,
+                        extra={"event": "rule_ignored"},
+                    )
+            compiled[project.number] = known
+        self._compiled = compiled
         self._discarded = {
             project.number: frozenset(int(fingerprint, 16) for fingerprint in project.discarded)
             for project in self._projects
             if project.discarded
         }
-        self._active = {number: rules for number, (_, rules) in compiled.items() if rules}
+        self._active = {number: known.rules for number, known in compiled.items() if known.rules}
+        self._owned = {number: known for number, known in compiled.items() if known.owners}
         self._version = self._projects.version
-
-
-def _warn(project: Project, rules: CompiledRules) -> None:
-    for name, error in rules.errors.items():
-        log.warning(
-            "ignoring the invalid rule %r of project %s: %s",
-            name,
-            project.id,
-            error,
-            extra={"event": "rule_ignored"},
-        )
 
 
 def published_parts(parts: tuple[str, ...]) -> tuple[str, ...]:
