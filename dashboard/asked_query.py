@@ -4,7 +4,7 @@ from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY, Identity
 from query.parse import parse
-from query.person import NO_GROUPS, TEAM, Person, persons, resolved
+from query.person import NO_GROUPS, TEAM, Person, resolved, words_of
 from query.print import to_text
 from schemas.errors import QueryError
 from storage.errors import BadQuery
@@ -23,7 +23,7 @@ def asked(request: web.Request, text: str) -> str:
         query = parse(text)
     except QueryError:
         return text
-    words, identity = persons(query), request[IDENTITY]
+    words, identity = words_of(query), request[IDENTITY]
     groups = groups_of(identity)
     if TEAM in words and not groups:
         raise BadQuery("query", NO_GROUPS)

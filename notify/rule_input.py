@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from query.parse import parse
-from query.person import NO_PERSON, persons
+from query.person import NO_PERSON, words_of
 from query.tree import ISSUE_FIELDS, Compare, Filter, Has, Is, Query, Text, leaves
 from schemas.errors import Detail, QueryError
 from schemas.notifications import CAUSES, MOST_PER_HOUR, CauseKind, NotificationRule
@@ -90,7 +90,7 @@ def _is_zone(name: str) -> bool:
 
 def _refused(query: Query) -> Iterator[str]:
     """The problems of a query with conditions on facts that a cause doesn't have."""
-    if persons(query):
+    if words_of(query):
         yield NO_PERSON
     for leaf in leaves(query):
         match leaf:

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from query.tree import And, Filter, Not, Or, Pattern, Query, leaves
 
-ME: Final = "me"
-TEAM: Final = "team"
+ME: Final = Pattern(("me",))
+TEAM: Final = Pattern(("team",))
 NO_PERSON: Final = "assignee:me and assignee:team need someone who has signed in: give a name"
 NO_GROUPS: Final = "assignee:team needs a group: your sign-in names none"
 
@@ -18,10 +18,10 @@ class Person(NamedTuple):
     groups: Sequence[str]
 
 
-def persons(query: Query) -> set[str]:
-    """Which of `me` and `team` the query asks for."""
-    values = {value for leaf in leaves(query) for value in _assignees(leaf)}
-    return {word for word in (ME, TEAM) if Pattern((word,)) in values}
+def words_of(query: Query) -> set[Pattern]:
+    """Which of `ME` and `TEAM` the query asks for."""
+    asked = [leaf for leaf in leaves(query) if isinstance(leaf, Filter) and leaf.key == "assignee"]
+    return {ME, TEAM} & {value for leaf in asked if not leaf.is_tag for value in leaf.values}
 
 
 def resolved(query: Query, person: Person) -> Query:
@@ -33,21 +33,8 @@ def resolved(query: Query, person: Person) -> Query:
             return Or(tuple([resolved(item, person) for item in items]))
         case Not(item):
             return Not(resolved(item, person))
-        case Filter(key, is_tag) if values := _assignees(query):
-            meant: dict[str, Sequence[str]] = {ME: (person.name,), TEAM: person.groups}
-            names = [
-                Pattern((name,))
-                for value in values
-                if value.is_literal
-                for name in meant.get(value.parts[0], ())
-            ]
-            others = [value for value in values if not value.is_literal or value.parts[0] not in meant]
-            return Filter(key, is_tag, (*names, *others))
-    return query
-
-
-def _assignees(query: Query) -> tuple[Pattern, ...]:
-    match query:
         case Filter("assignee", False, values):
-            return values
-    return ()
+            meant = {ME: [Pattern((person.name,))], TEAM: [Pattern((group,)) for group in person.groups]}
+            names = [name for value in values for name in meant.get(value, [value])]
+            return Filter("assignee", is_tag=False, values=tuple(names))
+    return query

@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from query.parse import parse
-from query.person import NO_PERSON, persons
+from query.person import NO_PERSON, words_of
 from query.tree import EVERYTHING, And, Filter, Has, Not, Or, Query
 from schemas.errors import QueryError
 from storage.errors import BadQuery
@@ -115,7 +115,7 @@ def question(project: int, text: str, span: Range, now_ms: int) -> Question:
         query = parse(text)
     except QueryError as error:
         raise BadQuery("query", error.message) from None
-    if persons(query):
+    if words_of(query):
         raise BadQuery("query", NO_PERSON)
     of_issue, of_event = split(query)
     return Question(project, span, now_ms, of_issue, of_event)
