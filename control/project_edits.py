@@ -20,7 +20,7 @@ from schemas.notifications import NotificationRule
 from schemas.projects import (
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
-    LINK_PLACE,
+    LINK_FIELD,
     GroupingRule,
     OwnerRule,
     Project,
@@ -307,7 +307,7 @@ def _wrong_link(template: str) -> str:
     """Why a project can't have this template; empty if it can."""
     if len(template) > MAX_LINK or not template.isprintable() or " " in template:
         return f"at most {MAX_LINK} characters, no spaces or control characters"
-    rest = LINK_PLACE.sub("", template)
+    rest = LINK_FIELD.sub("", template)
     if "{" in rest or "}" in rest:
         return "in braces only release, app, version, build, file and line"
     try:

@@ -20,8 +20,8 @@ class Person(NamedTuple):
 
 def words_of(query: Query) -> set[Pattern]:
     """Which of `ME` and `TEAM` the query asks for."""
-    asked = [leaf for leaf in leaves(query) if isinstance(leaf, Filter) and leaf.key == "assignee"]
-    return {ME, TEAM} & {value for leaf in asked if not leaf.is_tag for value in leaf.values}
+    named = [leaf for leaf in leaves(query) if isinstance(leaf, Filter) and leaf.key == "assignee"]
+    return {ME, TEAM} & {value for leaf in named if not leaf.is_tag for value in leaf.values}
 
 
 def resolved(query: Query, person: Person) -> Query:

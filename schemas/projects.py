@@ -16,8 +16,8 @@ DEFAULT_RATE_LIMIT = 5000
 DEFAULT_RETENTION_DAYS = 90
 GROUPING_VERSION = "v1"
 """The version of the fingerprint by which this build groups all projects."""
-LINK_PLACE: Final = re.compile(r"\{(release|app|version|build|file|line)\}")
-"""What a link template may name."""
+LINK_FIELD: Final = re.compile(r"\{(release|app|version|build|file|line)\}")
+"""A field that a link template may name."""
 _MAX_DAYS = 65_535
 """Of a column of 16 bits."""
 
@@ -85,7 +85,7 @@ class Project(Struct, frozen=True, rename="camel"):
     grouping_rules: tuple[GroupingRule, ...] = ()
     owners: tuple[OwnerRule, ...] = ()
     link_template: str = ""
-    """The address of a frame's line in the source, with places in braces (`LINK_PLACE`)."""
+    """The address of a frame's line in the source, with fields in braces (`LINK_FIELD`)."""
     discarded: tuple[str, ...] = ()
     """Fingerprints whose new events are dropped before they are stored or counted."""
     saved_views: tuple[SavedView, ...] = ()

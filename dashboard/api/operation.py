@@ -10,12 +10,12 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard import query_warnings
-from dashboard.asked_query import asked
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
 from dashboard.http.paths import API
 from dashboard.http.responses import conditional_response, json_response
+from dashboard.person_query import with_person
 from dashboard.requested_project import edit_project, project_of
 from schemas.errors import WireError
 from schemas.idempotency import request_id
@@ -150,7 +150,7 @@ def _query(request: web.Request, kind: type[Struct]) -> Struct:
     """The query string; a query of the query language in it is that of who asks."""
     given = decode_query(request, kind)
     text = getattr(given, "query", "")
-    return msgspec.structs.replace(given, query=asked(request, text)) if text else given
+    return msgspec.structs.replace(given, query=with_person(request, text)) if text else given
 
 
 def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl, urlencode
 from aiohttp import web
 from msgspec import Struct
 
-from dashboard.asked_query import asked
 from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.bulk_changes import BulkChange
 from dashboard.dependencies import State, changes_of, state_of
@@ -15,6 +14,7 @@ from dashboard.http.http_errors import invalid, not_found
 from dashboard.http.responses import redirect
 from dashboard.pages.list_parameters import PLAIN_STATE, parameters_of
 from dashboard.pages.render import page
+from dashboard.person_query import with_person
 from dashboard.requested_project import project_of
 from dashboard.view.text import plural
 from schemas.changes import MAX_ASSIGNEE, MAX_ISSUES, MAX_RELEASE, NEXT, Update, is_issue
@@ -117,7 +117,7 @@ def _change_all(
     """Begin to change all issues of the form's list, on all its pages; returns the change's id."""
     query = dict(parse_qsl(fields.get("back", "").removeprefix("?")))
     listed = parameters_of(query, state.dependencies.now_ms(), PLAIN_STATE)
-    call = ListIssues(project.number, asked(request, listed.text), **listed.time_range.bounds)
+    call = ListIssues(project.number, with_person(request, listed.text), **listed.time_range.bounds)
     made = BulkChange(project.number, action, fields.get("where", "")[:MAX_WHERE], request[IDENTITY].name, [])
     reader, changes = state.dependencies.reader, changes_of(state)
     return state.bulk.start(reader, changes, made, call, _update(action, fields))

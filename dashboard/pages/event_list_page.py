@@ -5,11 +5,11 @@ import asyncio
 from aiohttp import web
 
 from dashboard import query_warnings
-from dashboard.asked_query import asked
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import read_issue
 from dashboard.pages.list_parameters import read_parameters, syntax_problem, unknown_keys
 from dashboard.pages.render import page
+from dashboard.person_query import with_person
 from dashboard.requested_project import find_project
 from dashboard.time_ranges import DURATIONS
 from schemas.read_api import EventPage, KeyWarning
@@ -36,7 +36,7 @@ async def show_events(request: web.Request) -> web.Response:
                 reader.read(
                     ListIssueEvents(
                         issue_id,
-                        asked(request, parameters.query),
+                        with_person(request, parameters.query),
                         **time_range.bounds,
                         limit=PAGE_SIZE,
                         cursor=parameters.cursor,

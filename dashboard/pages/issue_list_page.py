@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from dashboard import query_warnings
-from dashboard.asked_query import asked
 from dashboard.bulk_changes import MAX_CHANGED
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk_change_page
@@ -21,6 +20,7 @@ from dashboard.pages.list_parameters import (
 from dashboard.pages.onboarding import first_steps
 from dashboard.pages.render import page
 from dashboard.pages.view_forms import current_view, query_to_save, view_link
+from dashboard.person_query import with_person
 from dashboard.requested_project import project_of
 from dashboard.time_ranges import DURATIONS
 from dashboard.view.charts import events_chart
@@ -51,7 +51,7 @@ async def show_issue_list(request: web.Request) -> web.Response:
     warnings: list[KeyWarning] = []
     if not error:
         try:
-            text = asked(request, parameters.text)
+            text = with_person(request, parameters.text)
             issues, series, warnings, releases = await asyncio.gather(
                 _issues(state, project, parameters, text),
                 state.dependencies.reader.read(

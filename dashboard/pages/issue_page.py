@@ -7,13 +7,13 @@ from urllib.parse import urlencode
 
 from aiohttp import web
 
-from dashboard.asked_query import asked
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, dashboard_address, state_of
 from dashboard.http.http_errors import not_found
 from dashboard.http.inputs import read_event, read_issue
 from dashboard.pages.list_parameters import read_parameters, syntax_problem
 from dashboard.pages.render import page
+from dashboard.person_query import with_person
 from dashboard.requested_project import find_project
 from dashboard.rule_trial import catches_only
 from dashboard.time_ranges import life_range
@@ -52,7 +52,7 @@ async def show_issue(request: web.Request) -> web.Response:
     parameters = read_parameters(request, state.dependencies.now_ms())
     problem = syntax_problem(parameters.query)
     query = parameters.query.strip() if problem is None else ""
-    text = asked(request, query)
+    text = with_person(request, query)
     reader = state.dependencies.reader.for_page()
     (
         (issue, series, releases, assignees, merged, seen_in),

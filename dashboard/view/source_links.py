@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import quote
 
 from dashboard.view.stack_view import FrameView
-from schemas.projects import LINK_PLACE
+from schemas.projects import LINK_FIELD
 from schemas.releases import split_release
 
 _OF_FRAME: Final = re.compile(r"\{(?:file|line)\}")
@@ -23,7 +23,7 @@ def frame_link(template: str, release: str, frame: FrameView) -> str:
 def release_link(template: str, release: str) -> str:
     """The address of a release: the template up to the frame's part, if it names the release before."""
     front = _OF_FRAME.split(template)[0].rstrip("/")
-    return _filled(front, _of_release(release)) if LINK_PLACE.search(front) else ""
+    return _filled(front, _of_release(release)) if LINK_FIELD.search(front) else ""
 
 
 def _of_release(release: str) -> dict[str, str]:
@@ -31,10 +31,10 @@ def _of_release(release: str) -> dict[str, str]:
 
 
 def _filled(template: str, values: dict[str, str]) -> str:
-    needed = [values[name] for name in LINK_PLACE.findall(template)]
+    needed = [values[name] for name in LINK_FIELD.findall(template)]
     # Events are anyone's: none may lead out of the template's folder.
     if not all(needed) or any(not _UP.isdisjoint(value.split("/")) for value in needed):
         return ""
-    return LINK_PLACE.sub(
-        lambda place: quote(values[place[1]], "/" if place[1] == "file" else "", errors="replace"), template
+    return LINK_FIELD.sub(
+        lambda found: quote(values[found[1]], "/" if found[1] == "file" else "", errors="replace"), template
     )

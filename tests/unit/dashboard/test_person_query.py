@@ -16,7 +16,7 @@ from tests.unit.dashboard.site import PASSWORD, Site, running_site
 ISSUE = "0" * 16
 
 
-class Asked(Reader):
+class QueryReader(Reader):
     """A reader of an empty database that remembers the queries."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class Asked(Reader):
     async def close(self) -> None:
         """Nothing is open."""
 
-    def for_page(self) -> "Asked":
+    def for_page(self) -> "QueryReader":
         return self
 
     async def ping(self) -> None:
@@ -39,7 +39,7 @@ class Asked(Reader):
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[tuple[Site, set[str]]]:
-    reader = Asked()
+    reader = QueryReader()
     async with running_site(reader) as site:
         form = {"password": PASSWORD, "name": "Ann Lee"}
         await site.client.post("/sign-in", data=form, allow_redirects=False)

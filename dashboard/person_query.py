@@ -15,7 +15,7 @@ def groups_of(identity: Identity) -> tuple[str, ...]:  # noqa: ARG001
     return ()
 
 
-def asked(request: web.Request, text: str) -> str:
+def with_person(request: web.Request, text: str) -> str:
     """The text of a query with the names of who asks; one that doesn't parse is left to the reader. Raises BadQuery."""
     if "assignee" not in text:
         return text
