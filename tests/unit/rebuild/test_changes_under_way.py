@@ -2,8 +2,10 @@
 
 import itertools
 import random
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any, get_args
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,13 +14,14 @@ from msgspec.structs import replace
 
 from broker.message import Message
 from processors.aggregator.position import decode_position, deltas_key
-from rebuild.from_clickhouse import delta_positions
+from rebuild.from_clickhouse import _unread, delta_positions
 from rebuild.rebuilt_issues import Covered, Sources, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.ids import hex64
 from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import REBUILD, Command, DeltaRecord, IssueRecord, decode_delta, decode_issue, encode_json
 from schemas.merges import Figures, Member, Signal, SignalKind
+from schemas.settings import ProcessorsSettings
 from schemas.times import iso, parse_iso
 from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 from tests.unit.processors.aggregator.test_histories import ALL, FINGERPRINTS, ask, steps
@@ -325,6 +328,28 @@ def test_an_issue_that_is_opened_by_a_rebuild_has_the_owner_of_its_unread_increm
     taken = StoredChange(START, f"{id_of(2)}-{'u' * 36}-assigned", "assigned", {"assignee": "ann"})
     records = rebuilt(stored_issues, [], {int(id_of(2), 16): [taken]}, covered, SOURCES, iso(START)).records
     assert [record.assignee for record in records] == ["zoe", "ann", None]
+
+
+async def test_the_first_unread_increment_of_an_issue_names_its_owner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.send(1, increment(1, owner="zoe"), increment(1, owner="ann"))
+    world.send(2, increment(2), increment(2, owner="ann"))
+    world.ask(id_of(1), "comment", {"text": "x"})
+    logs = [world.log("issue-deltas", partition) for partition in range(PARTITIONS)]
+
+    async def in_order(*_: Any) -> AsyncIterator[Message]:
+        for message in itertools.chain(*logs):
+            yield message
+
+    consumer = AsyncMock(assign=Mock())
+    consumer.__aenter__.return_value = consumer
+    monkeypatch.setattr("rebuild.from_clickhouse.open_consumer", lambda _: consumer)
+    monkeypatch.setattr("rebuild.from_clickhouse.records_before", in_order)
+    unread, owners = await _unread(ProcessorsSettings(kafka_bootstrap="x:1"), {})
+    assert [delta.command.kind for delta in unread if delta.command] == ["comment"]
+    assert owners == {int(id_of(1), 16): "zoe", int(id_of(2), 16): ""}
 
 
 @settings(derandomize=True)
