@@ -33,7 +33,7 @@ _JAVASCRIPT_PLACES = ("<anonymous>", "[native code]", "node:", "native code")
 _SCHEME = 32
 
 
-class Role(IntEnum):
+class FrameRole(IntEnum):
     """Whose code a frame is."""
 
     APP = 0
@@ -48,7 +48,7 @@ class Role(IntEnum):
 class Site(NamedTuple):
     """A cleaned frame. `name` is empty for anonymous code; `module` is the file or module."""
 
-    role: Role
+    role: FrameRole
     name: str
     module: str
     family: Family

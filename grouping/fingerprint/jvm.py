@@ -2,21 +2,21 @@
 
 from typing import Final
 
-from grouping.fingerprint.frames import Role
+from grouping.fingerprint.frames import FrameRole
 
 # Whose code a package is; the longest one decides. Clients often mark libraries as in-app.
 _OWNERS: Final = {
     # Reflection, proxies, and runners of tests.
-    Role.SKIPPED: """
+    FrameRole.SKIPPED: """
         sun.reflect jdk.internal.reflect java.lang.reflect java.lang.invoke com.sun.proxy jdk.internal.misc
         junit org.junit org.testng org.hamcrest org.assertj org.fest.assertions com.google.common.truth kotlin.test
         org.apache.tools.ant org.apache.maven com.intellij.rt org.eclipse.jdt.internal
     """,
-    Role.PLATFORM: """
+    FrameRole.PLATFORM: """
         java javax jdk sun com.sun kotlin kotlinx android androidx com.android com.google.android dalvik libcore
         org.apache.harmony scala groovy org.codehaus.groovy System Microsoft
     """,
-    Role.LIBRARY: """
+    FrameRole.LIBRARY: """
         ch.qos.logback com.facebook com.fasterxml com.google.common com.google.firebase com.google.gson
         com.google.inject com.google.protobuf com.squareup com.unity3d dagger io.grpc io.netty io.reactivex
         io.sentry okhttp3 okio org.apache.catalina org.apache.commons org.apache.coyote org.apache.http
@@ -46,7 +46,7 @@ def is_synthetic(function: str) -> bool:
     return "$" in function and any(part in function for part in _SYNTHETIC)
 
 
-def owner(function: str) -> Role | None:
+def owner(function: str) -> FrameRole | None:
     """Whose code a function is by its package, regardless of its in-app mark; None for any other."""
     role = None
     end = -1

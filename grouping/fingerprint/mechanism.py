@@ -2,7 +2,7 @@
 
 from grouping.fingerprint import faults, javascript, messages, native
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent
-from grouping.fingerprint.frames import Family, Role, Site
+from grouping.fingerprint.frames import Family, FrameRole, Site
 from grouping.fingerprint.made_names import class_name
 from grouping.fingerprint.raised import by_runtime, is_assertion
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite, error_sites_of
@@ -83,7 +83,7 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
 
 def _message_counts(kind: str, error_site: ErrorSite) -> bool:
     """Whether the message tells problems apart: no frame of the app does, or the app worded it."""
-    if error_site.role is not Role.APP or error_site.sites[0].vague:
+    if error_site.role is not FrameRole.APP or error_site.sites[0].vague:
         return True
     return not (error_site.called or by_runtime(kind) or is_assertion(kind))
 
@@ -121,7 +121,7 @@ def chain_of(error: GroupingError) -> list[GroupingError]:
 def _outer_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
     """The type of the error thrown last, and its site if reliable."""
     parts = [f"type {_type(error)}"]
-    if error_site.role is Role.APP and not error_site.minified and not error_site.sites[0].vague:
+    if error_site.role is FrameRole.APP and not error_site.minified and not error_site.sites[0].vague:
         parts.append(f"frame {error_site.sites[0].text}")
     return parts
 

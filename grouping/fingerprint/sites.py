@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from grouping.fingerprint import built_files, javascript, jvm, native, scripts
 from grouping.fingerprint.event_view import GroupingFrame, OwnFrame
-from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, family_of
+from grouping.fingerprint.frames import CHARACTERS, Family, FrameRole, Site, family_of
 from grouping.fingerprint.helpers import is_helper
 from grouping.fingerprint.made_names import source_name
 
@@ -25,7 +25,7 @@ def site_of(platform: str | None, frame: GroupingFrame) -> Site:
         (frame.file or "")[:CHARACTERS],
         frame.in_app is True,
     )
-    return site._replace(role=Role.APP) if frame.__class__ is OwnFrame else site
+    return site._replace(role=FrameRole.APP) if frame.__class__ is OwnFrame else site
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -56,12 +56,12 @@ def _javascript_site(function: str, file: str, in_app: bool) -> Site:
     name = javascript.function_name(function)
     module = built_files.script_name(file)
     if javascript.is_runtime(file):
-        role = Role.PLATFORM
+        role = FrameRole.PLATFORM
     elif in_app and not javascript.is_library(file):
-        role = Role.APP
+        role = FrameRole.APP
     else:
-        role = Role.LIBRARY
-    foldered = role is Role.APP and "/" not in module
+        role = FrameRole.LIBRARY
+    foldered = role is FrameRole.APP and "/" not in module
     if foldered:
         module = built_files.with_folder(file, module)
     return Site(role, name, module, Family.JAVASCRIPT, in_app, not name or is_helper(name), foldered)
@@ -69,9 +69,9 @@ def _javascript_site(function: str, file: str, in_app: bool) -> Site:
 
 def _jvm_site(sent: str, function: str, file: str, in_app: bool) -> Site:
     name = jvm.function_name(function)
-    role = jvm.owner(function) or (Role.APP if in_app else Role.LIBRARY)
+    role = jvm.owner(function) or (FrameRole.APP if in_app else FrameRole.LIBRARY)
     if jvm.is_synthetic(sent):
-        role = Role.SKIPPED
+        role = FrameRole.SKIPPED
     # The name has the class; obfuscators and builds change the file.
     module = "" if name else file
     owning, _, method = name.rpartition(".")
@@ -82,13 +82,13 @@ def _jvm_site(sent: str, function: str, file: str, in_app: bool) -> Site:
 def _script_site(function: str, file: str, in_app: bool) -> Site:
     name = scripts.function_name(function)
     if scripts.is_library(file):
-        role = Role.LIBRARY
+        role = FrameRole.LIBRARY
     elif scripts.is_runtime(file):
-        role = Role.PLATFORM
+        role = FrameRole.PLATFORM
     elif scripts.is_comprehension(function):
-        role = Role.SKIPPED
+        role = FrameRole.SKIPPED
     else:
-        role = Role.APP if in_app else Role.LIBRARY
+        role = FrameRole.APP if in_app else FrameRole.LIBRARY
     module = built_files.file_with_folder(file)
     return Site(role, name, module, Family.OTHER, in_app, not name or is_helper(name))
 
@@ -96,7 +96,7 @@ def _script_site(function: str, file: str, in_app: bool) -> Site:
 def _native_site(function: str, file: str, in_app: bool) -> Site:
     name = native.function_name(function)
     if not name or native.is_helper(name) or native.is_machinery(file):
-        role = Role.SKIPPED
+        role = FrameRole.SKIPPED
     else:
-        role = Role.APP if in_app else Role.PLATFORM
+        role = FrameRole.APP if in_app else FrameRole.PLATFORM
     return Site(role, name, "", Family.NATIVE, in_app, vague=False)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from grouping.fingerprint import javascript
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
-from grouping.fingerprint.frames import Family, Role, Site, is_minified
+from grouping.fingerprint.frames import Family, FrameRole, Site, is_minified
 from grouping.fingerprint.raised import is_assertion, is_too_deep
 from grouping.fingerprint.sites import site_of
 
@@ -32,7 +32,7 @@ class ErrorSite(NamedTuple):
     """Where an error is: the deciding sites, topmost first, and whose code they are."""
 
     sites: tuple[Site, ...]
-    role: Role
+    role: FrameRole
     minified: bool
     """Whether the app's frames point into a JavaScript build instead of source text."""
     called: bool = False
@@ -44,7 +44,7 @@ class ErrorSite(NamedTuple):
 ErrorLocation = tuple[int | None, list[ErrorSite]]
 """The index of the deciding error of a chain, and the sites that were read; see `error_sites_of`."""
 
-NOWHERE = ErrorSite((), Role.SKIPPED, minified=False)
+NOWHERE = ErrorSite((), FrameRole.SKIPPED, minified=False)
 
 
 def error_sites_of(platform: str | None, chain: Sequence[GroupingError]) -> ErrorLocation:
@@ -60,11 +60,11 @@ def error_sites_of(platform: str | None, chain: Sequence[GroupingError]) -> Erro
         if stack:
             error_sites[index] = error_site_of(platform, chain[index], left)
             left = max(_FRAMES_OF_EACH, left - len(stack))
-        if error_sites[index].role is Role.APP:
+        if error_sites[index].role is FrameRole.APP:
             if index:
                 error_sites[0] = error_site_of(platform, chain[0], left)
             return index, error_sites
-    for role in (Role.LIBRARY, Role.PLATFORM):
+    for role in (FrameRole.LIBRARY, FrameRole.PLATFORM):
         for index in range(len(error_sites) - 1, -1, -1):
             if error_sites[index].role is role:
                 return index, error_sites
@@ -80,31 +80,35 @@ def error_site_of(platform: str | None, error: GroupingError, limit: int) -> Err
     if is_assertion(kind):
         test = _test_sites(platform, stack)
         if test:
-            return ErrorSite(test, Role.APP, minified=False)
+            return ErrorSite(test, FrameRole.APP, minified=False)
     app, first, minified = _looked_through(platform, stack, kind)
     if app and is_too_deep(kind) and app[0].family is not Family.NATIVE:
         cycle = _cycle(platform, stack)
         app = [min(cycle, key=lambda site: site.text)] if cycle else app
     if app:
-        return ErrorSite(_deciding_sites(app, minified), Role.APP, minified, Role.PLATFORM in first)
-    for role in (Role.LIBRARY, Role.PLATFORM):
+        return ErrorSite(_deciding_sites(app, minified), FrameRole.APP, minified, FrameRole.PLATFORM in first)
+    for role in (FrameRole.LIBRARY, FrameRole.PLATFORM):
         if role in first:
             return ErrorSite((first[role],), role, minified=False)
-    return ErrorSite((), Role.SKIPPED, minified=False, helpers=(first[Role.SKIPPED],)) if first else NOWHERE
+    return (
+        ErrorSite((), FrameRole.SKIPPED, minified=False, helpers=(first[FrameRole.SKIPPED],))
+        if first
+        else NOWHERE
+    )
 
 
 def _looked_through(
     platform: str | None, stack: Sequence[GroupingFrame], kind: str
-) -> tuple[list[Site], dict[Role, Site], bool]:
+) -> tuple[list[Site], dict[FrameRole, Site], bool]:
     """The app's sites down to a sufficient one, the first of each other role, and whether the app is a build."""
     app: list[Site] = []
-    first: dict[Role, Site] = {}
+    first: dict[FrameRole, Site] = {}
     minified = False
     for position, frame in enumerate(stack):
         if app and position >= _FRAMES_OF_V8 and app[0].family is Family.JAVASCRIPT:
             break
         site = site_of(platform, frame)
-        if site.role is not Role.APP:
+        if site.role is not FrameRole.APP:
             if position < _NEAR_THE_TOP:
                 first.setdefault(site.role, site)
             continue
@@ -126,7 +130,7 @@ def _cycle(platform: str | None, stack: Sequence[GroupingFrame]) -> list[Site]:
     sites = [
         site
         for frame in stack[: 2 * _FRAMES_OF_CYCLES]
-        if (site := site_of(platform, frame)).role is Role.APP
+        if (site := site_of(platform, frame)).role is FrameRole.APP
     ]
     for start in range(_CALLED + 1):
         cycling = sites[start : start + _FRAMES_OF_CYCLES]
@@ -160,7 +164,7 @@ def _test_sites(platform: str | None, stack: list[GroupingFrame]) -> tuple[Site,
     last: Site | None = None
     for frame in stack:
         site = site_of(platform, frame)
-        if site.role is Role.APP or (site.role is Role.LIBRARY and site.marked):
+        if site.role is FrameRole.APP or (site.role is FrameRole.LIBRARY and site.marked):
             top = top or site
             last = site
         elif top is not None and last is not None and (frame.function or "").startswith(_REFLECTION):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from grouping.fingerprint import built_files, faults
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame
-from grouping.fingerprint.frames import CHARACTERS, Family, Role, Site, family_of
+from grouping.fingerprint.frames import CHARACTERS, Family, FrameRole, Site, family_of
 from grouping.fingerprint.made_names import class_name, who_made
 from grouping.fingerprint.mechanism import chain_of, locate
 from grouping.fingerprint.raised import by_runtime, is_assertion
@@ -12,9 +12,9 @@ from grouping.fingerprint.sites import site_of
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite
 
 _WHOSE = {
-    Role.APP: "the topmost frame of the app",
-    Role.LIBRARY: "the topmost frame of a library, since none is the app's",
-    Role.PLATFORM: "the topmost frame of the platform, since none is the app's or a library's",
+    FrameRole.APP: "the topmost frame of the app",
+    FrameRole.LIBRARY: "the topmost frame of a library, since none is the app's",
+    FrameRole.PLATFORM: "the topmost frame of the platform, since none is the app's or a library's",
 }
 
 
@@ -69,7 +69,7 @@ def _of_message(error: GroupingError, found: ErrorSite) -> Iterator[str]:
             yield f"Engines word this fault differently: it is `{known}`."
     elif found.sites[0].family is Family.NATIVE:
         yield "The message of a native crash doesn't count."
-    elif found.role is Role.APP and not found.sites[0].vague:
+    elif found.role is FrameRole.APP and not found.sites[0].vague:
         if is_assertion(kind):
             yield "The message doesn't count: it has the values of an assertion."
         elif found.called or by_runtime(kind):

@@ -3,7 +3,7 @@
 import pytest
 
 from grouping.fingerprint import built_files, javascript, jvm, native, scripts
-from grouping.fingerprint.frames import Family, Role
+from grouping.fingerprint.frames import Family, FrameRole
 from grouping.fingerprint.made_names import source_name
 from grouping.fingerprint.sites import to_site
 
@@ -161,7 +161,7 @@ def test_functions_that_the_compiler_of_dotnet_makes_of_a_method_are_the_method(
     ],
 )
 def test_jvm_machinery_is_skipped(function: str) -> None:
-    assert to_site("android", function, "A.java", True).role is Role.SKIPPED
+    assert to_site("android", function, "A.java", True).role is FrameRole.SKIPPED
 
 
 @pytest.mark.parametrize(
