@@ -27,7 +27,7 @@ from schemas.projects import Project
 from schemas.read_api import Issue
 from schemas.times import iso, parse_iso
 from storage.client import ClickHouseError
-from storage.errors import NotFound, ReadError
+from storage.errors import NO_ISSUE, NotFound, ReadError
 from storage.read.counts.count_calls import ListReleases
 from storage.read.issue_rows import issue_of, row_of
 from storage.read.issues.issue_calls import CountIssues, FindProject, GetIssueVersions, IssueVersion
@@ -177,7 +177,7 @@ class IssueChanges:
                 async with asyncio.timeout(LOOK_SECONDS):
                     records = await self._commands.show(unknown)
             except (ChangesUnavailable, TimeoutError):
-                raise NotFound("there is no such issue") from None
+                raise NotFound(NO_ISSUE) from None
             found |= {issue: record.project_id for issue, record in records.items()}
         return found
 

@@ -1,5 +1,7 @@
 """Exceptions of the storage package that its callers handle."""
 
+from typing import Final
+
 from schemas.read_api import EventDetail
 from storage.clickhouse_diagnosis import RetryLater
 
@@ -58,6 +60,9 @@ class DamagedPayload(ReadError):
     def __init__(self, detail: EventDetail) -> None:
         super().__init__("the stored content of this event is damaged")
         self.detail = detail
+
+
+NO_ISSUE: Final = "there is no such issue"
 
 
 class NotFound(ReadError):

@@ -14,7 +14,7 @@ from schemas.ids import hex64, parse_hex64
 from schemas.issues import IssueRecord, encode_json
 from schemas.read_api import Issue
 from schemas.times import HOUR_MS, iso, parse_iso
-from storage.errors import NotFound
+from storage.errors import NO_ISSUE, NotFound
 from storage.read.execute import Sql
 from storage.read.query.query_sql import STATUS, Parameters
 from storage.read.query.question import Question
@@ -88,7 +88,7 @@ def issue_number(text: str) -> int:
     """The number of an issue id. Raises NotFound if the text is not an issue id."""
     number = parse_hex64(text)
     if number is None:
-        raise NotFound("there is no such issue")
+        raise NotFound(NO_ISSUE)
     return number
 
 

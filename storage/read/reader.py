@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
-from storage.errors import BadQuery, NotFound
+from storage.errors import NO_ISSUE, BadQuery, NotFound
 from storage.read.execute import Executor, Limits, Sql
 from storage.read.issue_rows import ISSUE_COLUMNS, ISSUE_REF, IssueRef, IssueRow, issue_by_id, issue_number
 from storage.read.query.question import Question, question
@@ -76,7 +76,7 @@ class Session:
                 return row
             # Issues are merged only within a project.
             number, project = row.merged_into, row.project_id
-        raise NotFound("there is no such issue")
+        raise NotFound(NO_ISSUE)
 
 
 class PageSession(Session):

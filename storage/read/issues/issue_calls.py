@@ -11,6 +11,7 @@ from schemas.ids import hex64, issue_id, parse_hex64
 from schemas.issues import ActivityKind
 from schemas.read_api import ActivityPage, ActivityRow, Issue, IssuePart
 from schemas.times import iso
+from storage.errors import NO_ISSUE, NotFound
 from storage.read.counts.range_counts import count_issues
 from storage.read.execute import Sql
 from storage.read.issue_rows import IssueRow, fits, issue_by_id, issue_number, issues_of, to_issue
@@ -56,7 +57,11 @@ class FindProject(ReadCall[int], frozen=True):
     issue: str
 
     async def fetch(self, session: Session) -> int:
-        return (await session.issue_ref(self.issue)).project_id
+        # Not from the session's memory: an issue that others may read takes as long as one that isn't there.
+        rows = await session.rows(issue_by_id(issue_number(self.issue), None, "project_id"))
+        if not rows:
+            raise NotFound(NO_ISSUE)
+        return int(rows[0][0])
 
 
 class CountIssues(ReadCall[list[Issue]], frozen=True):
