@@ -16,6 +16,8 @@ from cli import long_running
 from control.issue_changes import IssueChanges
 from control.issue_commands import Commands
 from control.project_store import ProjectStore
+from dashboard.auth.access import parse_roles
+from dashboard.auth.proxy_identity import parse_proxy
 from dashboard.dashboard_app import build_app, build_runner
 from dashboard.dependencies import Dependencies
 from dashboard.http.proxies import parse_networks
@@ -44,6 +46,8 @@ def command(context: click.Context) -> None:
 
 def _check(settings: DashboardSettings) -> None:
     parse_networks(settings.dashboard_trusted_proxies)
+    parse_proxy(settings)
+    parse_roles(settings.dashboard_roles)
     if not (urls := reader_urls(settings)):
         raise BadSetting("SVC_CLICKHOUSE_URL is required: http://user:password@host:port/database")
     for url in urls:

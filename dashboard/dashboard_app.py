@@ -11,7 +11,9 @@ from dashboard import dashboard_health
 from dashboard.api.api_routes import OPERATIONS
 from dashboard.api.openapi_document import serve_document
 from dashboard.api.operation import add_operations
+from dashboard.auth.access import parse_roles
 from dashboard.auth.auth import authenticate
+from dashboard.auth.proxy_identity import parse_proxy
 from dashboard.auth.session import RevokedSessions, Secrets, session_middleware
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.bulk_changes import BulkChanges
@@ -63,6 +65,8 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         metrics,
         SignInThrottle(),
         parse_networks(settings.dashboard_trusted_proxies),
+        parse_proxy(settings),
+        parse_roles(settings.dashboard_roles),
         RevokedSessions(),
         TrialQueue(),
         BulkChanges(),

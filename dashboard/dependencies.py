@@ -11,6 +11,8 @@ from msgspec import Struct
 from broker.pipeline_lag import Lag, PipelineLag
 from control.issue_changes import IssueChanges
 from control.project_store import ProjectStore
+from dashboard.auth.access import Roles
+from dashboard.auth.proxy_identity import ProxyHeaders
 from dashboard.auth.session import RevokedSessions, Secrets
 from dashboard.auth.throttle import SignInThrottle
 from dashboard.bulk_changes import BulkChanges
@@ -52,6 +54,8 @@ class State(Struct, frozen=True):
     metrics: DashboardMetrics
     throttle: SignInThrottle
     trusted_proxies: Networks
+    proxy: ProxyHeaders
+    roles: Roles
     revoked_sessions: RevokedSessions
     trials: TrialQueue
     bulk: BulkChanges

@@ -6,9 +6,14 @@ from aiohttp import web
 
 from control.project_edits import apply_once
 from dashboard.dependencies import State, state_of
-from dashboard.http.http_errors import not_found, unavailable
+from dashboard.http.http_errors import HttpError, not_found, unavailable
 from dashboard.http.inputs import read_project
 from schemas.projects import Project
+
+
+def no_project() -> HttpError:
+    """There is no such project, or none that exists for the person."""
+    return not_found("this project doesn't exist")
 
 
 def find_project(state: State, text: str) -> Project:
@@ -19,7 +24,7 @@ def find_project(state: State, text: str) -> Project:
         return project
     if not projects.loaded:
         raise unavailable("projects are not loaded yet")
-    raise not_found("this project doesn't exist")
+    raise no_project()
 
 
 def project_of(request: web.Request) -> Project:
@@ -38,5 +43,5 @@ async def edit_project(
         project.number, lambda old: apply_once(old, request, change)
     )
     if edited is None:
-        raise not_found("this project doesn't exist")
+        raise no_project()
     return edited

@@ -420,6 +420,35 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             )
         ),
     ] = ""
+    dashboard_proxy_user_header: Annotated[
+        str,
+        Meta(
+            description="header in which a trusted proxy names the person who signed in; unset: it signs in nobody"
+        ),
+    ] = ""
+    dashboard_proxy_groups_header: Annotated[
+        str, Meta(description="header of the person's groups, separated by commas; unset: no groups")
+    ] = ""
+    dashboard_proxy_secret: Annotated[
+        str,
+        Meta(
+            description="what the proxy sends as Svc-Proxy-Secret, at least 16 characters; required with the header",
+            extra={"secret": True},
+        ),
+    ] = ""
+    dashboard_proxy_sign_out_url: Annotated[
+        str, Meta(description="address at which the proxy signs people out; unset: they stay signed in there")
+    ] = ""
+    dashboard_password_sign_in: Annotated[
+        bool, Meta(description="accept the admin password; true: a way in while the proxy is broken")
+    ] = True
+    dashboard_roles: Annotated[
+        str,
+        Meta(
+            description="JSON object of the groups with the roles viewer, member and admin, `*` being everyone "
+            "whom the proxy signed in; in `projects` the same by id or name"
+        ),
+    ] = '{"viewer": ["*"]}'
     dashboard_partial_answers: Annotated[
         bool,
         Meta(

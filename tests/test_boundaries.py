@@ -94,6 +94,7 @@ PURE = (
         )
     ),
     *("control.project_edits", "dashboard.view", "schemas.release_order"),
+    *("dashboard.auth.access", "dashboard.auth.proxy_identity"),
 )
 """Modules, and whole rooms, that decide without I/O.
 

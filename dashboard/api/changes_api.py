@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from control.issue_changes import set_discarded
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, Merge, UnmergeData, Update
 from schemas.errors import WireError
@@ -50,6 +51,7 @@ async def _update(call: Call[NoInput, Update]) -> Issue:
 async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
     project, body = call.project(), call.body
     update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
+    await call.require_issues(body.issues)
     changes, key = changes_of(call.state), call.request_name(project.id)
     if key:
         # The project remembers the whole request: another list with the same key must not change any issue.
@@ -58,6 +60,7 @@ async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
 
 
 async def _merge(call: Call[NoInput, Merge]) -> Issue:
+    await call.require_issues(call.body.issues)
     return await changes_of(call.state).merge(call.issue(), call.body.issues, by=call.by, key=call.key)
 
 
@@ -83,26 +86,38 @@ async def _similar(call: Call[SimilarQuery, NoInput]) -> SimilarIssues:
 
 
 OPERATIONS = (
-    Operation("PATCH", "/issues/{issue}", "Resolve, ignore, reopen or assign an issue", _update),
+    Operation("PATCH", "/issues/{issue}", "Resolve, ignore, reopen or assign an issue", _update, Role.MEMBER),
     Operation(
-        "POST", "/projects/{project}/issues:bulk", "Apply the same change to many issues", _update_many
+        "POST",
+        "/projects/{project}/issues:bulk",
+        "Apply the same change to many issues",
+        _update_many,
+        Role.MEMBER,
     ),
     Operation(
         "POST",
         "/issues/{issue}/merge",
         "Merge other issues into this one",
         _merge,
+        Role.MEMBER,
         errors=(WireError.CONFLICT,),
     ),
     Operation(
-        "POST", "/issues/{issue}/unmerge", "Split merged fingerprints off into separate issues", _unmerge
+        "POST",
+        "/issues/{issue}/unmerge",
+        "Split merged fingerprints off into separate issues",
+        _unmerge,
+        Role.MEMBER,
     ),
-    Operation("POST", "/issues/{issue}/comments", "Comment on an issue", _comment, status=201),
+    Operation("POST", "/issues/{issue}/comments", "Comment on an issue", _comment, Role.MEMBER, status=201),
     Operation(
         "POST",
         "/issues/{issue}/discard",
         "Drop an issue's new events before they are stored, or store them again",
         _discard,
+        Role.ADMIN,
     ),
-    Operation("GET", "/issues/{issue}/similar", "Issues with the most similar grouping", _similar),
+    Operation(
+        "GET", "/issues/{issue}/similar", "Issues with the most similar grouping", _similar, Role.VIEWER
+    ),
 )

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.http.inputs import Cursor, PageSize, Query, RangeQuery
 from schemas.errors import WireError
 from schemas.read_api import EventDetail, EventPage
@@ -48,20 +49,24 @@ async def _get_of_project(call: Call[NoInput, NoInput]) -> EventDetail:
 
 
 OPERATIONS = (
-    Operation("GET", "/issues/{issue}/events", "Events of an issue, newest first", _of_issue),
+    Operation("GET", "/issues/{issue}/events", "Events of an issue, newest first", _of_issue, Role.VIEWER),
     Operation(
         "GET",
         "/issues/{issue}/events/{event}",
         "An event of an issue, as it was sent",
         _get_of_issue,
+        Role.VIEWER,
         errors=(WireError.DAMAGED,),
     ),
-    Operation("GET", "/projects/{project}/events", "Events of a project, newest first", _of_project),
+    Operation(
+        "GET", "/projects/{project}/events", "Events of a project, newest first", _of_project, Role.VIEWER
+    ),
     Operation(
         "GET",
         "/projects/{project}/events/{event}",
         "An event of a project, as it was sent",
         _get_of_project,
+        Role.VIEWER,
         errors=(WireError.DAMAGED,),
     ),
 )

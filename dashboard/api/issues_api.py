@@ -5,6 +5,7 @@ import asyncio
 import msgspec
 
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, RangeQuery
 from schemas.read_api import ActivityPage, CountedIssue, IssuePage, Sort
 from storage.read.issues.issue_calls import GetIssue, ListActivity
@@ -48,8 +49,12 @@ async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:
 
 OPERATIONS = (
     Operation(
-        "GET", "/projects/{project}/issues", "Issues with events in the range that the query matches", _list
+        "GET",
+        "/projects/{project}/issues",
+        "Issues with events in the range that the query matches",
+        _list,
+        Role.VIEWER,
     ),
-    Operation("GET", "/issues/{issue}", "An issue", _get),
-    Operation("GET", "/issues/{issue}/activity", "Changes of an issue, newest first", _activity),
+    Operation("GET", "/issues/{issue}", "An issue", _get, Role.VIEWER),
+    Operation("GET", "/issues/{issue}/activity", "Changes of an issue, newest first", _activity, Role.VIEWER),
 )

@@ -9,6 +9,7 @@ from msgspec import Struct
 from broker.errors import KafkaError
 from control.project_edits import set_notification_rules
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.dependencies import State
 from dashboard.http.http_errors import HttpError, unavailable
 from notify.notification_fold import Notifications, Outgoing
@@ -174,18 +175,20 @@ def _causes(causes: Iterable[Cause]) -> list[CauseView]:
 
 
 OPERATIONS = (
-    Operation("GET", "/projects/{project}/notification-rules", "The notification rules", _get),
+    Operation("GET", "/projects/{project}/notification-rules", "The notification rules", _get, Role.VIEWER),
     Operation(
         "PUT",
         "/projects/{project}/notification-rules",
         "Replace the notification rules; they apply to activity from now on",
         _put,
+        Role.ADMIN,
     ),
     Operation(
         "POST",
         "/projects/{project}/notification-rules:preview",
         "Test these rules on the last 14 days: the messages that they would have sent; changes nothing",
         _preview,
+        Role.ADMIN,
         is_trial=True,
     ),
     Operation(
@@ -193,5 +196,6 @@ OPERATIONS = (
         "/projects/{project}/notifications",
         "Messages that could not be delivered, and the names of the channels",
         _undelivered,
+        Role.VIEWER,
     ),
 )

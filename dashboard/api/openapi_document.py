@@ -17,6 +17,7 @@ from schemas.generate.openapi import Described
 _ALWAYS: Final = (
     WireError.VALIDATION_FAILED,
     WireError.UNAUTHORIZED,
+    WireError.FORBIDDEN,
     WireError.RATE_LIMITED,
     WireError.INTERNAL,
     WireError.UNAVAILABLE,
@@ -103,8 +104,6 @@ def _errors(operation: Operation) -> list[WireError]:
     errors = [*_ALWAYS, *operation.errors]
     if "{" in operation.path:
         errors.append(WireError.NOT_FOUND)
-    if operation.method != "GET":
-        errors.append(WireError.FORBIDDEN)
     if operation.body is not NoInput:
         errors.append(WireError.PAYLOAD_TOO_LARGE)
     if operation.takes_key:

@@ -1,16 +1,19 @@
-"""API operations, declared once for the router, the input checks and the OpenAPI document."""
+"""API operations, declared once for the router, the roles, the input checks and the OpenAPI document."""
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, TypeVar, get_args
 
 import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from msgspec import Struct
 
 from dashboard import query_warnings
+from dashboard.auth.access import Role
 from dashboard.auth.auth import IDENTITY
+from dashboard.auth.authorize import authorized, require_issues, visible_projects
 from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
 from dashboard.http.paths import API
@@ -67,6 +70,14 @@ class Call(Generic[Q, B]):
         """The project in the path. Raises HttpError."""
         return project_of(self._request)
 
+    def visible_projects(self) -> list[Project]:
+        """The projects that exist for the person."""
+        return visible_projects(self._request)
+
+    async def require_issues(self, issues: Sequence[str]) -> None:
+        """Raises NotFound for an issue in the body that isn't of the path's project (`require_issues`)."""
+        await require_issues(self._request, issues)
+
     async def warnings(self) -> list[KeyWarning]:
         """Unknown keys of the call's `query`."""
         text: str = getattr(self.query, "query", "")
@@ -102,13 +113,15 @@ class Call(Generic[Q, B]):
 class Operation(Struct, frozen=True):
     """`handler` is annotated with the query string, the body and the answer.
 
-    `errors` lists those that not every operation has. A trial changes nothing though it isn't a GET.
+    `needs` is the role in the path's project, or everywhere where the path has none. `errors` lists those that
+    not every operation has. A trial changes nothing though it isn't a GET.
     """
 
     method: str
     path: str
     summary: str
     handler: Callable[[Call[Any, Any]], Awaitable[Any]]
+    needs: Role
     status: int = 200
     errors: tuple[WireError, ...] = ()
     is_trial: bool = False
@@ -139,11 +152,10 @@ class Operation(Struct, frozen=True):
 def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> None:
     """Add a route for each operation; reads also answer HEAD."""
     for operation in operations:
-        if operation.method != "GET":
-            app.router.add_route(operation.method, API + operation.path, _change_handler(operation))
-            continue
-        for method in ("GET", "HEAD"):
-            app.router.add_route(method, API + operation.path, _read_handler(operation))
+        is_read = operation.method == "GET"
+        handler = _read_handler(operation) if is_read else _change_handler(operation)
+        for method in ("GET", "HEAD") if is_read else (operation.method,):
+            app.router.add_route(method, API + operation.path, authorized(handler, operation.needs))
 
 
 def _query(request: web.Request, kind: type[Struct]) -> Struct:
@@ -153,7 +165,7 @@ def _query(request: web.Request, kind: type[Struct]) -> Struct:
     return msgspec.structs.replace(given, query=with_person(request, text)) if text else given
 
 
-def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _read_handler(operation: Operation) -> Handler:
     kind = operation.query
 
     async def handle(request: web.Request) -> web.StreamResponse:
@@ -165,7 +177,7 @@ def _read_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web
     return handle
 
 
-def _change_handler(operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _change_handler(operation: Operation) -> Handler:
     query_kind, body_kind = operation.query, operation.body
 
     async def handle(request: web.Request) -> web.StreamResponse:

@@ -3,6 +3,7 @@
 from msgspec import Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.dependencies import lag_of
 from schemas.times import iso
 
@@ -37,5 +38,11 @@ async def _get(call: Call[NoInput, NoInput]) -> PipelineState:
 
 
 OPERATIONS = (
-    Operation("GET", "/pipeline", "Whether accepted events wait to be stored, and until when all are", _get),
+    Operation(
+        "GET",
+        "/pipeline",
+        "Whether accepted events wait to be stored, and until when all are",
+        _get,
+        Role.NONE,
+    ),
 )

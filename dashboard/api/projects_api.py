@@ -15,6 +15,7 @@ from control.project_edits import (
     update,
 )
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.http.http_errors import not_found, unavailable
 from dashboard.requested_project import edit_project
 from schemas.projects import OwnerRule, Project, Token
@@ -50,7 +51,7 @@ class ProjectWithToken(ProjectView, frozen=True, rename="camel"):
 
 
 class ProjectList(Struct, frozen=True):
-    """All projects, in order of creation."""
+    """The projects that the person may see, in order of creation."""
 
     projects: list[ProjectView]
 
@@ -74,10 +75,9 @@ def _view_with(project: Project, token: Token) -> ProjectWithToken:
 
 
 async def _list(call: Call[NoInput, NoInput]) -> ProjectList:
-    projects = call.state.dependencies.projects
-    if not projects.loaded:
+    if not call.state.dependencies.projects.loaded:
         raise unavailable("projects are not loaded yet")
-    return ProjectList([view(project) for project in projects.all()])
+    return ProjectList(list(map(view, call.visible_projects())))
 
 
 async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
@@ -124,15 +124,20 @@ async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:
 
 
 OPERATIONS = (
-    Operation("GET", "/projects", "All projects", _list),
-    Operation("POST", "/projects", "Create a project with one token", _create, status=201),
-    Operation("GET", "/projects/{project}", "A project", _get),
-    Operation("PATCH", "/projects/{project}", "Change a project; omitted fields stay unchanged", _update),
-    Operation("POST", "/projects/{project}/tokens", "Create another token", _add_token, status=201),
+    Operation("GET", "/projects", "The projects that you may see", _list, Role.NONE),
+    Operation("POST", "/projects", "Create a project with one token", _create, Role.ADMIN, status=201),
+    Operation("GET", "/projects/{project}", "A project", _get, Role.VIEWER),
+    Operation(
+        "PATCH", "/projects/{project}", "Change a project; omitted fields stay unchanged", _update, Role.ADMIN
+    ),
+    Operation(
+        "POST", "/projects/{project}/tokens", "Create another token", _add_token, Role.ADMIN, status=201
+    ),
     Operation(
         "DELETE",
         "/projects/{project}/tokens/{token}",
         "Revoke a token: events sent with it are refused",
         _revoke_token,
+        Role.ADMIN,
     ),
 )

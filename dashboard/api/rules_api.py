@@ -10,6 +10,7 @@ from msgspec.structs import asdict
 
 from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import RangeQuery
 from dashboard.rule_trial import MAX_EVENTS, RuleTest, TrialRequest, try_rules
@@ -141,18 +142,20 @@ def _joined(details: Iterable[Detail]) -> str | None:
 
 
 OPERATIONS = (
-    Operation("GET", "/projects/{project}/grouping-rules", "The grouping rules, in order", _get),
+    Operation("GET", "/projects/{project}/grouping-rules", "The grouping rules, in order", _get, Role.VIEWER),
     Operation(
         "PUT",
         "/projects/{project}/grouping-rules",
         "Replace the grouping rules; they apply to new events",
         _put,
+        Role.ADMIN,
     ),
     Operation(
         "POST",
         "/projects/{project}/grouping-rules:test",
         "Try rules on past events: the events they match and the resulting issues; changes nothing",
         _test,
+        Role.ADMIN,
         is_trial=True,
     ),
 )

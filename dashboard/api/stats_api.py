@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
 from schemas.changes import MAX_RELEASE
 from schemas.read_api import Interval, OutcomeSeries, ReleaseComparison, Releases, Series
@@ -65,24 +66,31 @@ async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
 
 
 OPERATIONS = (
-    Operation("GET", "/projects/{project}/stats", "A project's events and users over time", _of_project),
-    Operation("GET", "/issues/{issue}/stats", "An issue's events and users over time", _of_issue),
+    Operation(
+        "GET", "/projects/{project}/stats", "A project's events and users over time", _of_project, Role.VIEWER
+    ),
+    Operation(
+        "GET", "/issues/{issue}/stats", "An issue's events and users over time", _of_issue, Role.VIEWER
+    ),
     Operation(
         "GET",
         "/projects/{project}/releases:compare",
         "Issues of two releases: new, gone, worse or better by their share of the events",
         _compared,
+        Role.VIEWER,
     ),
     Operation(
         "GET",
         "/projects/{project}/releases",
         "Releases with their events, new issues and regressions",
         _releases,
+        Role.VIEWER,
     ),
     Operation(
         "GET",
         "/projects/{project}/outcomes",
         "Counts of everything that was sent, by outcome, SDK and reason",
         _outcomes,
+        Role.VIEWER,
     ),
 )

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.http.inputs import RangeQuery, read_key
 from schemas.read_api import Keys, TagFacets, TagValues
 from storage.read.counts.completion import CompleteField, CompleteKey, CompleteTag
@@ -53,19 +54,26 @@ OPERATIONS = (
         "/projects/{project}/tags",
         "Tags of a project's events, with the 10 most frequent values of each",
         _of_project,
+        Role.VIEWER,
     ),
     Operation(
         "GET",
         "/issues/{issue}/tags",
         "Tags of an issue's events, with the 10 most frequent values of each",
         _of_issue,
+        Role.VIEWER,
     ),
-    Operation("GET", "/projects/{project}/tags/{key}/values", "Values of a tag with a prefix", _values),
+    Operation(
+        "GET", "/projects/{project}/tags/{key}/values", "Values of a tag with a prefix", _values, Role.VIEWER
+    ),
     Operation(
         "GET",
         "/projects/{project}/fields/{field}/values",
         "Values of a field of the query language with a prefix",
         _field_values,
+        Role.VIEWER,
     ),
-    Operation("GET", "/projects/{project}/keys", "Keys with a prefix that a query may use", _keys),
+    Operation(
+        "GET", "/projects/{project}/keys", "Keys with a prefix that a query may use", _keys, Role.VIEWER
+    ),
 )

@@ -13,6 +13,7 @@ from control.project_edits import (
     view_id,
 )
 from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.auth.access import Role
 from dashboard.dependencies import State
 from dashboard.http.http_errors import invalid, not_found
 from dashboard.http.inputs import read_view
@@ -105,14 +106,21 @@ async def _remove(call: Call[NoInput, NoInput]) -> Views:
 
 
 OPERATIONS = (
-    Operation("GET", "/projects/{project}/views", "Saved views of a project", _list),
+    Operation("GET", "/projects/{project}/views", "Saved views of a project", _list, Role.VIEWER),
     Operation(
         "POST",
         "/projects/{project}/views",
         "Save a list under a name: query, sort order and range",
         _add,
+        Role.MEMBER,
         status=201,
     ),
-    Operation("PATCH", "/projects/{project}/views/{view}", "Rename a saved view or change its list", _change),
-    Operation("DELETE", "/projects/{project}/views/{view}", "Remove a saved view", _remove),
+    Operation(
+        "PATCH",
+        "/projects/{project}/views/{view}",
+        "Rename a saved view or change its list",
+        _change,
+        Role.MEMBER,
+    ),
+    Operation("DELETE", "/projects/{project}/views/{view}", "Remove a saved view", _remove, Role.MEMBER),
 )

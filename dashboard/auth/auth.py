@@ -1,42 +1,58 @@
-"""Authentication: the session cookie, or HTTP Basic with user `admin` on the API (contract, section 4)."""
+"""Authentication: a trusted proxy's headers, the session cookie, or HTTP Basic on the API (contract, section 4)."""
 
 import asyncio
 import binascii
 import logging
 import time
 from base64 import b64decode
-from functools import cache
-from typing import Final
+from functools import cache, lru_cache
+from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
 
-from dashboard.auth.session import CSRF_FIELD, CSRF_HEADER, ActiveSession, current, is_csrf
-from dashboard.dependencies import address_of, state_of
+from dashboard.auth.access import EVERYTHING, Access
+from dashboard.auth.proxy_identity import USER, HeadersRefused, ProxyUser
+from dashboard.auth.session import (
+    CSRF_FIELD,
+    CSRF_HEADER,
+    ActiveSession,
+    current,
+    is_csrf,
+    open_session,
+)
+from dashboard.dependencies import State, address_of, state_of
 from dashboard.http.http_errors import HttpError, rate_limited
 from dashboard.http.paths import API, SIGN_IN, is_for_programs, is_open
-from dashboard.http.proxies import throttle_key
+from dashboard.http.proxies import is_from_trusted, throttle_key
 from dashboard.http.responses import redirect
 from schemas.errors import WireError
 
 log = logging.getLogger(__name__)
 
-USER: Final = "admin"
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+Via = Literal["password", "proxy"]
+"""The way of a sign-in."""
 
 
 class Identity(Struct, frozen=True):
-    """The author of a request: the name given at the sign-in, or else `admin`; `session` is None for HTTP Basic."""
+    """The author of a request and what they may do; without a name from the sign-in they are `admin`.
+
+    `session` is None for HTTP Basic, and for a proxy's user before the first page. `groups` are the proxy's.
+    """
 
     name: str
     session: ActiveSession | None
+    access: Access
+    via: Via
+    groups: tuple[str, ...] = ()
 
     @property
     def given_name(self) -> str:
-        """The name given at the sign-in; empty without one."""
-        return self.session.name if self.session is not None else ""
+        """The name of the sign-in; empty without one."""
+        return "" if self.name == USER else self.name
 
 
 IDENTITY: Final = web.RequestKey("identity", Identity)
@@ -52,25 +68,60 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     identity = await identify(request)
     if identity is None:
         return _require_sign_in(request)
-    if request.method not in SAFE_METHODS and identity.session is not None:
+    # A browser sends the proxy's cookie with every request, as it does ours; Basic is no such thing.
+    if request.method not in SAFE_METHODS and (identity.session is not None or identity.via == "proxy"):
         await _check_csrf(request, identity.session)
     request[IDENTITY] = identity
     return await handler(request)
 
 
 async def identify(request: web.Request) -> Identity | None:
-    """The user by session cookie or, on the API, HTTP Basic. Raises HttpError if the address is throttled."""
+    """The user by a proxy's headers, the session cookie or, on the API, HTTP Basic.
+
+    Raises HttpError if the headers are refused or the address is throttled.
+    """
     state = state_of(request)
+    signed_in = _proxy_user(request, state)
     session = current(request, state.revoked_sessions)
-    if session is not None:
+    if signed_in is not None:
+        return _identity_of(request, signed_in, session, state.roles.access_of(signed_in.groups))
+    if not state.settings.dashboard_password_sign_in:
+        return None
+    if session is not None and session.via == "password":
         state.throttle.succeeded(throttle_key(address_of(request)), time.monotonic())
-        return Identity(session.name or USER, session)
+        return Identity(session.name or USER, session, EVERYTHING, "password")
     authorization = request.headers.get("Authorization", "")
     if authorization and request.path.startswith(API):
         user, password = _basic(authorization)
         if await check_password(request, password if user == USER else ""):
-            return Identity(USER, None)
+            return Identity(USER, None, EVERYTHING, "password")
     return None
+
+
+def _proxy_user(request: web.Request, state: State) -> ProxyUser | None:
+    is_trusted = is_from_trusted(request.remote or "", state.trusted_proxies)
+    try:
+        return state.proxy.read(request.headers, is_trusted=is_trusted, is_secret=state.secrets.is_proxy)
+    except HeadersRefused as error:
+        state.metrics.refused_headers.labels(error.reason).inc()
+        _warn_about_headers(str(error), request.remote or "")
+        raise HttpError(WireError.FORBIDDEN, sentence=str(error)) from None
+
+
+def _identity_of(
+    request: web.Request, user: ProxyUser, session: ActiveSession | None, access: Access
+) -> Identity:
+    """The proxy's user with a session, which a page opens; it only holds the token that changes must carry."""
+    if session is None or (session.via, session.name) != ("proxy", user.name):
+        is_page = request.method == "GET" and not is_for_programs(request.path)
+        session = open_session(request, user.name, "proxy") if is_page else None
+    return Identity(user.name, session, access, "proxy", user.groups)
+
+
+@lru_cache(maxsize=1_000)
+def _warn_about_headers(reason: str, address: str) -> None:
+    """Once for each address, so that senders can't fill the log."""
+    log.warning("refused a sign-in from %s: %s", address, reason, extra={"event": "proxy_headers_refused"})
 
 
 async def check_password(request: web.Request, password: str) -> bool:
@@ -111,11 +162,11 @@ def is_cross_site(request: web.Request) -> bool:
     return origin is not None and urlsplit(origin).netloc != request.host
 
 
-async def _check_csrf(request: web.Request, session: ActiveSession) -> None:
+async def _check_csrf(request: web.Request, session: ActiveSession | None) -> None:
     token = request.headers.get(CSRF_HEADER, "")
     if not token and not is_for_programs(request.path):
         token = (await read_form(request)).get(CSRF_FIELD, "")
-    if not is_csrf(session, token):
+    if session is None or not is_csrf(session, token):
         raise HttpError(
             WireError.FORBIDDEN,
             sentence=f"the form has expired or the header {CSRF_HEADER} is missing: reload the page",
@@ -131,12 +182,21 @@ async def read_form(request: web.Request) -> dict[str, str]:
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
+def only_by_proxy() -> HttpError:
+    """The proxy named no person, and the password is switched off."""
+    return HttpError(WireError.UNAUTHORIZED, sentence="sign in at the proxy: it named no person")
+
+
 def _require_sign_in(request: web.Request) -> web.StreamResponse:
+    has_password = state_of(request).settings.dashboard_password_sign_in
     if is_for_programs(request.path):
         # For a page's script the browser must not open its own sign-in dialog when the session has expired.
         by_script = request.headers.get("Sec-Fetch-Mode") in {"cors", "same-origin"}
-        headers = {} if by_script else {"WWW-Authenticate": 'Basic realm="svc", charset="UTF-8"'}
+        is_basic = has_password and not by_script
+        headers = {"WWW-Authenticate": 'Basic realm="svc", charset="UTF-8"'} if is_basic else {}
         raise HttpError(WireError.UNAUTHORIZED, headers=headers)
+    if not has_password:
+        raise only_by_proxy()
     target = request.path_qs if request.method in SAFE_METHODS else "/"
     return redirect(SIGN_IN if target == "/" else f"{SIGN_IN}?next={quote(target)}")
 

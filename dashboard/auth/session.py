@@ -13,7 +13,8 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 from aiohttp_session import Session
 from aiohttp_session.cookie_storage import EncryptedCookieStorage
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
+from msgspec.structs import asdict
 
 from schemas.settings import DashboardSettings
 
@@ -26,16 +27,21 @@ _CONTEXT: Final = b"svc dashboard session v1"
 
 
 class Secrets:
-    """The admin password and the key of the cookies, neither of which leaves this class."""
+    """The admin password, the proxy's secret and the key of the cookies, none of which leaves this class."""
 
     def __init__(self, settings: DashboardSettings) -> None:
         self._password = _digest(settings.admin_password)
+        self._proxy = _digest(settings.dashboard_proxy_secret)
         # The key is derived from the password too: changing the password ends every session.
         self._key = _derive(settings.session_secret, settings.admin_password)
 
     def is_password(self, candidate: str) -> bool:
         """Whether this is the password, compared in constant time."""
         return hmac.compare_digest(self._password, _digest(candidate))
+
+    def is_proxy(self, candidate: str) -> bool:
+        """Whether this is the proxy's secret, compared in constant time."""
+        return hmac.compare_digest(self._proxy, _digest(candidate))
 
     def storage(self, settings: DashboardSettings) -> EncryptedCookieStorage:
         """The session storage of aiohttp-session: encrypted, in the cookie itself."""
@@ -87,11 +93,12 @@ def _derive(secret: str, password: str) -> bytes:
 
 
 class ActiveSession(Struct, frozen=True):
-    """A valid session, its CSRF token, and the name that was given at the sign-in, or an empty one."""
+    """A valid session, its CSRF token, the name that was given at the sign-in, or an empty one, and the way in."""
 
     id: str
     csrf: str
     name: str
+    via: str
 
 
 class RevokedSessions:
@@ -112,14 +119,13 @@ class RevokedSessions:
         return session in self._ids
 
 
-def open_session(request: web.Request, name: str) -> None:
-    """Sign in; the response carries the cookie, which holds the person's name."""
+def open_session(request: web.Request, name: str, via: str) -> ActiveSession:
+    """Sign in; the response carries the cookie, which holds the person's name and the way in, but no rights."""
     session = request[_SESSION]
     session.invalidate()
-    session["id"] = secrets.token_urlsafe(16)
-    session["csrf"] = secrets.token_urlsafe(24)
-    session["at"] = int(time.time())
-    session["name"] = name
+    opened = ActiveSession(secrets.token_urlsafe(16), secrets.token_urlsafe(24), name, via)
+    session.update(asdict(opened) | {"at": int(time.time())})
+    return opened
 
 
 def close_session(request: web.Request, revoked: RevokedSessions) -> None:
@@ -133,11 +139,11 @@ def close_session(request: web.Request, revoked: RevokedSessions) -> None:
 def current(request: web.Request, revoked: RevokedSessions) -> ActiveSession | None:
     """The session of a request; None if it is missing, forged, expired or revoked."""
     session = request[_SESSION]
-    session_id, csrf = session.get("id"), session.get("csrf")
-    if not isinstance(session_id, str) or not isinstance(csrf, str) or session_id in revoked:
+    try:
+        active = convert(dict(session), ActiveSession)
+    except ValidationError:
         return None
-    name = session.get("name", "")
-    return ActiveSession(session_id, csrf, name if isinstance(name, str) else "")
+    return None if active.id in revoked else active
 
 
 def masked_csrf(session: ActiveSession) -> str:

@@ -34,6 +34,11 @@ class DashboardMetrics:
             "svc_dashboard_damaged_payloads", "Requests for events whose stored payload is damaged"
         )
         self.refused_passwords = counter("svc_dashboard_refused_passwords", "Wrong passwords")
+        self.refused_headers = counter(
+            "svc_dashboard_refused_headers",
+            "Requests whose headers claim a person and don't count",
+            ["reason"],
+        )
         self.throttled_passwords = counter(
             "svc_dashboard_throttled_passwords",
             "Sign-in attempts refused by the throttle without a password check",

@@ -31,8 +31,8 @@ def redirect(location: str) -> web.Response:
 def error_response(error: HttpError) -> web.Response:
     """The error shape: `{"error": CODE, "details"?: [...]}`."""
     retry = error.headers.get("Retry-After") if error.error.status == 429 else None
-    # Code and status alone don't name the unavailable service.
-    reason = [Detail("", error.sentence)] if error.error.status == 503 else None
+    # Code and status alone don't name the unavailable service or the missing role.
+    reason = [Detail("", error.sentence)] if error.error.status in {403, 503} else None
     body = ErrorBody(
         error=error.error.code,
         details=error.details or reason,

@@ -8,6 +8,7 @@ from aiohttp import web
 from msgspec import Struct
 
 from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.auth.authorize import require_issues
 from dashboard.bulk_changes import BulkChange
 from dashboard.dependencies import State, changes_of, state_of
 from dashboard.http.http_errors import invalid, not_found
@@ -58,6 +59,7 @@ async def change_issues(request: web.Request) -> web.Response:
         return _back(project, back, {"made": _change_all(request, state, project, action, fields)})
     if not issues or (action == "merge" and len(issues) < 2):
         return _back(project, back, {"done": "none"})
+    await require_issues(request, issues)
     by, result = request[IDENTITY].name, "done"
     try:
         if action == "merge":

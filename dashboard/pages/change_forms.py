@@ -9,6 +9,7 @@ from aiohttp import web
 
 from control.issue_changes import set_discarded
 from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.auth.authorize import require_issues
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import read_issue
@@ -18,16 +19,26 @@ from schemas.errors import ChangePending
 from schemas.times import DAY_MS, HOUR_MS, MINUTE_MS, iso
 
 Fields = dict[str, str]
+ApplyChange = Callable[[web.Request, str, Fields], Awaitable[None]]
 _MAX_OFFSET: Final = 14 * 60
 
 
 async def change_issue(request: web.Request) -> web.Response:
     """Make the change of the form, then redirect to the issue, also while the change is still being applied."""
-    issue, fields = read_issue(request.match_info["issue"]), await read_form(request)
-    action = fields.get("change", "")
+    action = (await read_form(request)).get("change", "")
     apply = _CHANGES.get(action)
     if apply is None:
         raise invalid("change", f"one of {', '.join(_CHANGES)}")
+    return await _change(request, action, apply)
+
+
+async def discard_issue(request: web.Request) -> web.Response:
+    """Drop the issue's new events, or store them again, then redirect to the issue."""
+    return await _change(request, "discard", _discard)
+
+
+async def _change(request: web.Request, action: str, apply: ApplyChange) -> web.Response:
+    issue, fields = read_issue(request.match_info["issue"]), await read_form(request)
     try:
         await apply(request, issue, fields)
     except ChangePending:
@@ -81,6 +92,7 @@ async def _merge(request: web.Request, issue: str, fields: Fields) -> None:
     other = fields.get("other", "").strip()
     if not is_issue(other):
         raise invalid("other", "the id of an issue: sixteen hexadecimal digits")
+    await require_issues(request, [other])
     await changes_of(state_of(request)).merge(issue, [other], by=request[IDENTITY].name)
 
 
@@ -98,7 +110,7 @@ async def _discard(request: web.Request, issue: str, fields: Fields) -> None:
     await set_discarded(dependencies.projects, changes, current, discard, by=request[IDENTITY].name)
 
 
-_CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]] = {
+_CHANGES: Final[dict[str, ApplyChange]] = {
     "resolve": _resolve,
     "ignore": _ignore,
     "reopen": _reopen,
@@ -106,7 +118,6 @@ _CHANGES: Final[dict[str, Callable[[web.Request, str, Fields], Awaitable[None]]]
     "comment": _comment,
     "merge": _merge,
     "unmerge": _unmerge,
-    "discard": _discard,
 }
 
 

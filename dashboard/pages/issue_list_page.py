@@ -98,7 +98,6 @@ async def show_issue_list(request: web.Request) -> web.Response:
         undo_issues=undo_issues,
         merged_into=merged_into,
         is_pending="pending" in request.query,
-        can_change=state.dependencies.changes is not None,
         keep=f"?{urlencode({'query': parameters.of_events})}" if parameters.of_events else "",
         tabs={"": "All"} | TABS,
         view=current_view(project, parameters),

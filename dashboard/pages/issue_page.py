@@ -107,7 +107,6 @@ async def show_issue(request: web.Request) -> web.Response:
         similar=similar.similar,
         merged=[part for part in merged if part.events != 0],
         merge_rule=merge_rule,
-        can_change=state.dependencies.changes is not None,
         ignored=ignored(issue.ignore_until),
         releases=suggested(releases),
         newest_release=newest_like(releases, issue.last_release),

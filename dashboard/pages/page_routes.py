@@ -1,7 +1,13 @@
-"""Routes of all pages."""
+"""Routes of all pages, and the role that each needs."""
+
+from typing import Final
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
+from msgspec import Struct
 
+from dashboard.auth.access import Role
+from dashboard.auth.authorize import authorized
 from dashboard.pages import (
     bulk_change_page,
     change_forms,
@@ -21,37 +27,57 @@ from dashboard.pages import (
 )
 
 
+class Page(Struct, frozen=True):
+    """A page or a form: the role that it needs in the path's project, or everywhere where the path has none."""
+
+    method: str
+    path: str
+    handler: Handler
+    needs: Role
+
+
+PAGES: Final[tuple[Page, ...]] = (
+    Page("GET", "/", project_page.show_home, Role.NONE),
+    Page("POST", "/sign-out", sign_in_page.sign_out, Role.NONE),
+    Page("GET", "/projects", projects_page.show_projects, Role.NONE),
+    Page("GET", "/projects/new", project_page.show_new_project, Role.ADMIN),
+    Page("POST", "/projects/new", project_page.create_project, Role.ADMIN),
+    Page("GET", "/projects/{project}", project_page.show_project, Role.VIEWER),
+    Page("GET", "/projects/{project}/issues", issue_list_page.show_issue_list, Role.VIEWER),
+    Page("POST", "/projects/{project}/issues/change", bulk_change_page.change_issues, Role.MEMBER),
+    Page("GET", "/projects/{project}/issues/changes/{change}", bulk_change_page.show_progress, Role.VIEWER),
+    Page("POST", "/projects/{project}/views", view_forms.post_view, Role.MEMBER),
+    Page("POST", "/projects/{project}/views/{view}/rename", view_forms.post_view_name, Role.MEMBER),
+    Page("POST", "/projects/{project}/views/{view}/remove", view_forms.post_view_removal, Role.MEMBER),
+    Page("GET", "/projects/{project}/rules", rules_page.show_rules, Role.VIEWER),
+    Page("POST", "/projects/{project}/rules", rules_page.change_rules, Role.ADMIN),
+    Page("GET", "/projects/{project}/notifications", notifications_page.show_notifications, Role.VIEWER),
+    Page("POST", "/projects/{project}/notifications", notifications_page.change_notifications, Role.ADMIN),
+    Page("POST", "/projects/{project}/notifications/test", notifications_page.test_channel, Role.ADMIN),
+    Page("GET", "/projects/{project}/releases", releases_page.show_releases, Role.VIEWER),
+    Page("GET", "/projects/{project}/outcomes", outcomes_page.show_outcomes, Role.VIEWER),
+    Page("GET", "/projects/{project}/settings", settings_page.show_settings, Role.VIEWER),
+    Page("POST", "/projects/{project}/settings", settings_page.save_settings, Role.ADMIN),
+    Page("POST", "/projects/{project}/tokens", settings_page.create_token, Role.ADMIN),
+    Page("POST", "/projects/{project}/tokens/{token}/revoke", settings_page.revoke_project_token, Role.ADMIN),
+    Page("GET", "/issues/{issue}", issue_page.show_issue, Role.VIEWER),
+    Page("POST", "/issues/{issue}/change", change_forms.change_issue, Role.MEMBER),
+    Page("POST", "/issues/{issue}/discard", change_forms.discard_issue, Role.ADMIN),
+    Page("GET", "/issues/{issue}/snooze", snooze_page.show_snoozes, Role.VIEWER),
+    Page("GET", "/issues/{issue}/events", event_list_page.show_events, Role.VIEWER),
+    Page("GET", "/issues/{issue}/events/{event}", issue_page.show_issue, Role.VIEWER),
+)
+
+
 def add_pages(app: web.Application) -> None:
-    """Add a route for each page."""
-    app.router.add_get("/", project_page.show_home)
+    """Add a route for each page, and for those that are open to everyone."""
     app.router.add_get("/favicon.ico", sign_in_page.icon)
     app.router.add_get("/robots.txt", sign_in_page.robots)
     app.router.add_get("/sign-in", sign_in_page.show_sign_in)
     app.router.add_post("/sign-in", sign_in_page.sign_in)
-    app.router.add_post("/sign-out", sign_in_page.sign_out)
-    app.router.add_get("/projects", projects_page.show_projects)
-    app.router.add_get("/projects/new", project_page.show_new_project)
-    app.router.add_post("/projects/new", project_page.create_project)
-    app.router.add_get("/projects/{project}", project_page.show_project)
-    app.router.add_get("/projects/{project}/issues", issue_list_page.show_issue_list)
-    app.router.add_post("/projects/{project}/issues/change", bulk_change_page.change_issues)
-    app.router.add_get("/projects/{project}/issues/changes/{change}", bulk_change_page.show_progress)
-    app.router.add_post("/projects/{project}/views", view_forms.post_view)
-    app.router.add_post("/projects/{project}/views/{view}/rename", view_forms.post_view_name)
-    app.router.add_post("/projects/{project}/views/{view}/remove", view_forms.post_view_removal)
-    app.router.add_get("/projects/{project}/rules", rules_page.show_rules)
-    app.router.add_post("/projects/{project}/rules", rules_page.change_rules)
-    app.router.add_get("/projects/{project}/notifications", notifications_page.show_notifications)
-    app.router.add_post("/projects/{project}/notifications", notifications_page.change_notifications)
-    app.router.add_post("/projects/{project}/notifications/test", notifications_page.test_channel)
-    app.router.add_get("/projects/{project}/releases", releases_page.show_releases)
-    app.router.add_get("/projects/{project}/outcomes", outcomes_page.show_outcomes)
-    app.router.add_get("/projects/{project}/settings", settings_page.show_settings)
-    app.router.add_post("/projects/{project}/settings", settings_page.save_settings)
-    app.router.add_post("/projects/{project}/tokens", settings_page.create_token)
-    app.router.add_post("/projects/{project}/tokens/{token}/revoke", settings_page.revoke_project_token)
-    app.router.add_get("/issues/{issue}", issue_page.show_issue)
-    app.router.add_post("/issues/{issue}/change", change_forms.change_issue)
-    app.router.add_get("/issues/{issue}/snooze", snooze_page.show_snoozes)
-    app.router.add_get("/issues/{issue}/events", event_list_page.show_events)
-    app.router.add_get("/issues/{issue}/events/{event}", issue_page.show_issue)
+    for page in PAGES:
+        handler = authorized(page.handler, page.needs)
+        if page.method == "GET":
+            app.router.add_get(page.path, handler)
+        else:
+            app.router.add_post(page.path, handler)

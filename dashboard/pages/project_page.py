@@ -3,7 +3,9 @@
 from aiohttp import web
 
 from control.project_edits import create
-from dashboard.auth.auth import read_form
+from dashboard.auth.access import Role
+from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.auth.authorize import visible_projects
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import RETRY_AFTER_SECONDS
 from dashboard.http.inputs import read_project
@@ -13,14 +15,15 @@ from schemas.errors import BadChange
 
 
 async def show_home(request: web.Request) -> web.Response:
-    """Redirect to the first project's issues, or to the form for a new project."""
+    """Redirect to the first project's issues; without one, to the form for a new project or to the empty list."""
     projects = state_of(request).dependencies.projects
     if not projects.loaded:
         response = page(request, "loading.html", 503)
         response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
         return response
-    existing = projects.all()
-    return redirect(f"/projects/{existing[0].id}/issues" if existing else "/projects/new")
+    if visible := visible_projects(request):
+        return redirect(f"/projects/{visible[0].id}/issues")
+    return redirect("/projects/new" if request[IDENTITY].access.everywhere >= Role.ADMIN else "/projects")
 
 
 async def show_project(request: web.Request) -> web.Response:

@@ -1,11 +1,12 @@
 """The projects with their figures, searched by name."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
 
+from dashboard.auth.authorize import visible_projects
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import invalid
 from dashboard.http.inputs import is_text
@@ -25,7 +26,7 @@ async def show_projects(request: web.Request) -> web.Response:
         raise invalid("name", "must be text")
     if not (number.isascii() and number.isdecimal() and 1 <= len(number) <= 6 and int(number)):
         raise invalid("page", "must be a positive whole number")
-    found = _found(state, name)
+    found = _found(visible_projects(request), name)
     first = (int(number) - 1) * PAGE_SIZE
     shown = found[first : first + PAGE_SIZE]
     more = f"{request.path}?{urlencode({'name': name, 'page': int(number) + 1})}"
@@ -43,9 +44,8 @@ async def show_projects(request: web.Request) -> web.Response:
     )
 
 
-def _found(state: State, name: str) -> list[Project]:
+def _found(projects: Iterable[Project], name: str) -> list[Project]:
     wanted = name.strip().casefold()
-    projects = state.dependencies.projects.all()
     found = [one for one in projects if wanted in one.name.casefold() or wanted == one.id]
     return sorted(found, key=lambda project: (project.name.casefold(), project.created_at))
 

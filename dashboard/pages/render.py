@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import Counter
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -10,11 +9,12 @@ from typing import Any, Final
 import jinja2
 from aiohttp import web
 
+from dashboard.auth.access import Access, Role
 from dashboard.auth.auth import IDENTITY
+from dashboard.auth.authorize import visible_projects
 from dashboard.auth.session import masked_csrf
 from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
-from dashboard.http.inputs import read_project
 from dashboard.view import charts, filters, text, time_texts
 from dashboard.view.source_links import release_link
 from schemas.projects import Project
@@ -92,10 +92,11 @@ def static(name: str) -> str:
 
 
 def page(request: web.Request, template: str, status: int = 200, **values: Any) -> web.Response:
-    """A page as the authenticated user sees it."""
-    state = state_of(request)
-    identity = request.get(IDENTITY)
-    projects = state.dependencies.projects.all() if identity is not None else []
+    """A page as the authenticated user sees it: without what the role doesn't allow."""
+    state, identity, project = state_of(request), request.get(IDENTITY), values.get("project")
+    projects = visible_projects(request)
+    access = identity.access if identity is not None else Access()
+    role = access.everywhere if project is None else access.role_in(project)
     context = {
         "csrf": masked_csrf(identity.session)
         if identity is not None and identity.session is not None
@@ -107,6 +108,10 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
         "project": None,
         "active": "",
         "now_ms": state.dependencies.now_ms(),
+        "is_admin": role >= Role.ADMIN,
+        "is_member": role >= Role.MEMBER,
+        "can_change": role >= Role.MEMBER and state.dependencies.changes is not None,
+        "can_create": access.everywhere >= Role.ADMIN,
         "is_partial": is_partial(),
         "behind": lag_of(state).behind,
     }
@@ -117,11 +122,9 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
 
 
 def _named_project(request: web.Request) -> Project | None:
-    """The project of the path, if there is one: its menu leads on from an error."""
-    with suppress(HttpError):
-        number = read_project(request.match_info.get("project", ""))
-        return state_of(request).dependencies.projects.get(number)
-    return None
+    """The project of the path, if it exists for the person: its menu leads on from an error."""
+    named = request.match_info.get("project", "")
+    return next((project for project in visible_projects(request) if project.id == named), None)
 
 
 def error_page(request: web.Request, error: HttpError) -> web.Response:

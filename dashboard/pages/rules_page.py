@@ -9,7 +9,9 @@ from msgspec import Struct
 
 from control.project_edits import set_rules
 from dashboard.api.rules_api import Skipped, check_rules, skip_counts
+from dashboard.auth.access import Role
 from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.auth.authorize import require_issues
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import MAX_QUERY
@@ -70,6 +72,7 @@ async def change_rules(request: web.Request) -> web.Response:
         merged = _merged(project, rules, into)
         if form.get("do") == "save":
             if merged:
+                await require_issues(request, [into], Role.ADMIN)
                 # First, so that the first event by the rule is in the issue already.
                 names = [hex64(fingerprint) for fingerprint in merged]
                 await changes_of(state).merge_fingerprints(into, names, by=request[IDENTITY].name)

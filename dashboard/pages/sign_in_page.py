@@ -4,7 +4,7 @@ from typing import Final
 
 from aiohttp import web
 
-from dashboard.auth.auth import check_password, identify, read_form
+from dashboard.auth.auth import IDENTITY, check_password, identify, only_by_proxy, read_form
 from dashboard.auth.session import close_session, open_session
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import HttpError
@@ -22,6 +22,7 @@ async def show_sign_in(request: web.Request) -> web.Response:
     target = safe_next(request.query.get("next", "/"))
     if await identify(request) is not None:
         return redirect(target)
+    _require_password_sign_in(request)
     return _form(request, target)
 
 
@@ -31,6 +32,7 @@ async def sign_in(request: web.Request) -> web.Response:
     The name labels a person's changes and issues. It is not verified: with the password, any name but
     `system` is accepted.
     """
+    _require_password_sign_in(request)
     fields = await read_form(request)
     target, name = safe_next(fields.get("next", "/")), _name(fields.get("name", ""))
     try:
@@ -47,8 +49,13 @@ async def sign_in(request: web.Request) -> web.Response:
         return _form(
             request, target, 400, "This name is that of changes which events cause: choose another.", name
         )
-    open_session(request, name)
+    open_session(request, name, "password")
     return redirect(target)
+
+
+def _require_password_sign_in(request: web.Request) -> None:
+    if not state_of(request).settings.dashboard_password_sign_in:
+        raise only_by_proxy()
 
 
 def _name(text: str) -> str:
@@ -62,9 +69,15 @@ def _form(
 
 
 async def sign_out(request: web.Request) -> web.Response:
-    """End the session."""
-    close_session(request, state_of(request).revoked_sessions)
-    return redirect(SIGN_IN)
+    """End the session, and lead a proxy's user to the sign-out there."""
+    state, address = state_of(request), state_of(request).settings.dashboard_proxy_sign_out_url
+    close_session(request, state.revoked_sessions)
+    if request[IDENTITY].via != "proxy" or not address:
+        return redirect(SIGN_IN)
+    # Not a redirect: browsers apply `form-action` to all that follow a form, and the proxy leads on to others.
+    response = page(request, "signed_out.html", address=address)
+    response.headers["Refresh"] = f"0; url={address}"
+    return response
 
 
 async def icon(_request: web.Request) -> web.Response:

@@ -23,5 +23,4 @@ async def show_snoozes(request: web.Request) -> web.Response:
         project=find_project(state, issue.project_id),
         issue=issue,
         ignored=ignored(issue.ignore_until),
-        can_change=state.dependencies.changes is not None,
     )
