@@ -80,7 +80,7 @@ siege: .venv/installed-test  ## a hostile token beside an honest project
 	@$(RUN) -m bench.siege $(ARGS)
 
 docs: .venv/installed-test  ## write the generated parts of docs/
-	@$(RUN) -m schemas.generate
+	@$(RUN) -m schemas.generate && $(RUN) -m dashboard.role_table
 
 lock: .venv/installed-test  ## write the versions and hashes of what the image installs
 	@.ci/lock

@@ -1,6 +1,6 @@
 """The Kafka rights that each process requires, and which are missing. Pure.
 
-docs/operate/access.md has the same table.
+docs/operate/permissions.md has the same table.
 """
 
 from collections.abc import Iterable, Mapping

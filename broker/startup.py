@@ -57,7 +57,7 @@ async def wait_for_rights(
             continue
         for ask in more:
             missing += await _refused(ask)
-        sentence = f"missing: {', '.join(missing)}; docs/operate/access.md lists all rights"
+        sentence = f"missing: {', '.join(missing)}; docs/operate/permissions.md lists all rights"
         if missing:
             log.error("%s", sentence, extra={"event": "rights_missing"})
         begins = optional.issuperset(missing)

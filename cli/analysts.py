@@ -22,7 +22,7 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,62}")
 
 @click.group(cls=NearestGroup)
 def analysts() -> None:
-    """Access for people with SQL: see docs/operate/access.md."""
+    """Access for people with SQL: see docs/operate/permissions.md."""
 
 
 @analysts.command()

@@ -1,6 +1,6 @@
 """The rights that our ClickHouse users need, and those that a server refuses.
 
-docs/operate/access.md has the same rights.
+docs/operate/permissions.md has the same rights.
 """
 
 import asyncio

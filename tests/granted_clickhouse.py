@@ -1,4 +1,4 @@
-"""A local ClickHouse whose users have exactly the rights of docs/operate/access.md."""
+"""A local ClickHouse whose users have exactly the rights of docs/operate/permissions.md."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ _SUM = hashlib.sha256(PASSWORD.encode()).hexdigest()
 
 def documented() -> str:
     """The section about ClickHouse's users."""
-    page = (ROOT / "docs/operate/access.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
     return page[page.index("## ClickHouse") :]
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from cli.__main__ import hoisted, svc
 from dashboard.api.api_routes import OPERATIONS
+from dashboard.role_table import PAGE, role_table
 from edge.http.ingest_openapi import document
 from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, validate
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "bench").glob("*.md")]
 GUIDES = [page for page in PAGES if page.name != "CHANGELOG.md" and "decisions" not in page.parts]
 """Pages whose commands people paste; the others describe the past."""
+GENERATED = FILES | {PAGE: role_table}
 HEALTH = {"/healthz", "/readyz", "/metrics"}
 PATHS = {
     "127.0.0.1:8080": {*msgspec.json.decode(document())["paths"], *HEALTH},
@@ -70,9 +72,9 @@ def slug(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", GENERATED)
 def test_a_generated_file_is_current(name: str) -> None:
-    assert (ROOT / name).read_text(encoding="utf-8") == FILES[name]()
+    assert (ROOT / name).read_text(encoding="utf-8") == GENERATED[name]()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -158,3 +160,14 @@ def test_every_setting_that_a_page_names_exists(page: Path) -> None:
     known = {suffixed for name in variables() for suffixed in (name, f"{name}_FILE")}
     named = set(re.findall(r"\bSVC_[A-Z_]*[A-Z]\b", page.read_text(encoding="utf-8")))
     assert named - known - {"SVC_EDGE_SERVICE_HOST"} == set(), "the last is a variable of Kubernetes"
+
+
+def test_the_tests_that_the_security_page_names_exist() -> None:
+    named = set(re.findall(r"`(test_\w+)`", (ROOT / "SECURITY.md").read_text(encoding="utf-8")))
+    tests = [
+        *(ROOT / "tests/unit/dashboard/auth").glob("*.py"),
+        *(ROOT / "tests/integration/dashboard").glob("*.py"),
+    ]
+    written = "\n".join(path.read_text(encoding="utf-8") for path in tests)
+    assert named
+    assert {name for name in named if f"def {name}(" not in written} == set()

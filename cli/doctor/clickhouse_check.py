@@ -33,7 +33,7 @@ CODES = {
     "516": ("the user or password is refused", "correct the user and password in {variable}"),
     "194": ("the password is missing", "put the password into {variable}"),
     "81": ("the database does not exist", "run `svc migrate`, or correct the last part of {variable}"),
-    "497": ("the user lacks a right", "grant the rights in docs/operate/access.md"),
+    "497": ("the user lacks a right", "grant the rights in docs/operate/permissions.md"),
 }
 
 

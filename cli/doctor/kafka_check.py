@@ -140,6 +140,6 @@ def rights_finding(process: Process, missing: Sequence[str]) -> Finding:
     """Check that the credentials have the rights of a process."""
     name = f"rights: {process}"
     if missing:
-        fix = f"grant them (docs/operate/access.md lists all), or use --for if the {process} has other credentials"
+        fix = f"grant them (docs/operate/permissions.md lists all), or use --for if the {process} has other credentials"
         return Finding(name, False, f"missing: {', '.join(missing)}", fix)
     return Finding(name, True, "all rights on topics and groups")

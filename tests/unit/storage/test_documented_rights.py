@@ -1,4 +1,4 @@
-"""The rights that docs/operate/access.md tells an administrator to give are those that our statements need."""
+"""The rights that docs/operate/permissions.md tells an administrator to give are those that our statements need."""
 
 import re
 from collections.abc import Iterable
@@ -79,7 +79,7 @@ def test_doctor_checks_the_documented_rights_on_several_servers(
 
 
 def test_doctor_checks_the_documented_rights_on_kafka() -> None:
-    page = (ROOT / "docs/operate/access.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
     section = page[page.index("## Kafka") : page.index("## ClickHouse")]
     rows = {
         name: tuple(tuple(re.findall(r"`([^`]+)`", cell)) for cell in cells.split("|"))
@@ -97,7 +97,7 @@ def test_doctor_checks_the_documented_rights_on_kafka() -> None:
 
 
 def test_each_right_of_an_operator_is_documented_with_its_command() -> None:
-    page = (ROOT / "docs/operate/access.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/operate/permissions.md").read_text(encoding="utf-8")
     section = page[page.index("### Commands") : page.index("## ClickHouse")]
     rows = [line.split("|")[2:5] for line in section.splitlines() if line.startswith("| `")]
     reads, writes, others = (" ".join(cells) for cells in zip(*rows, strict=True))

@@ -174,3 +174,11 @@ async def test_forged_cookie_is_no_session(site: Site, cookie: str) -> None:
     raw = f"{COOKIE}={cookie}".encode("latin-1").decode("utf-8", "surrogateescape")
     answer = await site.client.get("/api/v1/projects", headers={"Cookie": raw})
     assert answer.status == 401
+
+
+async def test_a_sign_in_opens_another_session(site: Site) -> None:
+    await site.sign_in()
+    first = await site.csrf()
+    await site.sign_in()
+    answer = await site.client.post("/projects/new", data={"name": "second", "csrf": first})
+    assert answer.status == 403

@@ -116,7 +116,7 @@ def test_statements_for_an_analyst_are_sql(database: Client) -> None:
 
 
 def test_documented_statements_for_our_own_users_are_sql(database: Client) -> None:
-    page = (Path(__file__).parents[5] / "docs/operate/access.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[5] / "docs/operate/permissions.md").read_text(encoding="utf-8")
     block = page[page.index("CREATE USER IF NOT EXISTS svc_operator ") :].partition("```")[0]
     statements = [one for one in block.split(";\n") if one.strip()]
     assert len(statements) > 10
