@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from control.issue_changes import IssueChanges
+from schemas.settings import DashboardSettings
 from tests.integration.dashboard.store import AppliedCommands, Store, WatchedReader
-from tests.unit.dashboard.site import NOW, Site, running_site
+from tests.unit.dashboard.site import NOW, SETTINGS, Site, running_site
 
 
 @dataclass
@@ -19,11 +20,13 @@ class StoredSite(Site):
 
 
 @asynccontextmanager
-async def stored_site(store: Store, number: int) -> AsyncIterator[StoredSite]:
+async def stored_site(
+    store: Store, number: int, settings: DashboardSettings = SETTINGS
+) -> AsyncIterator[StoredSite]:
     """A dashboard with one project over these tables."""
     reader, commands = WatchedReader(store.url, NOW), AppliedCommands(store)
     changes = IssueChanges(reader, commands, lambda: NOW)
-    async with running_site(reader, changes, number) as site:
+    async with running_site(reader, changes, number, settings) as site:
         yield StoredSite(
             site.client, site.projects, site.project, site.log, store, reader, commands, lag=site.lag
         )
