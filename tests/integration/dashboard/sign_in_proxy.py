@@ -56,8 +56,8 @@ class Provider:
 
     async def _authorize(self, request: web.Request) -> web.Response:
         self.sign_ins += 1
-        asked = request.query
-        raise web.HTTPFound(f"{asked['redirect_uri']}?code=x&state={asked['state']}")
+        query = request.query
+        raise web.HTTPFound(f"{query['redirect_uri']}?code=x&state={query['state']}")
 
     async def _token(self, _request: web.Request) -> web.Response:
         now = int(time.time())

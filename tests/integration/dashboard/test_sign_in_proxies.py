@@ -77,8 +77,8 @@ async def test_people_sign_in_once_and_do_what_their_groups_allow(
         data = {"csrf": csrf_of(html), "change": "comment", "text": "seen"}
         changed = await ann.post(f"{front}{ISSUE}/change", data=data)
         assert (changed.status, provider.sign_ins) == (200, 1)
-        said = await (await ann.get(f"{front}/api/v1{ISSUE}/activity")).json()
-        assert said["activity"][0]["by"] == "ann@shop.example"
+        activity = await (await ann.get(f"{front}/api/v1{ISSUE}/activity")).json()
+        assert activity["activity"][0]["by"] == "ann@shop.example"
         assert (await ann.get(f"{front}/projects/{BANK}/issues")).status == 404
         listed = await (await ann.get(f"{front}/api/v1/projects")).json()
         assert [project["name"] for project in listed["projects"]] == ["shop"]
