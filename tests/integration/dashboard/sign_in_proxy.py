@@ -135,6 +135,7 @@ def oauth2_proxy(
 
 _NGINX = """\
 daemon off;
+master_process off;
 pid {folder}/nginx.pid;
 error_log stderr;
 events {{}}
