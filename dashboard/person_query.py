@@ -2,17 +2,12 @@
 
 from aiohttp import web
 
-from dashboard.auth.auth import IDENTITY, Identity
+from dashboard.auth.auth import IDENTITY
 from query.parse import parse
 from query.person import NO_GROUPS, TEAM, Person, resolved, words_of
 from query.print import to_text
 from schemas.errors import QueryError
 from storage.errors import BadQuery
-
-
-def groups_of(identity: Identity) -> tuple[str, ...]:  # noqa: ARG001
-    """The groups of who asks; a sign-in by password names none."""
-    return ()
 
 
 def with_person(request: web.Request, text: str) -> str:
@@ -24,7 +19,6 @@ def with_person(request: web.Request, text: str) -> str:
     except QueryError:
         return text
     words, identity = words_of(query), request[IDENTITY]
-    groups = groups_of(identity)
-    if TEAM in words and not groups:
+    if TEAM in words and not identity.groups:
         raise BadQuery("query", NO_GROUPS)
-    return to_text(resolved(query, Person(identity.name, groups))) if words else text
+    return to_text(resolved(query, Person(identity.name, identity.groups))) if words else text
