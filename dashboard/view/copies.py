@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dashboard.view.event_sections import EventSections
 from dashboard.view.stack_view import ErrorView, FrameView
-from dashboard.view.text import flat, title
+from dashboard.view.text import flat, plural, title
 from schemas.issues import issue_title
 from schemas.read_api import Issue
 
@@ -15,15 +15,15 @@ _LINE = 300
 def as_markdown(issue: Issue, event: EventSections | None, address: str) -> str:
     """Title, address, figures and the application's frames of an event, with the source of the first."""
     lines = [
-        f"### {_flat(title(issue))}",
+        f"### {_code(title(issue))}",
         "",
         f"{address} · {issue.status}{', regressed' if issue.regressed else ''}",
         "",
-        f"- {issue.total_events:,} events, about {issue.total_users:,} users",
+        f"- {plural(issue.total_events, 'event')}, about {plural(issue.total_users, 'user')}",
         f"- first seen {issue.first_seen}{_in(issue.first_release)}, last {issue.last_seen}{_in(issue.last_release)}",
     ]
     if issue.environments:
-        lines.append(f"- {', '.join(map(_flat, issue.environments))}")
+        lines.append(f"- {', '.join(map(_code, issue.environments))}")
     for error in event.errors if event is not None else ():
         lines += ["", *_stack(error)]
     return "\n".join(lines) + "\n"
@@ -56,7 +56,13 @@ def _source(frame: FrameView) -> Iterator[str]:
 
 
 def _in(release: str) -> str:
-    return f" in {_flat(release)}" if release else ""
+    return f" in {_code(release)}" if release else ""
+
+
+def _code(text: str) -> str:
+    """Text of an event as code, where nothing in it is markup or a link: anyone can send events."""
+    line = _flat(text).replace("`", "'")
+    return f"`{line}`"
 
 
 def _flat(text: str, *, keep: bool = False) -> str:
