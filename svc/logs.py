@@ -32,10 +32,10 @@ def _is_repeated(record: logging.LogRecord) -> bool:
 
 
 class LogHandler(logging.Handler):
-    """Captures records with an exception from `event_level` up; other records become `log` breadcrumbs.
+    """Captures records with an exception from `event_level` up, and makes all records `log` breadcrumbs.
 
-    With `messages` it also captures records from `event_level` up that have no exception. The library's own records are
-    ignored.
+    An event so has the text that was logged with its exception. With `messages` the handler also captures records from
+    `event_level` up that have no exception; these are no breadcrumbs. The library's own records are ignored.
     """
 
     def __init__(
@@ -68,25 +68,32 @@ class LogHandler(logging.Handler):
             error = record.exc_info[1] if record.exc_info else None
             is_error = record.levelno >= self._event_level
             handled = record.name not in _OF_SERVERS
+            if is_error and self._messages and error is None:
+                if not repeated:
+                    client.capture_message(
+                        record.name or "root",
+                        record.getMessage(),
+                        template=_template(record),
+                        caller=_caller(record),
+                        handled=handled,
+                    )
+                return
+            if not repeated:
+                self._add_breadcrumb(client, record)
             if error is not None and is_error:
                 client.capture_uncaught(error, handled=handled)
-                return
-            if repeated:
-                return
-            message = record.getMessage()
-            if is_error and self._messages:
-                client.capture_message(
-                    record.name or "root",
-                    message,
-                    template=_template(record),
-                    caller=_caller(record),
-                    handled=handled,
-                )
-                return
-            data = {"level": record.levelname.lower(), "message": message, "logger": record.name}
-            client.add_breadcrumb({"type": "log", "data": data})
         except Exception:
             self.handleError(record)
+
+    def _add_breadcrumb(self, client: Client, record: logging.LogRecord) -> None:
+        try:
+            message = record.getMessage()
+        except Exception:
+            # Arguments that don't fit the text: its exception is captured all the same.
+            self.handleError(record)
+            return
+        data = {"level": record.levelname.lower(), "message": message, "logger": record.name}
+        client.add_breadcrumb({"type": "log", "data": data})
 
     def handleError(self, record: logging.LogRecord) -> None:
         """Do nothing: the application's other handlers report a record that cannot be formatted."""

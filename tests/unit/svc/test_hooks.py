@@ -173,9 +173,11 @@ def test_log_records_become_breadcrumbs_and_their_errors_events(start: Start) ->
     assert crumbs == [
         ("log", "warning", "low on paper"),
         ("log", "error", "an error without an exception"),
+        ("log", "error", "failed"),
         ("log", "warning", "seen"),
     ]
     assert messages(ingest) == ["invalid literal for int() with base 10: 'no number'"]
+    assert ingest.events[0]["breadcrumbs"][-1]["data"]["message"] == "failed"
 
 
 def test_logged_errors_are_breadcrumbs_by_default_and_no_events(start: Start) -> None:
@@ -209,8 +211,18 @@ def test_logged_errors_become_events_by_one_option(start: Start) -> None:
         ["shop.pay", "order <*> is late"],
     ]
     assert logged[0]["error"]["stack"][0]["function"] == "test_logged_errors_become_events_by_one_option"
-    assert [crumb["data"]["message"] for crumb in raised["breadcrumbs"]] == ["low on paper"]
+    assert [crumb["data"]["message"] for crumb in raised["breadcrumbs"]] == ["low on paper", "failed"]
     assert "fingerprint" not in raised
+
+
+def test_an_exception_is_captured_though_its_text_can_not_be_formatted(start: Start) -> None:
+    ingest, error = start(), ValueError("m")
+    record = logging.LogRecord(
+        "shop", logging.ERROR, "shop.py", 1, "%d", ("no number",), (ValueError, error, None)
+    )
+    svc.LogHandler().emit(record)
+    assert messages(ingest) == ["m"]
+    assert svc.get_breadcrumbs() == []
 
 
 def test_record_of_another_thread_has_no_stack(start: Start) -> None:
