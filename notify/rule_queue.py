@@ -48,7 +48,7 @@ class RuleDecision(Struct, frozen=True):
 
 def channel_test(record: ChannelTestRecord) -> RuleDecision:
     """A decision that tests a channel: in the form of all others, about an issue that doesn't exist."""
-    subject = Subject(error_type=f"TestMessage of the channel {record.channel}", events=1, users=1)
+    subject = Subject(error_type="TestMessage", events=1, users=1)
     cause = Cause(f"test-{record.id}", record.project_id, "0" * 16, "created", iso(record.at_ms), subject)
     rule = NotificationRule(_TEST_RULE, "Test message", ("created",), (record.channel,), to=record.to)
     return RuleDecision(rule, (cause,), record.at_ms)

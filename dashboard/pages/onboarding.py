@@ -16,7 +16,7 @@ from schemas.projects import Project
 from schemas.times import iso
 
 DEFAULT_INGEST_PORT = 8080
-_INIT: Final = 'svc.init(release="hello@1.0.0+1", environment="dev")'
+_INIT: Final = 'svc.init(release="hello@1.0.0+1", environment="dev", capture={"logs": "events"})'
 PROGRAMS: Final[Mapping[str, str]] = {
     "Python": f"""\
 # hello.py; run it with: python hello.py

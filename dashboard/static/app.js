@@ -206,7 +206,7 @@ if (bulk) {
       every.checked &&= all.checked;
       bulk.querySelector('[value="merge"]').disabled = every.checked;
     }
-    label.textContent = every?.checked ? "Selected:" : `${selected} selected:`;
+    label.textContent = `${every?.checked ? every.dataset.every : selected} selected:`;
     all.indeterminate = selected > 0 && !all.checked;
   };
   all.addEventListener("change", () => { for (const box of checkboxes) box.checked = all.checked; update(); });

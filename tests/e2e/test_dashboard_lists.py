@@ -62,7 +62,7 @@ def test_all_of_a_page_are_selected_and_counted(browser: Browser, address: str) 
         assert watched.violations() == []
         page.get_by_role("button", name="Ignore until reopened").click()
         expect(page.get_by_role("status")).to_contain_text(re.compile("[0-9]{3} issues ignored\\."))
-        expect(page.get_by_role("heading", name="No issues")).to_be_visible()
+        expect(page.get_by_role("heading", name="No open issues")).to_be_visible()
         page.get_by_role("button", name="Undo").click()
         expect(page.get_by_role("status")).to_contain_text("issues restored.")
         page.locator('tbody input[name="issue"]').first.check()

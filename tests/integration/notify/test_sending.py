@@ -209,6 +209,6 @@ async def test_the_command_sends_a_test_message_and_says_why_it_is_not_taken(tmp
 
         assert (await run("hook")).output == "hook took the message.\n"
         [sent] = receiver.messages.values()
-        assert sent["causes"][0]["issue"]["errorType"] == "TestMessage of the channel hook"
+        assert sent["causes"][0]["issue"]["errorType"] == "TestMessage"
         assert "not delivered: 127.0.0.1:1: " in (await run("gone")).output
         assert "it has: gone, hook" in (await run("other")).output
