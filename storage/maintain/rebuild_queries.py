@@ -50,8 +50,9 @@ SHOWN: Final = """
         grouping_rule, grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
     FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
 CHANGES: Final = f"""
-    SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, data FROM issue_activity FINAL
-    WHERE kind NOT IN {("commented", *sorted(FINDINGS))} ORDER BY issue_id, at, id"""  # noqa: S608 - our own text
+    SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, if(kind = 'commented', '', data)
+    FROM issue_activity FINAL WHERE kind NOT IN {(*sorted(FINDINGS),)} ORDER BY issue_id, at, id"""  # noqa: S608 - our own text
+"""Of comments only the ids count: an issue that was merged since would forward a known one to the whole."""
 SINCE: Final = """
     SELECT count(), groupUniqArrayIf(user_hash, user_hash != 0) FROM events
     WHERE project_id = {project:UInt32} AND fingerprint IN {fingerprints:Array(UInt64)}

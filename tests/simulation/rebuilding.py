@@ -93,12 +93,14 @@ class Rebuilding:
 
     def _changes(self, *_: Any) -> "Work":
         yield 0.002
-        left_out = {"commented", *FINDINGS}
         rows = [
-            row for _, row in self._server.latest["issue_activity"].values() if row["kind"] not in left_out
+            row for _, row in self._server.latest["issue_activity"].values() if row["kind"] not in FINDINGS
         ]
         return [
-            [row["issue_id"], _ms(row["at"]), row["id"], row["kind"], row["data"]]
+            [
+                *(row["issue_id"], _ms(row["at"]), row["id"], row["kind"]),
+                "" if row["kind"] == "commented" else row["data"],
+            ]
             for row in sorted(rows, key=lambda row: (row["issue_id"], row["at"], row["id"]))
         ]
 
