@@ -134,7 +134,9 @@ class Dedupe:
         """
         decisions: list[Decision] = []
         for clock, watermark_ms, run in self._by_day(records):
-            self._index.forget_before(clock.day - self._days)
+            # Not between these records: days may lie between two copies, neither of which is stored yet.
+            if not decisions:
+                self._index.forget_before(clock.day - self._days)
             projects = [p for record in run for p in record.projects]
             ids = [i for record in run for i in record.ids]
             keys = id_keys(projects, ids) if ids else b""

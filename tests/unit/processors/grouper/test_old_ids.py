@@ -80,6 +80,17 @@ async def test_an_id_that_is_sent_again_after_days_changes_nothing(days: int) ->
     assert stored.lookups == [[(1, event_id(1))]]
 
 
+async def test_an_id_that_comes_again_days_later_in_one_batch_is_a_duplicate() -> None:
+    world, _ = await started()
+    world.send([carried(1)])
+    for day in range(DAYS + 2):
+        for _ in range(DAY_RECORDS):
+            world.send([], ms=START + day * DAY)
+    world.send([carried(1)], ms=START + (DAYS + 1) * DAY)
+    await world.settle(len(world.log))
+    assert world.stored()[event_id(1)] == 1
+
+
 async def test_ids_within_the_window_are_decided_from_memory() -> None:
     world, stored = await started()
     world.send([carried(1)])
