@@ -210,6 +210,7 @@ def _data(cause: Cause, text: _Text | None, base: str) -> MessageCause:
     if text is not None:
         issue = replace(
             issue,
+            title=text.title,
             error_type=text.error_type,
             message=text.message,
             culprit=text.culprit,

@@ -15,13 +15,15 @@ class Named(Struct, frozen=True):
 class MessageIssue(Struct, frozen=True, rename="camel"):
     """An issue of a message. Of a rule without content it has no more than its id and links.
 
-    The figures are those of its life. `message` and `culprit` are empty while ClickHouse doesn't answer, and
-    then the rest is from the time of its cause.
+    The figures are those of its life. `title` is the one that pages show: type and message on one line.
+    `message` and `culprit` are empty while ClickHouse doesn't answer, and then the rest is from the time of its
+    cause.
     """
 
     id: str
     url: str
     snooze_url: str
+    title: str | UnsetType = UNSET
     error_type: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
     culprit: str | UnsetType = UNSET

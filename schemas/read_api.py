@@ -19,11 +19,13 @@ class Issue(Struct, frozen=True, rename="camel", kw_only=True):
     """An issue. `events` and `users` are for the requested range and query, the totals for its lifetime.
 
     `escalated_at` is when its rate last rose far above its own past. `trend` has 24 hourly or 14 daily counts
-    of the matching events; the last count is for the end of the range.
+    of the matching events; the last count is for the end of the range. `title` is the one that pages show: type
+    and message on one line.
     """
 
     id: str
     project_id: str
+    title: str
     error_type: str
     message: str
     culprit: str

@@ -11,7 +11,7 @@ from query.evaluate import matches
 from query.event_view import EventView, IssueView
 from query.tree import Query
 from schemas.ids import hex64, parse_hex64
-from schemas.issues import IssueRecord, encode_json
+from schemas.issues import IssueRecord, encode_json, issue_title
 from schemas.read_api import Issue
 from schemas.times import HOUR_MS, iso, parse_iso
 from storage.errors import NO_ISSUE, NotFound
@@ -132,15 +132,22 @@ def fits(row: IssueRow, of_issue: Query, now_ms: int) -> bool:
     return matches(of_issue, EventView(issue=issue), now_ms)
 
 
+def users_of(row: IssueRow, counted: RangeCounts) -> int:
+    """The users of the counted events: of all its events those of its life, so that there is one estimate."""
+    return row.users if counted.events == row.events else counted.users
+
+
 def to_issue(row: IssueRow, counted: RangeCounts) -> Issue:
     """The issue as the read API returns it.
 
     Totals come from the processors and range counts from ClickHouse, and both estimate users: a total is
-    raised to its range count.
+    raised to the count of a part.
     """
+    users = users_of(row, counted)
     return Issue(
         id=hex64(row.issue_id),
         project_id=str(row.project_id),
+        title=issue_title(row.error_type, row.message),
         error_type=row.error_type,
         message=row.message,
         culprit=row.culprit,
@@ -151,9 +158,9 @@ def to_issue(row: IssueRow, counted: RangeCounts) -> Issue:
         first_seen=iso(row.first_seen),
         last_seen=iso(row.last_seen),
         events=counted.events,
-        users=counted.users,
+        users=users,
         total_events=max(row.events, counted.events),
-        total_users=max(row.users, counted.users),
+        total_users=max(row.users, users),
         first_release=row.first_release,
         last_release=row.last_release,
         environments=list(row.environments),

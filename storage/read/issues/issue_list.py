@@ -20,7 +20,7 @@ from storage.read.counts.range_counts import (
     read_counts,
 )
 from storage.read.execute import Rows, Sql
-from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, to_issue
+from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow, RangeCounts, to_issue, users_of
 from storage.read.query.cursors import IssueCursor, read_cursor, write_cursor
 from storage.read.query.query_sql import rank
 from storage.read.query.question import Question, Statement
@@ -40,17 +40,19 @@ def _priority(rank: str, users: str, events: str) -> str:
     return f"toInt64({rank}) * {1 << 2 * _COUNT_BITS} + toInt64(least({users}, {most})) * {most + 1} + toInt64({low})"
 
 
+_USERS: Final = f"if(sum(n) = any(all_events), toUInt64(any(all_users)), {USERS_MERGED})"
+"""As `users_of`."""
 _KEYS: Final[dict[Sort, str]] = {
     "lastSeen": "toUnixTimestamp64Milli(any(last_seen))",
     "firstSeen": "toUnixTimestamp64Milli(any(first_seen))",
     "events": "toInt64(sum(n))",
-    "users": f"toInt64({USERS_MERGED})",
+    "users": f"toInt64({_USERS})",
     # The growth from the older to the newer half of the trend, in thousandths of a standard deviation.
     "trend": (
         "toInt64(round(1000 * (toInt64(sum(newer)) - toInt64(sum(older)))"
         " / sqrt(greatest(1, sum(newer) + sum(older)))))"
     ),
-    "priority": _priority("any(rank)", USERS_MERGED, "sum(n)"),
+    "priority": _priority("any(rank)", _USERS, "sum(n)"),
 }
 
 MAX_COUNTED: Final = 10_000
@@ -156,11 +158,12 @@ async def _ranked_page(
     found, counts = await _by_row(session, question, "priority", candidates, last)
     most = (1 << _COUNT_BITS) - 1
 
-    def exact(key: int, counted: RangeCounts) -> int:
-        users, events = min(counted.users, most), min(counted.events, most)
+    def exact(key: int, row: IssueRow) -> int:
+        counted = counts[row.issue_id]
+        users, events = min(users_of(row, counted), most), min(counted.events, most)
         return (key >> 2 * _COUNT_BITS << 2 * _COUNT_BITS) + (users << _COUNT_BITS) + events
 
-    keyed = [(exact(key, counts[row.issue_id]), row) for key, row in found if counts[row.issue_id].events]
+    keyed = [(exact(key, row), row) for key, row in found if counts[row.issue_id].events]
     keyed.sort(key=lambda one: (one[0], one[1].issue_id), reverse=True)
     is_whole = len(found) <= candidates
     if not is_whole:
@@ -316,6 +319,8 @@ def _statement(
     # Free after grouping; later pages leave out the issues of earlier ones.
     total = "count() OVER ()" if cursor is None else "0"
     ranked = f", {rank(statement.scope)} AS rank" if sort == "priority" else ""
+    if sort in {"users", "priority"}:
+        ranked += ", events AS all_events, users AS all_users"
     issues = (
         "SELECT issue_id, arrayJoin(fingerprints) AS fingerprint, fingerprints AS members, first_seen, last_seen"
         f"{ranked} FROM {statement.issues}"

@@ -14,7 +14,7 @@ from tests.integration.dashboard.history import MERGED, NOW_MS, why
 ISSUE = {
     *("id", "projectId", "errorType", "message", "culprit", "status", "regressed", "platform", "firstSeen", "lastSeen"),
     *("events", "users", "firstRelease", "lastRelease", "environments", "assignee", "resolvedIn", "ignoreUntil"),
-    *("fingerprints", "trend", "totalEvents", "totalUsers"),
+    *("fingerprints", "trend", "totalEvents", "totalUsers", "title"),
 }  # fmt: skip
 EVENT = {
     *("event", "issueId", "receivedAt", "sdk", "previousEventId", "nextEventId", "grouping"),

@@ -12,6 +12,7 @@ from schemas.read_api import ActivityRow, Issue
 ISSUE = Issue(
     id="00000000000000aa",
     project_id="7",
+    title="TypeError: x is \x1b[31mnot there",
     error_type="TypeError",
     message="x is \x1b[31mnot\nthere",
     culprit="pay in src/checkout.ts",

@@ -11,7 +11,7 @@ from schemas.read_api import Issue
 
 OTHER = hex64(issue_id(11, 9))
 ISSUE = Issue(
-    id="a" * 16, project_id="11", error_type="E", message="m", culprit="", status="open", regressed=False,
+    id="a" * 16, project_id="11", title="E: m", error_type="E", message="m", culprit="", status="open", regressed=False,
  escalated_at=None,
     platform="python", first_seen="2026-01-01T00:00:00.000Z", last_seen="2026-01-02T00:00:00.000Z", events=1, users=1,
     total_events=1, total_users=1, first_release="", last_release="", environments=[], assignee=None, resolved_in=None,

@@ -34,7 +34,8 @@ def test_one_cause_has_its_error_as_subject_and_says_why_it_came() -> None:
         "Sent by the rule “shop \u2039prod\u203a”.",
     ]
     assert (message.id, message.to) == ("cause-1", ("a@example.com",))
-    assert message.data["causes"][0]["issue"]["message"] == ISSUE.message
+    issue = message.data["causes"][0]["issue"]
+    assert (issue["title"], issue["message"]) == (ISSUE.title, ISSUE.message)
 
 
 @pytest.mark.parametrize("kind", CAUSES)

@@ -21,7 +21,7 @@ from storage.read.query.ranges import resolve_range
 from storage.read.reader import Reader
 from storage.tables.rollups import ROLLUPS
 from tests.integration.storage.read.questions import pages
-from tests.integration.storage.read.world import NOW_MS, World, distinct_users, insert, make
+from tests.integration.storage.read.world import NOW_MS, World, insert, make
 from tests.long_forms import first_quick
 
 _TOO_MANY = (
@@ -63,8 +63,9 @@ async def test_issues_have_the_figures_of_their_events(
         page = await reader.read(ListIssues(repaired.project, query, start=start, sort=sort, limit=500))
         assert {issue.id for issue in page.issues} == {hex64(number) for number in found}
         for issue in page.issues:
-            events = found[int(issue.id, 16)]
-            assert (issue.events, issue.users) == (len(events), distinct_users(events))
+            number = int(issue.id, 16)
+            events = found[number]
+            assert (issue.events, issue.users) == (len(events), repaired.users(number, events))
             assert issue.trend == trends[issue.id]
     # The last page is in the order of trends.
     scores = [_surprise(issue.trend) for issue in page.issues]
