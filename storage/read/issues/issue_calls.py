@@ -153,42 +153,45 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
             ActivityRow(
                 id=change, kind=kind, by=by, at=iso(at), data=Raw(data.encode() or b"{}"), issue_id=hex64(of)
             )
-            for change, kind, by, at, data, of in rows[: self.limit]
+            for change, kind, by, at, data, of, _ in rows[: self.limit]
         ]
         next_cursor = None
         if len(rows) > self.limit:
-            change, _, _, at, *_ = rows[self.limit - 1]
-            next_cursor = write_cursor(ActivityCursor(int(at), change))
+            change, _, _, at, *_, users = rows[self.limit - 1]
+            next_cursor = write_cursor(ActivityCursor(int(at), users, change))
         return ActivityPage(activity=page, next_cursor=next_cursor)
 
 
 def _changes(
     question: Question, issues: Sequence[int], call: ListActivity, cursor: ActivityCursor | None
 ) -> Sql:
-    """Id, kind, author, time (Unix ms), data and issue of the newest changes.
+    """Id, kind, author, time (Unix ms), data, issue and users reached of the newest changes.
 
     Up to one more than the limit.
     """
     statement = question.statement()
-    after, order = "", _order("id")
+    after, order = "", _order("id", "users")
     if cursor is not None:
         moment, last = statement.parameters.moment(cursor.time), statement.parameters.add(cursor.id, "String")
-        after = f" AND (at < {moment} OR (at = {moment} AND {order} < {_order(last)}))"
+        users = statement.parameters.add(cursor.users, "UInt64")
+        after = f" AND (at < {moment} OR (at = {moment} AND {order} < {_order(last, users)}))"
     return statement.ready(
-        "SELECT id, kind, by, toUnixTimestamp64Milli(at), data, issue_id FROM issue_activity FINAL"
+        "SELECT id, kind, by, toUnixTimestamp64Milli(at), data, issue_id,"
+        " JSONExtractUInt(data, 'users') AS users FROM issue_activity FINAL"
         f" WHERE {statement.project} AND issue_id IN {statement.numbers(issues)}{after}"
         f" AND kind NOT IN {statement.parameters.add(list(call.without), 'Array(String)')}"
         f" ORDER BY at DESC, {order} DESC LIMIT {call.limit + 1:d}"
     )
 
 
-def _order(change: str) -> str:
-    """The order of changes of one instant: that of the log, from their ids.
+def _order(change: str, users: str) -> str:
+    """The order of changes of one instant: by the users reached, then as in the log, from their ids.
 
     The id of a change by an event has issue, partition, offset, kind and number; that of "created" has no offset.
+    Offsets of different partitions have no order, but users only grow.
     """
     parts = f"splitByChar('-', {change})"
-    return f"(toUInt64OrZero({parts}[3]), toUInt64OrZero({parts}[-1]), {change})"
+    return f"({users}, toUInt64OrZero({parts}[3]), toUInt64OrZero({parts}[-1]), {change})"
 
 
 def _texts(question: Question, issues: Iterable[int]) -> Sql:

@@ -89,9 +89,10 @@ class EventCursor(Struct, array_like=True, frozen=True):
 
 
 class ActivityCursor(Struct, array_like=True, frozen=True):
-    """Time (Unix ms) and id of the last change."""
+    """Time (Unix ms), users reached and id of the last change."""
 
     time: Ms
+    users: Count
     id: str
 
 

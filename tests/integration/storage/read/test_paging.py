@@ -156,11 +156,24 @@ async def test_changes_of_one_instant_are_in_the_order_of_the_log(
     name = hex64(issue)
     oldest_first = [
         f"{name}-created",
-        *(f"{name}-0-{offset}-usersReached-{n}" for offset, n in [(8, 1), (9, 2), (10, 1), (10, 10)]),
+        *(f"{name}-0-{offset}-seenInRelease-{n}" for offset, n in [(8, 1), (9, 2), (10, 1), (10, 10)]),
+        *(f"{name}-{at}-usersReached" for at in ("1-12", "0-9", "0-20", "1-7")),
     ]
+    reached = dict(zip(oldest_first[-4:], (20, 50, 100, 200), strict=True))
     database.insert(
         "issue_activity",
-        [[project, issue, from_ms(NOW_MS), change, "usersReached", "", "{}"] for change in oldest_first],
+        [
+            [
+                project,
+                issue,
+                from_ms(NOW_MS),
+                change,
+                "usersReached",
+                "",
+                f'{{"users":{reached.get(change, 0)}}}',
+            ]
+            for change in oldest_first
+        ],
         column_names=["project_id", "issue_id", "at", "id", "kind", "by", "data"],
     )
     database.insert(
