@@ -98,15 +98,25 @@ def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
         first_part = f"fault {known}"
     if error_site.minified:
         parts = [f"type {kind}", first_part, f"file {error_site.sites[0].file}"]
-        # The nearest unminified name distinguishes errors without a name in a build.
-        near = error_site.sites[-1].name
-        if known is not None and faults.is_weak_in_build(known) and javascript.survives_minifying(near):
+        if near := _near_name(known, error_site):
             parts.append(f"near {near}")
         return parts
     if known is not None and known.startswith(("call.", "new.")):
         # Hermes omits the called name; a frame with a name suffices.
         first_part = f"fault {known.partition('.')[0]}"
     return [f"type {kind}", first_part, *_frame_parts(error_site.sites)]
+
+
+def near_name(error: GroupingError, error_site: ErrorSite) -> str:
+    """The name that is a part of an error in a build; empty if none is."""
+    return _near_name(faults.fault(*faults.thrown(_type(error), _message(error))), error_site)
+
+
+def _near_name(known: str | None, error_site: ErrorSite) -> str:
+    # The nearest unminified name distinguishes errors without a name in a build.
+    near = error_site.sites[-1].name
+    counts = known is not None and faults.is_weak_in_build(known) and javascript.survives_minifying(near)
+    return near if counts else ""
 
 
 def chain_of(error: GroupingError) -> list[GroupingError]:

@@ -6,7 +6,7 @@ from grouping.fingerprint import built_files, faults
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame
 from grouping.fingerprint.frames import CHARACTERS, Family, FrameRole, Site, family_of
 from grouping.fingerprint.made_names import class_name, who_made
-from grouping.fingerprint.mechanism import chain_of, locate
+from grouping.fingerprint.mechanism import chain_of, locate, near_name
 from grouping.fingerprint.raised import by_runtime, is_assertion
 from grouping.fingerprint.sites import site_of
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite
@@ -36,9 +36,18 @@ def _of_stack(
 ) -> Iterator[str]:
     frames = [_frame(platform, error, site) for site in found.sites]
     where = " of the innermost cause that shows one" if is_cause else ""
-    yield f"`{_text(frames[0])}` decided: {_WHOSE[found.role]}{where}."
-    if len(frames) > 1:
-        yield f"`{_text(frames[1])}` decided too: the first has no name that tells, or only checks or passes on."
+    if found.minified:
+        yield f"`{_text(found.sites[0].file)}` decided: the file of {_WHOSE[found.role]}{where}."
+        yield "Names of functions don't count in it: a build changes them."
+        if near := near_name(error, found):
+            yield f"`{_text(near)}` counts all the same: builds keep names of five letters and more."
+    else:
+        yield f"`{_text(found.sites[0].text)}` decided: {_WHOSE[found.role]}{where}."
+        if len(frames) > 1:
+            yield (
+                f"`{_text(found.sites[1].text)}` decided too: the first has no name that tells, or only checks or"
+                " passes on."
+            )
     for frame in frames:
         yield from _dropped(platform or "", frame)
     yield from _of_class(error)
@@ -84,5 +93,6 @@ def _frame(platform: str | None, error: GroupingError, site: Site) -> GroupingFr
     )
 
 
-def _text(frame: GroupingFrame) -> str:
-    return " in ".join(filter(None, [frame.function, frame.file])) or "<anonymous>"
+def _text(name: str) -> str:
+    """A name as code: a backtick would end it."""
+    return name.replace("`", "'")

@@ -14,7 +14,7 @@ SENT = event(stack=[frame("pay", "src/pay.js")])
 def test_an_event_has_reasons_if_it_leads_to_the_stored_fingerprint() -> None:
     body = Raw(json.dumps(SENT).encode())
     found = why_grouped(body, "stack", grouped(SENT).hex)
-    assert found[0] == "`pay in src/pay.js` decided: the topmost frame of the app."
+    assert found[0] == "`pay in pay.js` decided: the topmost frame of the app."
     assert why_grouped(body, "stack", "00000000000001ff") == []
     assert why_grouped(body, "rule:mine", "00000000000001ff") == ["The project's rule `mine` decided."]
 

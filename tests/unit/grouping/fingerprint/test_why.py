@@ -11,6 +11,7 @@ from tests.unit.grouping.fingerprint.events import decode, event, frame, grouped
 from tests.unit.grouping.fingerprint.test_reports import REPORTS
 
 HASHED = frame("pay", "https://shop.example/chunk-zq81mvw4.js", 1, 2210)
+BUILT = frame("sendOffline", "main.jsbundle", 20, 20970)
 
 
 def sentences(sent: dict[str, Any]) -> list[str]:
@@ -41,6 +42,7 @@ def sentences(sent: dict[str, Any]) -> list[str]:
             event("E", stack=[frame("load", "lib/a.py", in_app=False)], platform="python"),
             "`load in lib/a.py` decided: the topmost frame of a library, since none is the app's.",
         ),
+        (event(stack=[BUILT]), "`bundle` decided: the file of the topmost frame of the app."),
         (
             event("TypeError", "x is not iterable", [frame("pay", "src/pay.js")]),
             "Engines word this fault differently: it is `not iterable`.",
@@ -58,3 +60,15 @@ def test_every_event_has_a_reason() -> None:
     for report in REPORTS:
         assert all(map(sentences, report["events"]))
     assert all(why(one, "stack") for one in events)
+
+
+@pytest.mark.parametrize(
+    "place", [("Cart.pay", "src/pay.js", 7), ("sendOffline", "main.jsbundle", 20, 20970)]
+)
+@pytest.mark.parametrize("message", ["lost", "undefined is not an object"])
+def test_the_deciding_names_are_parts_of_the_fingerprint(place: tuple[Any, ...], message: str) -> None:
+    sent = event("TypeError", message, [frame(*place)])
+    said = [one.split("`")[1] for one in sentences(sent) if "` decided" in one or "` counts" in one]
+    parts = [part.partition(" ")[2] for part in grouped(sent).parts]
+    assert said
+    assert set(said) <= set(parts)
