@@ -17,14 +17,14 @@ _OF_ONE_VIEW: Final = re.compile(r"; they do not add up: .*| that carry the tag 
 
 
 def analyst_views() -> Iterator[str]:
-    """A table of columns for each view, and one for all views of sums."""
+    """The columns of each view, and a table of all views of sums."""
     views = {
         name: (_columns(columns), comment)
         for name, columns, comment in _VIEW.findall(_MIGRATION.read_text("utf-8"))
     }
     for name, (columns, comment) in views.items():
         if not _SUMS.search(name):
-            yield from (f"### {name}", "", f"{_text(comment)}.", "", *_table(columns), "")
+            yield from (f"### {name}", "", f"{_text(comment)}.", "", *_list(columns), "")
     yield from _sums({name: columns for name, (columns, _) in views.items() if _SUMS.search(name)})
 
 
@@ -43,7 +43,7 @@ def _sums(views: dict[str, list[tuple[str, str]]]) -> Iterator[str]:
             key = names.index("`events`")
             yield f"| {both} | {', '.join(names[:key])} | {', '.join(names[key:])} |"
     yield ""
-    yield from _table(
+    yield from _list(
         dict.fromkeys(
             (
                 f"{column} in `{_STATES}`" if meaning.startswith("State of") else column,
@@ -56,11 +56,9 @@ def _sums(views: dict[str, list[tuple[str, str]]]) -> Iterator[str]:
     yield ""
 
 
-def _table(columns: Iterable[tuple[str, str]]) -> Iterator[str]:
-    yield "| column | meaning |"
-    yield "| --- | --- |"
+def _list(columns: Iterable[tuple[str, str]]) -> Iterator[str]:
     for column, meaning in columns:
-        yield f"| {column} | {meaning} |"
+        yield f"- {column}: {meaning}"
 
 
 def _columns(lines: str) -> list[tuple[str, str]]:

@@ -41,7 +41,8 @@ def reference() -> str:
             "A file can hold a value: its path is in the variable with `_FILE` appended. An unknown variable",
             f"with the prefix `{PREFIX}`, a bad value, or a variable and its `_FILE` both set stops the start with",
             "exit status 2. Variables that Kubernetes sets for a service of such a name are ignored with a",
-            "warning (`SVC_DASHBOARD_PORT=tcp://10.0.0.1:8081`). A default's reason follows as `10: …`.",
+            "warning (`SVC_DASHBOARD_PORT=tcp://10.0.0.1:8081`). A default is in parentheses; its",
+            "reason follows at the end, after the value and a colon.",
             "",
             "### The ten settings that matter first",
             "",
@@ -96,10 +97,8 @@ def _settings() -> list[str]:
         lines += [
             f"### {(struct.__doc__ or struct.__name__).splitlines()[0].rstrip('.')}",
             "",
-            "| variable | default | meaning |",
-            "| --- | --- | --- |",
         ]
-        lines += [f"| `{PREFIX}{f.name.upper()}` | {_default(f)} | {description(f)} |" for f in own]
+        lines += [f"- `{PREFIX}{f.name.upper()}` ({_default(f)}): {description(f)}" for f in own]
         lines.append("")
     return lines
 
