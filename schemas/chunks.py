@@ -2,7 +2,7 @@
 
 The record header `format` names the layout. `docs/topics.md` describes them byte for byte. Events are
 compressed together, since they resemble each other: half the bytes and half the CPU of each alone
-(`docs/decisions/payloads.md`).
+(`docs/decisions/writer.md`).
 """
 
 from collections.abc import Sequence

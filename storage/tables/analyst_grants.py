@@ -2,7 +2,7 @@
 
 The views read the tables as their definer. Row policies on the tables bind a dedicated definer, and thereby
 every reader of the views; with policies on the views themselves, conditions of a query could see hidden rows
-first (docs/decisions/analysts.md). The statements are for a server's administrator, since the service's own
+first (docs/decisions/reading.md). The statements are for a server's administrator, since the service's own
 user can't create users. The local server has the same grants in its `users.xml`; a test compares the two.
 """
 

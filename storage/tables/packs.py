@@ -3,7 +3,7 @@
 A row of `payloads` whose `pack` is 0 has its own JSON. Otherwise this event's JSON is in a pack, and `pack`
 is the id of the event whose row has it. The events of a pack are of one project, week and retention, so they
 are dropped together; they resemble each other, since a block is sorted by issue
-(`docs/decisions/payloads.md`).
+(`docs/decisions/writer.md`).
 """
 
 from collections.abc import Iterable, Sequence
