@@ -16,10 +16,12 @@ from storage.errors import QueryTooExpensive
 from storage.read.counts.project_calls import CountProjects, ProjectCounts
 
 PAGE_SIZE: Final = 25
+MAX_ORDERED: Final = 200
+"""Projects that are counted to show those with escalating and new issues first; more are listed by name."""
 
 
 async def show_projects(request: web.Request) -> web.Response:
-    """A page of the projects whose name or id has the searched text, by name."""
+    """A page of the projects whose name or id has the searched text, those in trouble first."""
     state, name = state_of(request), request.query.get("name", "")
     number = request.query.get("page", "1")
     if not is_text(name):
@@ -28,7 +30,12 @@ async def show_projects(request: web.Request) -> web.Response:
         raise invalid("page", "must be a positive whole number")
     found = _found(visible_projects(request), name)
     first = (int(number) - 1) * PAGE_SIZE
-    shown = found[first : first + PAGE_SIZE]
+    last = first + PAGE_SIZE
+    is_ordered = len(found) <= MAX_ORDERED
+    figures = await _figures(state, found if is_ordered else found[first:last])
+    if figures is not None and is_ordered:
+        found.sort(key=lambda one: _trouble(figures.get(one.number, ProjectCounts())), reverse=True)
+    shown = found[first:last]
     more = f"{request.path}?{urlencode({'name': name, 'page': int(number) + 1})}"
     return page(
         request,
@@ -38,9 +45,9 @@ async def show_projects(request: web.Request) -> web.Response:
         found=shown,
         total=len(found),
         first_number=first + 1,
-        figures=await _figures(state, shown),
+        figures=figures,
         first=f"{request.path}?{urlencode({'name': name})}" if first else "",
-        next=more if len(found) > first + PAGE_SIZE else "",
+        next=more if len(found) > last else "",
     )
 
 
@@ -50,9 +57,13 @@ def _found(projects: Iterable[Project], name: str) -> list[Project]:
     return sorted(found, key=lambda project: (project.name.casefold(), project.created_at))
 
 
-async def _figures(state: State, shown: list[Project]) -> Mapping[int, ProjectCounts] | None:
+def _trouble(counts: ProjectCounts) -> tuple[int, int]:
+    return counts.escalating, counts.new
+
+
+async def _figures(state: State, projects: list[Project]) -> Mapping[int, ProjectCounts] | None:
     """The figures by project; None where they would read too much."""
     try:
-        return await state.dependencies.reader.read(CountProjects([one.number for one in shown]))
+        return await state.dependencies.reader.read(CountProjects([one.number for one in projects]))
     except QueryTooExpensive:
         return None
