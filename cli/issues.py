@@ -195,10 +195,10 @@ def list_issues(workspace: Workspace, /, project: str, as_json: bool, **paramete
         click.echo(f"svc: no event of this project has the tag {warning.key}{hint}", err=True)
     _print(page.issues, as_json)
     if page.next_cursor:
-        more = "a narrower --query" if parameters["limit"] == _MOST_LISTED else "--limit"
-        click.echo(
-            f"svc: these are the first {len(page.issues)}, and there are more: {more} shows others", err=True
+        more = (
+            "a narrower --query finds others" if parameters["limit"] == _MOST_LISTED else "--limit shows more"
         )
+        click.echo(f"svc: these are the first {len(page.issues)}, and there are more: {more}", err=True)
 
 
 @issues.command()

@@ -1,7 +1,8 @@
 """The list of a project's issues."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
@@ -11,6 +12,7 @@ from dashboard.bulk_changes import MAX_CHANGED
 from dashboard.dependencies import State, state_of
 from dashboard.pages import bulk_change_page
 from dashboard.pages.list_parameters import (
+    PLAIN_SORT,
     PLAIN_STATE,
     ListParameters,
     read_parameters,
@@ -29,7 +31,7 @@ from dashboard.view.release_marks import release_marks, suggested
 from dashboard.view.time_texts import is_new
 from query.tree import STATES
 from schemas.projects import Project
-from schemas.read_api import IssuePage, KeyWarning, Release
+from schemas.read_api import IssuePage, KeyWarning, Release, Sort
 from storage.errors import BadQuery, NotFound, QueryTooExpensive
 from storage.read.counts.completion import SUGGESTED, CompleteField
 from storage.read.counts.count_calls import GetProjectStats
@@ -37,6 +39,15 @@ from storage.read.events.event_detail import GetProjectEvent
 from storage.read.issues.issue_list import ListIssues
 
 PAGE_SIZE = 25
+_SORTS: Final[Mapping[Sort, tuple[str, str]]] = {
+    PLAIN_SORT: ("Priority", ""),
+    "trend": ("Trend", "w-trend"),
+    "events": ("Events", "w-number right"),
+    "users": ("Users", "w-number right"),
+    "lastSeen": ("Last seen", "w-time right"),
+    "firstSeen": ("First seen", "w-time right"),
+}
+"""The label and the classes of the column that each sort belongs to."""
 
 
 async def show_issue_list(request: web.Request) -> web.Response:
@@ -92,6 +103,9 @@ async def show_issue_list(request: web.Request) -> web.Response:
         peak=max((count for issue in issues.issues for count in issue.trend), default=0) or 1,
         says_new=2 * sum(is_new(one.first_seen, now_ms) for one in issues.issues) <= len(issues.issues),
         trend_of="24 h" if parameters.time_range.is_short(now_ms) else "14 d",
+        sorts=[(sort, label) for sort, (label, _) in _SORTS.items()],
+        columns={sort: css for sort, (_, css) in _SORTS.items()},
+        plain_sort=PLAIN_SORT,
         suggested=" ".join(SUGGESTED),
         states=" ".join(STATES),
         undo=undo,

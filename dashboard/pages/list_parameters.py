@@ -17,7 +17,7 @@ from schemas.read_api import KeyWarning, Sort
 
 SORTS: Final = get_args(Sort)
 PLAIN_STATE: Final = "open"
-PLAIN_SORT: Final = "priority"
+PLAIN_SORT: Final[Sort] = "priority"
 """The defaults of a link without state and sort: open issues, the most urgent first."""
 ALL_STATES: Final = "all"
 

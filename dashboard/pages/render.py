@@ -61,10 +61,12 @@ def environment() -> jinja2.Environment:
         "inline": text.inline,
         "flat": text.flat,
         "block": text.block,
+        "code_spans": text.code_spans,
         "count": text.count,
         "title": text.title,
         "where": text.where,
         "plural": text.plural,
+        "users": text.users,
         "ago": time_texts.ago,
         "exact": time_texts.exact,
         "at": time_texts.at,
@@ -80,6 +82,7 @@ def environment() -> jinja2.Environment:
         "field_query": filters.field_query,
         "release_link": release_link,
         "fields": FACT_FIELDS,
+        "exact_users": text.EXACT_USERS,
     }
     return templates
 

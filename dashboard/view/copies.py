@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from dashboard.view.event_sections import EventSections
 from dashboard.view.stack_view import ErrorView, FrameView
-from dashboard.view.text import flat, plural, title
+from dashboard.view.text import flat, plural, title, users
 from schemas.issues import issue_title
 from schemas.read_api import Issue
 
@@ -19,7 +19,7 @@ def as_markdown(issue: Issue, event: EventSections | None, address: str) -> str:
         "",
         f"{address} · {issue.status}{', regressed' if issue.regressed else ''}",
         "",
-        f"- {plural(issue.total_events, 'event')}, about {plural(issue.total_users, 'user')}",
+        f"- {plural(issue.total_events, 'event')}, {users(issue.total_users)}",
         f"- first seen {issue.first_seen}{_in(issue.first_release)}, last {issue.last_seen}{_in(issue.last_release)}",
     ]
     if issue.environments:

@@ -19,6 +19,9 @@ LINES: Final = 20
 MAX_SHOWN: Final = 100_000
 """Characters that "Show all" is limited to; the JSON has the rest."""
 
+EXACT_USERS: Final = 100
+"""Distinct users that every count of them counts exactly."""
+
 _INVISIBLE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -74,6 +77,15 @@ def block(text: object, limit: int = BLOCK, lines: int = LINES) -> Markup:
     ).format(marked(head), f"{len(whole):,}", marked(whole[:MAX_SHOWN]), end)
 
 
+def code_spans(sentence: str) -> Markup:
+    """A sentence in which names are between backticks."""
+    pieces = (inline(piece) for piece in sentence.split("`"))
+    return Markup().join(
+        Markup("<code>{}</code>").format(piece) if number % 2 else piece
+        for number, piece in enumerate(pieces)
+    )
+
+
 class Titled(Protocol):
     """An issue, an event or a part of an issue."""
 
@@ -112,3 +124,8 @@ def count(number: int) -> Markup:
 def plural(number: int, word: str) -> str:
     """`1 event`, `2 events`."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def users(number: int) -> str:
+    """`1 user`, `about 417 users`: small numbers are exact, the others estimates."""
+    return ("about " if number > EXACT_USERS else "") + plural(number, "user")

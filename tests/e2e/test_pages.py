@@ -184,7 +184,7 @@ def test_first_steps_give_way_to_the_first_issue(
         page.goto(f"{address}/projects/{EMPTY}/issues")
         for block in ("#curl", "#install"):
             assert "svc_pk_" in page.locator(block).inner_text()
-        assert page.locator("#install").inner_text().startswith("pip install ")
+        assert page.locator("#install").inner_text().startswith("python3 -m venv .venv")
         program = page.locator("#program-3")
         expect(program).to_be_hidden()
         page.get_by_text("Flask", exact=True).click()

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from dashboard.view.text import BLOCK, LINES, block, count, inline, marked, where
+from dashboard.view.text import BLOCK, LINES, block, code_spans, count, inline, marked, users, where
 
 
 def test_direction_marks_are_shown_by_their_code_point() -> None:
@@ -70,3 +70,13 @@ def test_counts_are_short_with_the_exact_one_at_hand() -> None:
 def test_code_without_a_name_is_where_its_file_is() -> None:
     assert where("<anonymous> in hello.py") == "hello.py"
     assert where("main in hello.py") == "main in hello.py"
+
+
+def test_names_of_a_sentence_are_code() -> None:
+    assert code_spans("`<b>` decided") == Markup(
+        "<bdi></bdi><code><bdi>&lt;b&gt;</bdi></code><bdi> decided</bdi>"
+    )
+
+
+def test_only_large_numbers_of_users_are_estimates() -> None:
+    assert [users(number) for number in (1, 100, 4170)] == ["1 user", "100 users", "about 4,170 users"]
