@@ -158,6 +158,7 @@ class Supervisor:
 
     async def _await_ready(self, child: Supervised, process: RunningProcess) -> None:
         limit, progress = time.monotonic() + child.start_seconds, ""
+        next_look = time.monotonic() + self._check_seconds
         while not self.stopping.is_set():
             code = process.poll()
             if child.once and code == 0:
@@ -166,6 +167,9 @@ class Supervisor:
                 raise child.failed(f"ended with {code} while starting")
             if not child.once and await asyncio.to_thread(child.ready):
                 return
+            if time.monotonic() > next_look:
+                self._set(child, "starting", await asyncio.to_thread(child.progress))
+                next_look = time.monotonic() + self._check_seconds
             if time.monotonic() > limit:
                 before, progress = progress, await asyncio.to_thread(child.progress)
                 if progress == before:
@@ -206,7 +210,7 @@ class Supervisor:
                 return code
             if time.monotonic() > next_check:
                 failed = 0 if await self._is_ready(child) else failed + 1
-                self._show_readiness(child, failed < UNREADY_CHECKS)
+                await self._show_readiness(child, failed < UNREADY_CHECKS)
                 next_check = time.monotonic() + self._check_seconds
             await self._pause(POLL_SECONDS)
         return None
@@ -218,11 +222,11 @@ class Supervisor:
         except CannotRun:
             return False
 
-    def _show_readiness(self, child: Supervised, ready: bool) -> None:
+    async def _show_readiness(self, child: Supervised, ready: bool) -> None:
         """Show a running child as unready, for instance while a server it depends on is unavailable."""
         state = "ready" if ready else "unready"
         if self.statuses[child.name].state in {"ready", "unready"} - {state}:
-            self._set(child, state)
+            self._set(child, state, "" if ready else await asyncio.to_thread(child.progress))
 
     async def _pause(self, seconds: float) -> None:
         await pause(self.stopping, seconds)

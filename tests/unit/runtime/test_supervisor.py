@@ -124,6 +124,16 @@ async def test_child_that_makes_progress_is_waited_for_however_long_it_takes(tmp
     await supervisor.stop()
 
 
+async def test_a_child_that_starts_says_what_it_waits_for(tmp_path: Path) -> None:
+    waiting: set[str] = set()
+    writer = child("writer", tmp_path, ready=lambda: len(waiting) > 1, progress=lambda: "clickhouse: no answer")
+    supervisor = Supervisor([writer], lambda status: waiting.add(status.detail), check_seconds=0)
+    await supervisor.start()
+    assert waiting == {"", "clickhouse: no answer"}
+    assert supervisor.statuses["writer"].detail == ""
+    await supervisor.stop()
+
+
 async def test_child_whose_progress_ends_is_given_up_with_its_last_word(tmp_path: Path) -> None:
     stuck = child("stuck", tmp_path, ready=lambda: False, start_seconds=0.05, progress=lambda: "7 read")
     supervisor = Supervisor([stuck])
