@@ -19,7 +19,7 @@ from storage.write.writer_metrics import WriterMetrics
 from storage.write.writer_process import run_writer
 
 _OF_A_SERVER: Final = ("events", "issues", "projects", "retention", PART)
-"""Parts that each server has. One that is down holds up its own partitions, and no restart of a writer."""
+"""Parts that each server has. If one is down, only its partitions wait, and writers still restart."""
 
 
 @click.command("writer")

@@ -10,7 +10,9 @@ class NotifyMetrics:
         self.registry = registry
         self.causes = Counter("svc_notify_causes", "Causes that were recorded.", registry=registry)
         self.decisions = Counter(
-            "svc_notify_messages", "Messages that rules decided to send.", registry=registry
+            "svc_notify_messages",
+            "Notifications produced by rules, including failed deliveries.",
+            registry=registry,
         )
         self.attempts = Counter(
             "svc_notify_attempts",

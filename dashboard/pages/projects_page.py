@@ -34,7 +34,7 @@ async def show_projects(request: web.Request) -> web.Response:
     is_ordered = len(found) <= MAX_ORDERED
     figures = await _figures(state, found if is_ordered else found[first:last])
     if figures is not None and is_ordered:
-        found.sort(key=lambda one: _trouble(figures.get(one.number, ProjectCounts())), reverse=True)
+        found.sort(key=lambda one: _urgency(figures.get(one.number, ProjectCounts())), reverse=True)
     shown = found[first:last]
     more = f"{request.path}?{urlencode({'name': name, 'page': int(number) + 1})}"
     return page(
@@ -57,7 +57,7 @@ def _found(projects: Iterable[Project], name: str) -> list[Project]:
     return sorted(found, key=lambda project: (project.name.casefold(), project.created_at))
 
 
-def _trouble(counts: ProjectCounts) -> tuple[int, int]:
+def _urgency(counts: ProjectCounts) -> tuple[int, int]:
     return counts.escalating, counts.new
 
 

@@ -126,7 +126,9 @@ async def test_child_that_makes_progress_is_waited_for_however_long_it_takes(tmp
 
 async def test_a_child_that_starts_says_what_it_waits_for(tmp_path: Path) -> None:
     waiting: set[str] = set()
-    writer = child("writer", tmp_path, ready=lambda: len(waiting) > 1, progress=lambda: "clickhouse: no answer")
+    writer = child(
+        "writer", tmp_path, ready=lambda: len(waiting) > 1, progress=lambda: "clickhouse: no answer"
+    )
     supervisor = Supervisor([writer], lambda status: waiting.add(status.detail), check_seconds=0)
     await supervisor.start()
     assert waiting == {"", "clickhouse: no answer"}

@@ -62,13 +62,11 @@ def test_every_event_has_a_reason() -> None:
     assert all(why(one, "stack") for one in events)
 
 
-@pytest.mark.parametrize(
-    "place", [("Cart.pay", "src/pay.js", 7), ("sendOffline", "main.jsbundle", 20, 20970)]
-)
+@pytest.mark.parametrize("top", [("Cart.pay", "src/pay.js", 7), ("sendOffline", "main.jsbundle", 20, 20970)])
 @pytest.mark.parametrize("message", ["lost", "undefined is not an object"])
-def test_the_deciding_names_are_parts_of_the_fingerprint(place: tuple[Any, ...], message: str) -> None:
-    sent = event("TypeError", message, [frame(*place)])
-    said = [one.split("`")[1] for one in sentences(sent) if "` decided" in one or "` counts" in one]
+def test_the_deciding_names_are_parts_of_the_fingerprint(top: tuple[Any, ...], message: str) -> None:
+    sent = event("TypeError", message, [frame(*top)])
+    names = [one.split("`")[1] for one in sentences(sent) if "` decided" in one or "` counts" in one]
     parts = [part.partition(" ")[2] for part in grouped(sent).parts]
-    assert said
-    assert set(said) <= set(parts)
+    assert names
+    assert set(names) <= set(parts)
