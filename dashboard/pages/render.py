@@ -126,7 +126,9 @@ def page(request: web.Request, template: str, status: int = 200, **values: Any) 
 
 def _named_project(request: web.Request) -> Project | None:
     """The project of the path, if it exists for the person: its menu leads on from an error."""
-    named = request.match_info.get("project", "")
+    _, first, named, *_ = (*request.path.split("/"), "", "")
+    if first != "projects":
+        return None
     return next((project for project in visible_projects(request) if project.id == named), None)
 
 

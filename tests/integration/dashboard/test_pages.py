@@ -217,6 +217,7 @@ async def test_unknown_things_are_pages_too(signed: StoredSite) -> None:
     ):
         page = await get(signed, path, 404)
         assert "Not found" in page
+    assert 'aria-label="Project"' in await get(signed, f"/projects/{signed.project.id}/nothing", 404)
     assert (
         "Method not allowed"
         in await (await signed.client.post(ISSUE, data={"csrf": await signed.csrf()})).text()
