@@ -15,7 +15,7 @@ from schemas.errors import (
     ChangesUnavailable,
     EraseRefused,
     KeyReused,
-    NotSettled,
+    PipelineNotIdle,
     ProjectsUnavailable,
     RebuildRefused,
 )
@@ -85,7 +85,7 @@ def reason_of(settings: KafkaSettings, error: Exception, advice: str = "") -> st
             reason = f"{error}; {kafka_hint(settings)}"
         case ChangesUnavailable():
             reason = f"{error}; {advice or 'are the processors running?'}"
-        case NotSettled():
+        case PipelineNotIdle():
             reason = f"{error}; run it again"
         case BadChange() | ChangeRefused() | EraseRefused() | KeyReused() | RebuildRefused() | ReadError():
             reason = str(error)

@@ -16,7 +16,7 @@ from storage.server_identity import IDENTITY, REPLICA_IDENTITY
 from storage.shards import ONLY, shards_of, whole_url
 from storage.tables.migrations import migrate as schema
 from storage.tables.migrations.replicated import on_cluster, replicated
-from storage.tables.migrations.whole import make_whole, whole_statements
+from storage.tables.migrations.whole import create_distributed, whole_statements
 
 
 @click.command()
@@ -119,7 +119,7 @@ def create_missing(settings: MigrateSettings, *, moved: bool = False) -> None:
                 if url != first:
                     schema.copy_schema(first, url)
                 if len(shards) > 1:
-                    make_whole(url, whole_url(settings, url), settings.clickhouse_cluster)
+                    create_distributed(url, whole_url(settings, url), settings.clickhouse_cluster)
             except ClickHouseError as error:
                 if url == first:
                     raise

@@ -68,7 +68,7 @@ def find(tools: OperatorTools, wanted: str) -> tuple[int, Project | None]:
 def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> UserReport:
     """Erase a user's events from the tables.
 
-    Raises EraseRefused, NotSettled, ChangesUnavailable, KafkaError and ClickHouseError.
+    Raises EraseRefused, PipelineNotIdle, ChangesUnavailable, KafkaError and ClickHouseError.
     """
     if of_project.begun(tools.servers, project):
         raise EraseRefused(

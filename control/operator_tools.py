@@ -9,7 +9,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from broker.consumer_lag import passed
-from schemas.errors import NotSettled
+from schemas.errors import PipelineNotIdle
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 from storage.shards import Servers
@@ -28,12 +28,12 @@ class OperatorTools(Struct, frozen=True):
     def settle(self, groups: dict[str, list[Topic]] | None = None) -> None:
         """Wait until the groups, by default all, have read everything in their topics.
 
-        Raises NotSettled and KafkaError.
+        Raises PipelineNotIdle and KafkaError.
         """
         self.say("waiting until earlier events are stored")
         behind = asyncio.run(passed(self.settings, self.groups if groups is None else groups, self.wait))
         if behind is not None:
-            raise NotSettled(
+            raise PipelineNotIdle(
                 f"{behind.group} is {behind.records:,} records behind on {behind.topic}: "
                 "earlier events are not stored yet"
             )

@@ -155,7 +155,7 @@ class EraseRefused(Exception):
     """Nothing was erased: there is no such project or user, or another erasure is in progress."""
 
 
-class NotSettled(Exception):
+class PipelineNotIdle(Exception):
     """Earlier events are still in the pipeline; work that waits for them can be resumed."""
 
 

@@ -19,24 +19,24 @@ _DONE: Final = "done1"
 
 
 class NoBlock(Struct, frozen=True):
-    """No block in progress; `source_offset` and `by_id_until` as in `RecordRange`."""
+    """No block in progress; `source_offset` and `verify_until` as in `RecordRange`."""
 
     source_offset: int = -1
-    by_id_until: int = -1
+    verify_until: int = -1
 
 
 class RecordRange(Struct, frozen=True, order=True):
     """Records `first` to `last` of a partition.
 
     `source_offset` is the last source position before them, -1 for none. Rows of source positions
-    before `by_id_until` may be stored already (-1: nothing).
+    before `verify_until` may be stored already (-1: nothing).
     """
 
     partition: int
     first: int
     last: int
     source_offset: int
-    by_id_until: int = -1
+    verify_until: int = -1
 
 
 class BlockPlan(Struct, frozen=True):
@@ -68,7 +68,7 @@ class BlockPlan(Struct, frozen=True):
             r.partition: (
                 r.last + 1,
                 NoBlock(
-                    passed[r.partition], r.by_id_until if r.by_id_until > passed[r.partition] + 1 else -1
+                    passed[r.partition], r.verify_until if r.verify_until > passed[r.partition] + 1 else -1
                 ),
             )
             for r in self.ranges
@@ -78,10 +78,10 @@ class BlockPlan(Struct, frozen=True):
 def encode_plan(state: BlockPlan | NoBlock) -> str:
     """The metadata of an offset commit."""
     if isinstance(state, NoBlock):
-        return f"{_DONE} {state.source_offset}{_optional(' ', state.by_id_until)}"
+        return f"{_DONE} {state.source_offset}{_optional(' ', state.verify_until)}"
     ranges = ",".join(
         # The length, not the end: it is shorter, and a plan has up to MAX_RANGES of them.
-        f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.by_id_until)}"
+        f"{r.partition}:{r.first}:{r.last - r.first}:{r.source_offset}{_optional(':', r.verify_until)}"
         for r in state.ranges
     )
     return f"{_PLAN} {encode_mark(state.mark)} {state.since} {ranges}"
@@ -110,5 +110,5 @@ def _optional(separator: str, offset: int) -> str:
 
 
 def _range(text: str) -> RecordRange:
-    partition, first, more, source_offset, *by_id_until = (int(number) for number in text.split(":"))
-    return RecordRange(partition, first, first + more, source_offset, *by_id_until)
+    partition, first, more, source_offset, *verify_until = (int(number) for number in text.split(":"))
+    return RecordRange(partition, first, first + more, source_offset, *verify_until)

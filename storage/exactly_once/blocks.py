@@ -59,17 +59,17 @@ class Block:
         ranges = tuple(sorted(self._ranges.values()))
         return BlockPlan(ranges, mark, self._since[ranges[0].partition])
 
-    def feed(self, record: "Record", source_offset: int, by_id_until: int = -1) -> int:
+    def feed(self, record: "Record", source_offset: int, verify_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new position.
 
-        The new position is also in `source_offsets`. Rows of source positions before `by_id_until` may
+        The new position is also in `source_offsets`. Rows of source positions before `verify_until` may
         be stored already.
         """
-        source_offset = self._feed(record, source_offset, by_id_until)
+        source_offset = self._feed(record, source_offset, verify_until)
         self.source_offsets[record.partition] = source_offset
         return source_offset
 
-    def _feed(self, record: "Record", source_offset: int, by_id_until: int) -> int:
+    def _feed(self, record: "Record", source_offset: int, verify_until: int) -> int:
         self._since.setdefault(record.partition, record.timestamp)
         known = self._ranges.get(record.partition)
         self._ranges[record.partition] = RecordRange(
@@ -77,7 +77,7 @@ class Block:
             first=known.first if known else record.offset,
             last=record.offset,
             source_offset=known.source_offset if known else source_offset,
-            by_id_until=known.by_id_until if known else by_id_until,
+            verify_until=known.verify_until if known else verify_until,
         )
         try:
             chunk = decode_grouped(record.value or b"")
@@ -93,7 +93,7 @@ class Block:
         if origin is None and chunk.offset <= source_offset:
             self.repeats += 1
             return source_offset
-        self.by_id |= chunk.offset < by_id_until
+        self.by_id |= chunk.offset < verify_until
         self._add(record, chunk, events, origin)
         return chunk.offset if origin is None else source_offset
 

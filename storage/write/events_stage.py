@@ -21,7 +21,7 @@ A crash, or a rebalance, is repaired by the next owner of any of the partitions 
   outcomes count once;
 - after 5: nothing is repeated. Records that a processor replayed are dropped by their source position, also
   after a restart;
-- with the group's offsets lost: records of source positions that `events` had at that moment (`by_id_until`)
+- with the group's offsets lost: records of source positions that `events` had at that moment (`verify_until`)
   are completed by ids, whenever a processor forwards them.
 
 A session lasts from one rebalance to the next; a client whose errors don't end by themselves is replaced.
@@ -98,7 +98,7 @@ class EventsStage:
         self._stopping = asyncio.Event()
         self._session: asyncio.Task[None] | None = None
         self._source_offsets: dict[int, int] = {}
-        self._by_id_until: dict[int, int] = {}
+        self._verify_until: dict[int, int] = {}
         self._next_offsets: dict[int, int] = {}
         self._joining_since = 0.0
         self._without_writer: set[int] = set()
@@ -212,7 +212,7 @@ class EventsStage:
                 # events was recreated, the topic's last records know more than its end.
                 source_ends = source_ends or await self._source.source_ends()
                 until = max(source_ends[partition], await self._forwarded(partition, begin, end))
-                state = NoBlock(state.source_offset, by_id_until=until)
+                state = NoBlock(state.source_offset, verify_until=until)
                 log.info(
                     "completing %s/%d by ids up to the source position %d",
                     self._source.topic,
@@ -221,7 +221,7 @@ class EventsStage:
                     extra={"event": "partition_completed"},
                 )
             self._source_offsets[partition] = state.source_offset
-            self._by_id_until[partition] = state.by_id_until
+            self._verify_until[partition] = state.verify_until
             self._next_offsets[partition] = max(at.offset, begin)
             self._source.seek(partition, self._next_offsets[partition])
 
@@ -241,7 +241,7 @@ class EventsStage:
         block.source_offsets |= {partition: span.source_offset for partition, span in spans.items()}
         async for record in self._source.ranges({p: (span.first, span.last) for p, span in spans.items()}):
             source_offset = block.source_offsets[record.partition]
-            block.feed(record, source_offset, spans[record.partition].by_id_until)
+            block.feed(record, source_offset, spans[record.partition].verify_until)
         return block
 
     async def _read(self, partitions: set[int], blocks: "_OpenBlocks", timeout: float) -> None:
@@ -249,7 +249,7 @@ class EventsStage:
             block = blocks.of(partition)
             source_offset, repeats = self._source_offsets[partition], block.repeats
             for record in records:
-                source_offset = block.feed(record, source_offset, self._by_id_until[partition])
+                source_offset = block.feed(record, source_offset, self._verify_until[partition])
             self._source_offsets[partition] = source_offset
             self._metrics.repeats.inc(block.repeats - repeats)
 

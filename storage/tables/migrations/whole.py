@@ -23,7 +23,7 @@ VIEWS: Final = ("analysts",)
 """The migrations that have nothing but views."""
 
 
-def make_whole(url: str, whole_url: str, cluster: str) -> None:
+def create_distributed(url: str, whole_url: str, cluster: str) -> None:
     """Create the database over all servers of `cluster` on the server of `url`. Raises ClickHouseError."""
     create_database(whole_url)
     own = parse_url(url).database

@@ -8,7 +8,7 @@ from clickhouse_connect.driver.exceptions import ClickHouseError, DatabaseError
 
 from broker.errors import TopicsRefused
 from cli.failures import clickhouse_failure, kafka_failure, kafka_hint, reason_of, reported
-from schemas.errors import ChangesUnavailable, EraseRefused, NotSettled, RebuildRefused
+from schemas.errors import ChangesUnavailable, EraseRefused, PipelineNotIdle, RebuildRefused
 from schemas.settings import KafkaSettings, MigrateSettings
 from storage.errors import NotFound
 
@@ -58,7 +58,7 @@ def test_connection_failures_have_our_message_and_other_errors_the_servers() -> 
         (RebuildRefused("the processors run"), "the processors run", 1),
         (TopicsRefused("svc.events: not authorized"), "Kafka at 127.0.0.1:1: svc.events: not authorized", 1),
         (ChangesUnavailable("no answer in 10 s"), "no answer in 10 s; are the processors running?", 1),
-        (NotSettled("30 records left"), "30 records left; run it again", 1),
+        (PipelineNotIdle("30 records left"), "30 records left; run it again", 1),
         (NotFound("there is no such issue"), "there is no such issue", 1),
         (DatabaseError("No space left", code=243), "ClickHouse: No space left", 1),
     ],

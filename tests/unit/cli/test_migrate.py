@@ -36,7 +36,9 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
     monkeypatch.setattr(schema, "migrate", migrate)
     monkeypatch.setattr(schema, "copy_schema", copy_schema)
     monkeypatch.setattr(command, "ensure_topics", ensure_topics)
-    monkeypatch.setattr(command, "make_whole", lambda url, whole, _: found.append(("whole", url, whole)))
+    monkeypatch.setattr(
+        command, "create_distributed", lambda url, whole, _: found.append(("whole", url, whole))
+    )
     return found
 
 

@@ -12,7 +12,7 @@ from storage.read.execute import Executor, Limits
 from storage.read.reader import Reader
 from storage.shards import WHOLE
 from storage.tables.migrations.migrate import migrate
-from storage.tables.migrations.whole import SPREAD, make_whole
+from storage.tables.migrations.whole import SPREAD, create_distributed
 from tests.integration.storage.read.conftest import project, world  # noqa: F401 - fixtures
 from tests.integration.storage.read.world import NOW_MS
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
@@ -39,7 +39,7 @@ def new_databases(servers: Sequence[ShardServer]) -> list[str]:
     for number, url in enumerate(made):
         migrate(url, shard=f"{number + 1}/{COUNT}")
     for url in made:
-        make_whole(url, url + WHOLE, CLUSTER)
+        create_distributed(url, url + WHOLE, CLUSTER)
     return made
 
 

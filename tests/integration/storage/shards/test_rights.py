@@ -16,7 +16,7 @@ from storage.maintain.reconcile.reconcile import compare
 from storage.rights import ClickHouseRights, Right, Rights, operator_rights, reader_rights, writer_rights
 from storage.shards import WHOLE, open_servers, reader_urls, whole_url
 from storage.tables.migrations.migrate import migrate
-from storage.tables.migrations.whole import make_whole
+from storage.tables.migrations.whole import create_distributed
 from tests.granted_clickhouse import PASSWORD, user_xml
 from tests.shard_servers import CLUSTER, ShardServer, shard_servers
 
@@ -74,7 +74,7 @@ def work(servers: Sequence[ShardServer], operator: str, writer: str, reader: str
     for number, url in enumerate(settings.shard_urls):
         migrate(url, shard=f"{number + 1}/{COUNT}")
     for url in settings.shard_urls:
-        make_whole(url, whole_url(settings, url), CLUSTER)
+        create_distributed(url, whole_url(settings, url), CLUSTER)
     with open_servers(settings_of(servers, writer)) as opened:
         for server in opened:
             columns = ["project_id", "id", "ts", "received", "user_id", "user_hash", "fingerprint"]

@@ -121,8 +121,8 @@ def test_an_unreadable_record_is_taken_whole_once_it_can_be_read_and_counts_for_
 
 def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
     old, new = Block(), Block()
-    old.feed(Record(7, chunk(4, [FRAME])), -1, by_id_until=5)
-    new.feed(Record(1, chunk(5, [FRAME])), 4, by_id_until=5)
+    old.feed(Record(7, chunk(4, [FRAME])), -1, verify_until=5)
+    new.feed(Record(1, chunk(5, [FRAME])), 4, verify_until=5)
     assert (old.by_id, new.by_id) == (True, False)
     assert old.plan(MARK).ranges == (RecordRange(0, 7, 7, -1, 5),)
 

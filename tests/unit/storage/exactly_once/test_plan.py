@@ -61,4 +61,4 @@ def test_positions_that_may_be_stored_already_are_known_until_passed(plan: Block
     for span in plan.ranges:
         offset, done = ends[span.partition]
         assert offset == span.last + 1
-        assert done == NoBlock(5, span.by_id_until if span.by_id_until > 6 else -1)
+        assert done == NoBlock(5, span.verify_until if span.verify_until > 6 else -1)
