@@ -23,6 +23,7 @@ SECTIONS = {
     },
     "Projects, issues and people": {
         "projects": "cli.projects:projects",
+        "keys": "cli.projects:keys",
         "issues": "cli.issues:issues",
         "trace": "cli.trace.trace_command:trace",
         "analysts": "cli.analysts:analysts",

@@ -1,5 +1,6 @@
 """Input and output of the subcommands: settings with one-line errors, and results as JSON or for people."""
 
+import getpass
 import os
 import sys
 from collections.abc import Callable
@@ -43,6 +44,14 @@ def servers_of(workspace: Workspace, struct: type[K], *, clickhouse: bool = Fals
     if clickhouse and not getattr(settings, "clickhouse_url", ""):
         fail(NO_CLICKHOUSE, BAD_SETTING_STATUS)
     return settings
+
+
+def current_user() -> str:
+    """The name of the current user; in a container there may be none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return "svc"
 
 
 def output(as_json: bool, document: object, show: Callable[[], object]) -> None:

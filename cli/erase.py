@@ -1,6 +1,5 @@
 """`svc erase`: removes one user's events, or a whole project, from every table, and prints a report."""
 
-import getpass
 from typing import Final
 
 import click
@@ -9,7 +8,7 @@ from rich.box import SIMPLE
 from rich.table import Column, Table
 
 from broker.consumer_lag import readers
-from cli.console import console, json_option, output, servers_of, settings_of
+from cli.console import console, current_user, json_option, output, servers_of, settings_of
 from cli.failures import REFUSED_STATUS, fail, reported
 from cli.workspace import Workspace
 from control.erasure import (
@@ -37,9 +36,7 @@ _ANSWER_SECONDS: Final = 3600
 @click.option("--yes", is_flag=True, help="Don't ask.")
 @click.option("--dry-run", is_flag=True, help="Count the events to erase; change nothing.")
 @json_option
-@click.option(
-    "--by", default=getpass.getuser, help="Who erases, for the record; by default the current user."
-)
+@click.option("--by", default=current_user, help="Who erases, for the record; by default the current user.")
 @click.option(
     "--wait",
     default=60.0,

@@ -1,7 +1,6 @@
 """`svc issues`: lists and changes issues, through the same commands as the dashboard."""
 
 import asyncio
-import getpass
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
@@ -14,7 +13,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from cli.command_groups import NearestGroup
-from cli.console import NO_CLICKHOUSE, console, json_option, output, servers_of
+from cli.console import NO_CLICKHOUSE, console, current_user, json_option, output, servers_of
 from cli.failures import fail, reported
 from cli.issue_text import lines
 from cli.projects import find_project
@@ -63,14 +62,6 @@ class IssueId(click.ParamType):
 
 
 ISSUE = IssueId()
-
-
-def current_user() -> str:
-    """The name of the current user; in a container there may be none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return "svc"
 
 
 _MOST_LISTED = 500

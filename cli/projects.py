@@ -1,4 +1,4 @@
-"""`svc projects`: creates and changes projects on the topic `projects`, which all processes follow."""
+"""`svc projects` and `svc keys`: changes on the topic `projects`, which all processes follow."""
 
 import asyncio
 import time
@@ -12,11 +12,13 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from cli.command_groups import NearestGroup
-from cli.console import console, output, servers_of
+from cli.console import console, current_user, json_option, output, servers_of
 from cli.failures import fail, reported
 from cli.workspace import Workspace
 from control import project_edits
+from control.key_edits import SCOPES, KeyView, NewKey, add_key, key_views, revoke_key
 from control.project_store import ProjectStore
+from schemas.ids import new_secret_key
 from schemas.projects import Project
 from schemas.settings import KafkaSettings, MigrateSettings
 
@@ -52,7 +54,7 @@ def _run(workspace: Workspace, work: Callable[[KafkaSettings], Coroutine[Any, An
         return asyncio.run(work(settings))
 
 
-def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project]) -> Project:
+def _edit(workspace: Workspace, wanted: str | None, change: Callable[[Project], Project]) -> Project:
     async def work(settings: KafkaSettings) -> Project | None:
         async with ProjectStore(settings) as store:
             return await store.edit(find_project(store, wanted).number, change)
@@ -63,8 +65,13 @@ def _edit(workspace: Workspace, wanted: str, change: Callable[[Project], Project
     return project
 
 
-def find_project(store: ProjectStore, wanted: str) -> Project:
-    """A project by its id or its name. Ends the program if there is none, or more than one."""
+def find_project(store: ProjectStore, wanted: str | None) -> Project:
+    """A project by its id or its name; for None the record of all projects.
+
+    Ends the program if there is none, or more than one.
+    """
+    if wanted is None:
+        return store.registry.all_projects
     named = [project for project in store.all() if wanted in {project.id, project.name}]
     by_id = [project for project in named if project.id == wanted]
     if not named:
@@ -211,3 +218,60 @@ def revoke_token(workspace: Workspace, project: str, token: str) -> None:
     """Revoke a token."""
     changed = _edit(workspace, project, lambda p: project_edits.revoke_token(p, token, _now_ms()))
     click.echo(f"project {changed.id} no longer accepts {token}")
+
+
+of_project = click.option("--project", help="Id or name; without it the keys for all projects.")
+
+
+@click.group(cls=NearestGroup)
+def keys() -> None:
+    """Create, list and revoke the keys of programs that use the read API."""
+
+
+@keys.command(name="create")
+@click.argument("name")
+@of_project
+@click.option("--scope", "scopes", multiple=True, required=True, type=click.Choice(SCOPES))
+@click.option("--expires-in-days", type=int, help="Without it the key doesn't expire.")
+@click.option("--by", default=current_user, help="Who creates it; by default the current user.")
+@click.pass_obj
+def create_key(workspace: Workspace, /, project: str | None, by: str, **given: Any) -> None:
+    """Create a key and print it; it can't be shown again."""
+    secret, new = new_secret_key(), NewKey(**given)
+    _edit(workspace, project, lambda old: add_key(old, new, secret, by, _now_ms()))
+    click.echo(secret)
+
+
+@keys.command(name="list")
+@of_project
+@json_option
+@click.pass_obj
+def list_keys(workspace: Workspace, project: str | None, as_json: bool) -> None:
+    """List keys, without their secrets."""
+
+    async def work(settings: KafkaSettings) -> list[KeyView]:
+        async with ProjectStore(settings) as store:
+            return key_views(find_project(store, project), store.registry.last_used)
+
+    rows = _run(workspace, work)
+    output(as_json, rows, lambda: _print_keys(rows))
+
+
+def _print_keys(rows: list[KeyView]) -> None:
+    heads = ("id", "name", "scopes", "created", "by", "last used", "expires", "revoked")
+    table = Table(*heads, box=SIMPLE, pad_edge=False)
+    for key in rows:
+        days = (key.created_at, key.last_used, key.expires_at, key.revoked_at)
+        created, used, expires, revoked = ((day or "")[:10] for day in days)
+        cells = (key.id, key.name, " ".join(key.scopes), created, key.created_by, used, expires, revoked)
+        table.add_row(*map(escape, cells))
+    console().print(table)
+
+
+@keys.command(name="revoke")
+@click.argument("key")
+@of_project
+@click.pass_obj
+def revoke(workspace: Workspace, key: str, project: str | None) -> None:
+    """Revoke a key by its id: every dashboard refuses it within a second."""
+    _edit(workspace, project, lambda old: revoke_key(old, key, _now_ms()))

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from broker.client import name_of
 from control.issue_commands import Commands
+from control.key_edits import revoke_key
 from control.operator_tools import OperatorTools
 from control.project_edits import revoke_token
 from control.project_store import ProjectStore
@@ -105,7 +106,7 @@ def erase_project(tools: OperatorTools, project: int, record: Project | None, ag
     if not agree(report, f"Erase project {name} with everything that belongs to it, for good?"):
         return report
     if record is not None:
-        tools.say("revoking its tokens")
+        tools.say("revoking its tokens and keys")
         asyncio.run(_revoke(tools.settings, project))
     tools.settle()
     issues = of_project.issues(tools.servers, project)
@@ -170,6 +171,8 @@ async def _revoke(settings: KafkaSettings, project: int) -> None:
     def change(known: Project) -> Project:
         for token in known.tokens:
             known = revoke_token(known, token.token, now)
+        for key in known.keys:
+            known = revoke_key(known, key.id, now)
         return known
 
     async with ProjectStore(settings) as store:

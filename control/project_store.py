@@ -3,8 +3,11 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
+
+import msgspec
 
 from broker.client import follow_projects, name_of, open_producer
 from broker.errors import KafkaError
@@ -12,7 +15,7 @@ from control.project_edits import already_created
 from control.project_record import written_over
 from schemas.errors import ProjectsUnavailable
 from schemas.health import Part
-from schemas.projects import Project, ProjectRegistry, encode_project
+from schemas.projects import LAST_USE, ApiKey, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
@@ -29,6 +32,8 @@ class ProjectRecords(ProjectRegistry):
     def apply(self, key: bytes, value: bytes | None) -> None:
         """Apply a record, as the registry does, and keep its bytes."""
         super().apply(key, value)
+        if key.startswith(LAST_USE):
+            return
         self.values.pop(int(key), None)
         if value:
             self.values[int(key)] = value
@@ -49,6 +54,7 @@ class ProjectStore:
         self._follower = follow_projects(settings, self._registry)
         self._task: asyncio.Task[None] | None = None
         self._writing = asyncio.Lock()
+        self._uses: dict[str, asyncio.Task[None]] = {}
 
     async def __aenter__(self) -> Self:
         """Start, and wait until the topic has been read. Raises ProjectsUnavailable after the deadline."""
@@ -73,6 +79,8 @@ class ProjectStore:
         self._task = asyncio.create_task(self._follower.run(), name="follow projects")
 
     async def stop(self) -> None:
+        for use in self._uses.values():
+            use.cancel()
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -89,6 +97,11 @@ class ProjectStore:
     def answering(self) -> Part:
         """Whether Kafka answers, for readiness."""
         return self._follower.answering()
+
+    @property
+    def registry(self) -> ProjectRegistry:
+        """The projects and their keys, to look up."""
+        return self._registry
 
     def all(self) -> list[Project]:
         """Every project, in order of creation."""
@@ -115,18 +128,31 @@ class ProjectStore:
         Raises ProjectsUnavailable, and the errors of `change`.
         """
         async with self._writing:
-            project = self._registry.get(number)
+            project = self._registry.record(number)
             if project is None:
                 return None
             changed = change(project)
             if changed == project:
                 return project
-            return await self._write(changed, written_over(self._registry.values[number], changed))
+            return await self._write(changed, written_over(self._registry.values.get(number, b"{}"), changed))
 
     async def remove(self, number: int) -> None:
         """Write a tombstone for the project. Raises ProjectsUnavailable."""
         async with self._writing:
             await self._send_and_wait(str(number), None)
+
+    def note_use(self, key: ApiKey, day: str) -> None:
+        """Write the day of the key's last use in the background; after a failure the next use tries again.
+
+        It has its own record: written into the project's, it could undo a revocation by another process.
+        """
+        if self._registry.last_used.get(key.id, "") < day and key.id not in self._uses:
+            self._uses[key.id] = asyncio.create_task(self._write_use(key.id, day), name="note a key's use")
+            self._uses[key.id].add_done_callback(lambda _: self._uses.pop(key.id))
+
+    async def _write_use(self, key: str, day: str) -> None:
+        with suppress(ProjectsUnavailable):
+            await self._send_and_wait(LAST_USE.decode() + key, msgspec.json.encode(day))
 
     async def _write(self, project: Project, value: bytes) -> Project:
         await self._send_and_wait(project.id, value)
@@ -139,7 +165,7 @@ class ProjectStore:
                 await self._follower.reached(partition, offset)
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning(
-                "can't write project %s, repeat the change: %r",
+                "can't write record %s of the projects, repeat the change: %r",
                 key,
                 error,
                 extra={"event": "project_write_failed"},

@@ -28,7 +28,12 @@ def find_project(state: State, text: str) -> Project:
 
 
 def project_of(request: web.Request) -> Project:
-    """The project in the request's path. Raises HttpError."""
+    """The project in the request's path, or without one the record of all projects. Raises HttpError."""
+    projects = state_of(request).dependencies.projects
+    if "project" not in request.match_info:
+        if not projects.loaded:
+            raise unavailable("projects are not loaded yet")
+        return projects.registry.all_projects
     return find_project(state_of(request), request.match_info["project"])
 
 

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 TOKEN_PREFIX: Final = "svc_pk_"  # noqa: S105  # a public marker, not a secret
+SECRET_PREFIX: Final = "svc_sk_"  # noqa: S105  # the marker of a secret, not one
 _ALPHABET: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 _VALUES: Final = {letter: value for value, letter in enumerate(_ALPHABET)}
 _TOKEN_LETTERS: Final = 26
@@ -39,12 +40,15 @@ def id_text(raw: bytes) -> str:
 
 def encode_token(value: uuid.UUID) -> str:
     """`svc_pk_` and 26 lower-case Crockford base32 characters of the 16 bytes (protocol, section 5)."""
-    number = value.int
+    return TOKEN_PREFIX + _letters_of(value.int)
+
+
+def _letters_of(number: int) -> str:
     letters = []
     for _ in range(_TOKEN_LETTERS):
         number, digit = divmod(number, 32)
         letters.append(_ALPHABET[digit])
-    return TOKEN_PREFIX + "".join(reversed(letters))
+    return "".join(reversed(letters))
 
 
 def decode_token(token: str) -> uuid.UUID | None:
@@ -67,6 +71,11 @@ def decode_token(token: str) -> uuid.UUID | None:
 def new_token(now_ms: int | None = None) -> str:
     """A fresh project token."""
     return encode_token(uuid7(now_ms))
+
+
+def new_secret_key() -> str:
+    """A fresh secret key: `svc_sk_` and the letters of 128 random bits; a token's bits also have the time."""
+    return SECRET_PREFIX + _letters_of(secrets.randbits(128))
 
 
 def new_project_id() -> int:

@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 from msgspec import Struct, field
@@ -18,6 +18,11 @@ GROUPING_VERSION = "v1"
 """The version of the fingerprint by which this build groups all projects."""
 LINK_FIELD: Final = re.compile(r"\{(release|app|version|build|file|line)\}")
 """A field that a link template may name."""
+ALL_PROJECTS: Final = 0
+"""The number of the record that has the keys of all projects. It is no project: no list has it."""
+LAST_USE: Final = b"key/"
+"""Before a key's id: the record of its last use, apart, because it is written without a person."""
+Scope = Literal["read", "write", "artifacts", "admin"]
 _MAX_DAYS = 65_535
 """Of a column of 16 bits."""
 
@@ -33,6 +38,24 @@ class Token(Struct, frozen=True, rename="camel"):
     created_at: str
     revoked_at: str | None = None
     request: str = field(default="", name="madeFor")
+
+
+class KeyFields(Struct, frozen=True, rename="camel", kw_only=True):
+    """What people may see of a key."""
+
+    id: str
+    name: str
+    scopes: tuple[Scope, ...]
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    revoked_at: str | None = None
+
+
+class ApiKey(KeyFields, frozen=True, rename="camel", kw_only=True):
+    """A secret key, by which a program uses the read API; only its SHA-256 is kept, in hexadecimal digits."""
+
+    hash: str
 
 
 class GroupingRule(Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -78,6 +101,7 @@ class Project(Struct, frozen=True, rename="camel"):
     name: str
     created_at: str
     tokens: tuple[Token, ...] = ()
+    keys: tuple[ApiKey, ...] = ()
     rate_limit_per_minute: int = DEFAULT_RATE_LIMIT
     retention_days: int = DEFAULT_RETENTION_DAYS
     payload_retention_days: int | None = None
@@ -112,31 +136,49 @@ class Project(Struct, frozen=True, rename="camel"):
         )
 
 
+_NO_KEYS: Final = Project(id=str(ALL_PROJECTS), name="", created_at="")
 encode_project = msgspec.json.Encoder().encode
 decode_project = msgspec.json.Decoder(Project).decode
 
 
 class ProjectRegistry:
-    """All projects, by id and by token, updated by `apply`. Not thread-safe: one event loop owns it.
+    """All projects, by id, token and key, updated by `apply`. Not thread-safe: one event loop owns it.
 
-    Tokens are looked up by their SHA-256, so that timing reveals nothing about a guess.
+    Tokens and keys are looked up by their SHA-256, so that timing reveals nothing about a guess.
     """
 
     def __init__(self) -> None:
         self._projects: dict[int, Project] = {}
         self._by_token: dict[bytes, int] = {}
         self._by_revoked: dict[bytes, int] = {}
+        self.keys: dict[str, tuple[Project, ApiKey]] = {}
+        """Every key by its hash, with the record that has it."""
+        self.all_projects = _NO_KEYS
+        self.last_used: dict[str, str] = {}
+        """The day of each key's last use, by the key's id."""
         self.version = 0
 
     def apply(self, key: bytes, value: bytes | None) -> None:
         """One record of the topic; a null value removes the project. Raises msgspec.DecodeError for a bad value."""
+        if key.startswith(LAST_USE):
+            self.last_used[key.removeprefix(LAST_USE).decode()] = msgspec.json.decode(
+                value or b'""', type=str
+            )
+            return
         number = int(key)
         project = decode_project(value) if value else None
-        old = self._projects.pop(number, None)
+        old = self.record(number)
+        self._projects.pop(number, None)
         for token in old.tokens if old else ():
             self._by_token.pop(_digest(token.token), None)
             self._by_revoked.pop(_digest(token.token), None)
+        for former in old.keys if old else ():
+            self.keys.pop(former.hash, None)
         if project is not None:
+            self.keys |= {given.hash: (project, given) for given in project.keys}
+        if number == ALL_PROJECTS:
+            self.all_projects = project or _NO_KEYS
+        elif project is not None:
             self._projects[number] = project
             for token in project.tokens:
                 known = self._by_token if token.revoked_at is None else self._by_revoked
@@ -155,6 +197,10 @@ class ProjectRegistry:
 
     def get(self, number: int) -> Project | None:
         return self._projects.get(number)
+
+    def record(self, number: int) -> Project | None:
+        """A project, or the record of all projects."""
+        return self.all_projects if number == ALL_PROJECTS else self.get(number)
 
     def __iter__(self) -> Iterator[Project]:
         """Projects in the order of their creation."""
@@ -182,6 +228,11 @@ class RegistryRetention:
             days, payloads = registered.stored_days if registered else (DEFAULT_RETENTION_DAYS,) * 2
             known = self._days[project] = min(days, _MAX_DAYS), min(payloads, _MAX_DAYS)
         return known
+
+
+def key_hash(secret: str) -> str:
+    """The hash by which a secret key is kept."""
+    return _digest(secret).hex()
 
 
 def _digest(text: str) -> bytes:

@@ -6,6 +6,7 @@ from dashboard.api import (
     changes_api,
     events_api,
     issues_api,
+    keys_api,
     notifications_api,
     pipeline_api,
     projects_api,
@@ -18,6 +19,7 @@ from dashboard.api.operation import Operation
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *projects_api.OPERATIONS,
+    *keys_api.OPERATIONS,
     *issues_api.OPERATIONS,
     *changes_api.OPERATIONS,
     *events_api.OPERATIONS,

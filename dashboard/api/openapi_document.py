@@ -38,6 +38,7 @@ _PATH_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         "anyOf": [{"type": "string", "format": "uuid"}, {"enum": ["latest", "oldest"]}],
     },
     "token": {"type": "string", "pattern": "^svc_pk_[0-9a-z]{26}$", "description": "a project token"},
+    "apiKey": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a key's id"},
     "view": {"type": "string", "pattern": "^[0-9a-f]{16}$", "description": "a saved view's id"},
     "key": {"type": "string", "minLength": 1, "maxLength": 64, "description": "a tag's key"},
     "field": {
@@ -55,6 +56,7 @@ _NOT_MODIFIED: Final[dict[str, Any]] = {
 }
 _SECURITY: Final = {
     "password": {"type": "http", "scheme": "basic", "description": "user `admin`"},
+    "key": {"type": "http", "scheme": "bearer", "description": "a program's key, `svc_sk_…`"},
     "session": {"type": "apiKey", "in": "cookie", "name": "svc_session"},
 }
 

@@ -67,7 +67,7 @@ class Call(Generic[Q, B]):
         return request_id(self.key, f"{self.by}/{scope}", self._request.method, self._request.path, self.body)
 
     def project(self) -> Project:
-        """The project in the path. Raises HttpError."""
+        """The project in the path, or without one the record of all projects. Raises HttpError."""
         return project_of(self._request)
 
     def visible_projects(self) -> list[Project]:

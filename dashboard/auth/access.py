@@ -29,15 +29,16 @@ class Role(IntEnum):
 
 
 class Access(Struct, frozen=True):
-    """A person's role in all projects, and further roles by a project's id or name."""
+    """A role in all projects, and further roles: a person's by a project's id or name, a key's by the id alone."""
 
     everywhere: Role = Role.NONE
     projects: Mapping[str, Role] = {}
+    ids: Mapping[str, Role] = {}
 
     def role_in(self, project: Project) -> Role:
-        """The highest of the person's roles; for whoever has none, the project doesn't exist."""
+        """The highest of the roles; for whoever has none, the project doesn't exist."""
         of_project = (self.projects.get(key, Role.NONE) for key in (project.id, project.name))
-        return max(self.everywhere, *of_project)
+        return max(self.everywhere, self.ids.get(project.id, Role.NONE), *of_project)
 
     def visible(self, projects: Iterable[Project]) -> list[Project]:
         """The projects that exist for the person."""

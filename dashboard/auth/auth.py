@@ -1,4 +1,4 @@
-"""Authentication: a trusted proxy's headers, the session cookie, or HTTP Basic on the API (contract, section 4)."""
+"""Authentication: a trusted proxy's headers, the session cookie; on the API a secret key or HTTP Basic."""
 
 import asyncio
 import binascii
@@ -14,6 +14,7 @@ from aiohttp.typedefs import Handler
 from msgspec import Struct
 
 from dashboard.auth.access import EVERYTHING, Access
+from dashboard.auth.program_key import bearer_of, program_of
 from dashboard.auth.proxy_identity import USER, HeadersRefused, ProxyUser
 from dashboard.auth.session import (
     CSRF_FIELD,
@@ -33,14 +34,14 @@ from schemas.errors import WireError
 log = logging.getLogger(__name__)
 
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
-Via = Literal["password", "proxy"]
+Via = Literal["password", "proxy", "key"]
 """The way of a sign-in."""
 
 
 class Identity(Struct, frozen=True):
     """The author of a request and what they may do; without a name from the sign-in they are `admin`.
 
-    `session` is None for HTTP Basic, and for a proxy's user before the first page. `groups` are the proxy's.
+    `session` is None for HTTP Basic and keys, and for a proxy's user before the first page. `groups` are the proxy's.
     """
 
     name: str
@@ -68,7 +69,7 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
     identity = await identify(request)
     if identity is None:
         return _require_sign_in(request)
-    # A browser sends the proxy's cookie with every request, as it does ours; Basic is no such thing.
+    # A browser sends the proxy's cookie with every request, as it does ours; Basic and keys are no such thing.
     if request.method not in SAFE_METHODS and (identity.session is not None or identity.via == "proxy"):
         await _check_csrf(request, identity.session)
     request[IDENTITY] = identity
@@ -76,13 +77,17 @@ async def authenticate(request: web.Request, handler: Handler) -> web.StreamResp
 
 
 async def identify(request: web.Request) -> Identity | None:
-    """The user by a proxy's headers, the session cookie or, on the API, HTTP Basic.
+    """The user by a proxy's headers, the session cookie or, on the API, a secret key or HTTP Basic.
 
-    Raises HttpError if the headers are refused or the address is throttled.
+    Raises HttpError if the headers or the key are refused or the address is throttled.
     """
     state = state_of(request)
     signed_in = _proxy_user(request, state)
     session = current(request, state.revoked_sessions)
+    authorization = request.headers.get("Authorization", "") if request.path.startswith(API) else ""
+    if secret := bearer_of(authorization):
+        name, access = program_of(state.dependencies, secret)
+        return Identity(name, None, access, "key")
     if signed_in is not None:
         return _identity_of(request, signed_in, session, state.roles.access_of(signed_in.groups))
     if not state.settings.dashboard_password_sign_in:
@@ -90,8 +95,7 @@ async def identify(request: web.Request) -> Identity | None:
     if session is not None and session.via == "password":
         state.throttle.succeeded(throttle_key(address_of(request)), time.monotonic())
         return Identity(session.name or USER, session, EVERYTHING, "password")
-    authorization = request.headers.get("Authorization", "")
-    if authorization and request.path.startswith(API):
+    if authorization:
         user, password = _basic(authorization)
         if await check_password(request, password if user == USER else ""):
             return Identity(USER, None, EVERYTHING, "password")

@@ -5,12 +5,13 @@ from typing import Final
 from edge.project_snapshot import ProjectSnapshot
 from edge.request_errors import RequestError, unavailable
 from schemas.errors import Detail, WireError
-from schemas.ids import TOKEN_PREFIX, decode_token
+from schemas.ids import SECRET_PREFIX, TOKEN_PREFIX, decode_token
 from schemas.projects import Project
 
 _MESSAGES: Final = {
     "missing": "required: `Bearer` and the project's token",
     "malformed": f"expected `Bearer` and a token: {TOKEN_PREFIX} and 26 characters of lower-case Crockford base32",
+    "secret key": f"this is a secret key of the read API: send events with a project token ({TOKEN_PREFIX})",
     "unknown": "the token has the right form, but is unknown or revoked",
 }
 """By reason. Unknown and revoked are one, so that guessing tokens reveals nothing about revoked ones."""
@@ -29,7 +30,8 @@ def authenticate(header: str | None, projects: ProjectSnapshot) -> tuple[str, Pr
     """The token and its project. Raises RequestError: 401, or 503 while the token can't be verified."""
     token = bearer_token(header)
     if token is None:
-        raise _unauthorized("malformed" if header and header.strip() else "missing")
+        given = (header or "").strip()
+        raise _unauthorized("secret key" if SECRET_PREFIX in given else "malformed" if given else "missing")
     project = projects.by_token(token)
     if project is not None:
         return token, project

@@ -67,6 +67,7 @@ async def test_every_faulty_header_is_listed(edge: LiveEdge) -> None:
 
 MISSING = "required: `Bearer` and the project's token"
 MALFORMED = "expected `Bearer` and a token: svc_pk_ and 26 characters of lower-case Crockford base32"
+SECRET = "this is a secret key of the read API: send events with a project token (svc_pk_)"
 UNKNOWN = "the token has the right form, but is unknown or revoked"
 
 
@@ -74,11 +75,11 @@ UNKNOWN = "the token has the right form, but is unknown or revoked"
     ("value", "message"),
     [
         ("", MISSING), ("Bearer", MALFORMED), ("Bearer ", MALFORMED), ("Basic dTpw", MALFORMED),
-        ("Bearer svc_pk_", MALFORMED), ("Bearer svc_sk_" + "0" * 26, MALFORMED),
+        ("Bearer svc_pk_", MALFORMED), ("Bearer svc_sk_" + "0" * 26, SECRET),
         ("Bearer svc_pk_" + "u" * 26, MALFORMED), ("Bearer " + "x" * 4000, MALFORMED),
         ("svc_pk_" + "0" * 26, MALFORMED), (f"Bearer {new_token()}", UNKNOWN), ("Bearer {TOKEN}", MALFORMED),
     ],
-    ids=["missing", "no token", "blank", "scheme", "short", "prefix", "alphabet", "long", "no scheme", "unknown",
+    ids=["missing", "no token", "blank", "scheme", "short", "secret key", "alphabet", "long", "no scheme", "unknown",
          "upper case"],
 )  # fmt: skip
 @pytest.mark.holds("protocol 5", "protocol 7")

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from cli.__main__ import svc
-from cli.issues import current_user, print_lines
+from cli.console import current_user
+from cli.issues import print_lines
 from schemas.read_api import IssuePage
 from tests.unit.dashboard.test_change_notice import ISSUE as ROW
 

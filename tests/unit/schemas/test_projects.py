@@ -4,7 +4,16 @@ import msgspec
 import pytest
 
 from schemas.ids import new_token
-from schemas.projects import Project, ProjectRegistry, Token, encode_project
+from schemas.projects import (
+    ALL_PROJECTS,
+    LAST_USE,
+    ApiKey,
+    Project,
+    ProjectRegistry,
+    Token,
+    encode_project,
+    key_hash,
+)
 
 WHEN = "2026-01-01T00:00:00.000Z"
 
@@ -68,3 +77,38 @@ def test_a_bad_record_leaves_the_registry_as_it_was(value: bytes) -> None:
 )
 def test_lenient_sdks_are_named_by_pattern(pattern: str, sdk: str, lenient: bool) -> None:
     assert project(1, lenient_sdks=(pattern,)).is_lenient(sdk) is lenient
+
+
+def test_keys_go_with_their_record_and_that_of_all_projects_is_no_project() -> None:
+    registry = ProjectRegistry()
+    keys = {
+        number: ApiKey(
+            id=f"{number}",
+            name="ci",
+            scopes=("read",),
+            created_at=WHEN,
+            created_by="ann",
+            expires_at=None,
+            hash=key_hash(f"{number}"),
+        )
+        for number in (1, ALL_PROJECTS)
+    }
+    for number, key in keys.items():
+        put(registry, project(number, keys=(key,)))
+    assert {owner.number: key for owner, key in registry.keys.values()} == keys
+    assert [known.number for known in registry] == [1]
+    assert (len(registry), registry.get(ALL_PROJECTS)) == (1, None)
+    for number in keys:
+        registry.apply(b"%d" % number, None)
+    assert registry.keys == {}
+
+
+def test_a_keys_last_use_changes_no_project() -> None:
+    registry = ProjectRegistry()
+    put(registry, project(1))
+    before = registry.version
+    registry.apply(LAST_USE + b"ab", b'"2026-01-02"')
+    registry.apply(LAST_USE + b"cd", b'"2026-01-02"')
+    registry.apply(LAST_USE + b"cd", None)
+    assert (registry.last_used["ab"], registry.last_used.get("cd", "")) == ("2026-01-02", "")
+    assert (registry.version, len(registry)) == (before, 1)

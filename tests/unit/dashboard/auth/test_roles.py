@@ -17,6 +17,7 @@ from dashboard.pages.page_routes import PAGES
 from tests.long_forms import first_quick
 from tests.unit.dashboard.auth.unseen import (
     ISSUES,
+    KEY,
     MISSING,
     OWN,
     UNSEEN,
@@ -40,7 +41,7 @@ class Row(NamedTuple):
         """The row's path for a project or its issue."""
         token = site.project.tokens[0].token
         values = {"project": project, "issue": ISSUES[project], "token": token, "view": VIEW.id}
-        values |= {"event": "latest", "key": "tier", "field": "release", "change": "0" * 16}
+        values |= {"event": "latest", "key": "tier", "field": "release", "change": "0" * 16, "apiKey": KEY.id}
         return re.sub(r"\{(\w+)(?::[^}]*)?\}", lambda found: str(values[found[1]]), self.path)
 
     @property

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 
 from control.project_edits import create
 from dashboard.auth.session import CSRF_HEADER
-from schemas.projects import SavedView
+from schemas.projects import ALL_PROJECTS, ApiKey, SavedView
+from schemas.times import iso
 from storage.errors import NO_ISSUE, NotFound, StorageUnavailable
 from storage.read.counts.project_calls import CountProjects
 from storage.read.execute import Executor, Limits
@@ -21,6 +22,16 @@ from tests.unit.dashboard.site import NOW, NOWHERE, Site, running_site
 OWN, UNSEEN, MISSING = 7_000_001, 7_000_002, 7_000_003
 ISSUES = {OWN: "00000000000000aa", UNSEEN: "00000000000000bb", MISSING: "00000000000000cc"}
 """An issue of each project; of the last one neither is there."""
+KEY = ApiKey(
+    id="00000000000000ee",
+    name="ci",
+    scopes=("read",),
+    created_at=iso(NOW),
+    created_by="ann",
+    expires_at=None,
+    hash="",
+)
+"""It is in each project, and in the record of all."""
 VIEW = SavedView("00000000000000dd", "mine", "is:open")
 
 
@@ -59,7 +70,8 @@ async def two_projects(roles: str) -> AsyncIterator[Site]:
     async with running_site(IssueProjects(), number=OWN, settings=settings) as site:
         bank = replace(create("bank", now_ms=NOW), id=str(UNSEEN))
         for project in (site.project, bank):
-            await site.projects.write(replace(project, saved_views=(VIEW,)))
+            await site.projects.write(replace(project, saved_views=(VIEW,), keys=(KEY,)))
+        await site.projects.edit(ALL_PROJECTS, lambda old: replace(old, keys=(KEY,)))
         yield site
 
 

@@ -1,0 +1,70 @@
+"""The secret keys of programs: a list, a form for another one, and its secret once."""
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from control.key_edits import SCOPES, NewKey, add_key, revoke_key
+from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.dependencies import state_of
+from dashboard.http.responses import redirect
+from dashboard.pages.render import page
+from dashboard.requested_project import edit_project, project_of
+from schemas.errors import BadChange, Detail
+from schemas.ids import new_secret_key
+from schemas.times import iso
+
+
+async def show_keys(request: web.Request) -> web.Response:
+    """The keys, and an empty form."""
+    return _page(request)
+
+
+async def create_key(request: web.Request) -> web.Response:
+    """Create a key and show its secret, or show errors."""
+    state, form, secret = state_of(request), await read_form(request), new_secret_key()
+    by, now_ms = request[IDENTITY].name, state.dependencies.now_ms()
+    scopes = tuple(scope for scope in SCOPES if scope in form)
+    new = NewKey(form.get("name", ""), scopes, _days(form.get("expiresInDays", "").strip()))
+    try:
+        await edit_project(state, project_of(request), lambda old: add_key(old, new, secret, by, now_ms))
+    except BadChange as error:
+        return _page(request, form, error.details, status=400)
+    return _page(request, secret=secret)
+
+
+async def revoke(request: web.Request) -> web.Response:
+    """Revoke a key."""
+    state, key = state_of(request), request.match_info["apiKey"]
+    now_ms = state.dependencies.now_ms()
+    await edit_project(state, project_of(request), lambda old: revoke_key(old, key, now_ms))
+    return redirect(request.path.partition(f"/{key}/")[0])
+
+
+def _days(text: str) -> int | None:
+    """The number of days; 0, which is refused, for any other text."""
+    return (int(text[:9]) if text.isdecimal() else 0) if text else None
+
+
+def _page(
+    request: web.Request,
+    form: dict[str, str] | None = None,
+    details: Sequence[Detail] = (),
+    secret: str = "",
+    status: int = 200,
+) -> web.Response:
+    project, dependencies = project_of(request), state_of(request).dependencies
+    return page(
+        request,
+        "keys.html",
+        status,
+        project=project if "project" in request.match_info else None,
+        active="settings",
+        keys=project.keys,
+        last_used=dependencies.projects.registry.last_used,
+        now=iso(dependencies.now_ms()),
+        scopes=SCOPES,
+        form=form or {"read": "on"},
+        errors={detail.field: detail.message for detail in details},
+        secret=secret,
+    )
