@@ -10,9 +10,11 @@ import msgspec
 from aiohttp import web
 
 from control.issue_changes import IssueChanges
+from control.key_edits import NewKey, add_key, revoke_key
 from control.project_edits import create
 from dashboard.dashboard_app import build_app, build_runner
 from dashboard.dependencies import Dependencies
+from schemas.ids import new_secret_key
 from schemas.issues import Subject
 from schemas.notifications import (
     Cause,
@@ -70,6 +72,9 @@ def _parts(store: Store, *, tame: bool) -> Dependencies:
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     store.fill(now_ms(), tame=tame)
     full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES)
+    for name in ("old ci", "ci", "<script>alert(1)</script> " + "long" * 18):
+        full = add_key(full, NewKey(name, ("read", "artifacts"), 90), new_secret_key(), "Zoë", month_ago)
+    full = revoke_key(full, full.keys[0].id, now_ms())
     log = _log()
 
     async def since(ms: int) -> list[NotificationRecord]:

@@ -30,6 +30,8 @@ PAGES = {
     "notifications": (f"/projects/{FULL}/notifications", 200),
     "first notification rule": (f"/projects/{EMPTY}/notifications", 200),
     "settings": (f"/projects/{FULL}/settings", 200),
+    "keys": (f"/projects/{FULL}/keys", 200),
+    "keys of all projects": ("/keys", 200),
     "projects": ("/projects", 200),
     "new project": ("/projects/new", 200),
     "nothing": ("/projects/99/issues", 404),
