@@ -31,7 +31,7 @@ async def _list(call: Call[NoInput, NoInput]) -> KeyList:
 async def _create(call: Call[NoInput, NewKey]) -> KeyList:
     secret, now_ms = new_secret_key(), call.state.dependencies.now_ms()
     project = await call.edit(lambda old: add_key(old, call.body, secret, call.by, now_ms))
-    is_new = any(key.hash == key_hash(secret) for key in project.keys)
+    is_new = key_hash(secret) in call.state.dependencies.projects.registry.keys
     return _listed(call.state, project, secret if is_new else None)
 
 

@@ -1,7 +1,5 @@
 """The secret keys of programs: a list, a form for another one, and its secret once."""
 
-from collections.abc import Sequence
-
 from aiohttp import web
 
 from control.key_edits import SCOPES, NewKey, add_key, revoke_key
@@ -10,7 +8,6 @@ from dashboard.dependencies import state_of
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
 from dashboard.requested_project import edit_project, project_of
-from schemas.errors import BadChange, Detail
 from schemas.ids import new_secret_key
 from schemas.times import iso
 
@@ -21,16 +18,13 @@ async def show_keys(request: web.Request) -> web.Response:
 
 
 async def create_key(request: web.Request) -> web.Response:
-    """Create a key and show its secret, or show errors."""
+    """Create a key and show its secret."""
     state, form, secret = state_of(request), await read_form(request), new_secret_key()
     by, now_ms = request[IDENTITY].name, state.dependencies.now_ms()
     scopes = tuple(scope for scope in SCOPES if scope in form)
     new = NewKey(form.get("name", ""), scopes, _days(form.get("expiresInDays", "").strip()))
-    try:
-        await edit_project(state, project_of(request), lambda old: add_key(old, new, secret, by, now_ms))
-    except BadChange as error:
-        return _page(request, form, error.details, status=400)
-    return _page(request, secret=secret)
+    await edit_project(state, project_of(request), lambda old: add_key(old, new, secret, by, now_ms))
+    return _page(request, secret)
 
 
 async def revoke(request: web.Request) -> web.Response:
@@ -46,25 +40,16 @@ def _days(text: str) -> int | None:
     return (int(text[:9]) if text.isdecimal() else 0) if text else None
 
 
-def _page(
-    request: web.Request,
-    form: dict[str, str] | None = None,
-    details: Sequence[Detail] = (),
-    secret: str = "",
-    status: int = 200,
-) -> web.Response:
+def _page(request: web.Request, secret: str = "") -> web.Response:
     project, dependencies = project_of(request), state_of(request).dependencies
     return page(
         request,
         "keys.html",
-        status,
         project=project if "project" in request.match_info else None,
         active="settings",
         keys=project.keys,
         last_used=dependencies.projects.registry.last_used,
         now=iso(dependencies.now_ms()),
         scopes=SCOPES,
-        form=form or {"read": "on"},
-        errors={detail.field: detail.message for detail in details},
         secret=secret,
     )
