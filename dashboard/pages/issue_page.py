@@ -30,7 +30,7 @@ from dashboard.view.why_grouped import why_grouped
 from schemas.json_values import decode_any
 from schemas.projects import Project
 from schemas.read_api import ActivityRow, EventDetail, Issue, IssuePart, Release, Series, TagValues
-from schemas.times import parse_iso
+from schemas.times import DAY_MS, parse_iso
 from storage.errors import DamagedPayload, NotFound
 from storage.read.counts.completion import CompleteField
 from storage.read.counts.count_calls import GetIssueStats
@@ -113,6 +113,7 @@ async def show_issue(request: web.Request) -> web.Response:
         assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
         notice=notice,
         is_damaged=is_damaged or (detail is not None and detail.event is not None and sections is None),
+        is_expired=parse_iso(issue.last_seen) < state.dependencies.now_ms() - project.retention_days * DAY_MS,
         is_discarded=set(issue.fingerprints) <= set(project.discarded),
     )
 
@@ -189,7 +190,10 @@ def _narrowed(issue: str, query: str, term: str) -> str:
 async def _event(
     state: State, reader: Reader, issue: str, event: str, query: str
 ) -> tuple[EventDetail | None, bool]:
-    """The event and whether its payload is damaged; no event if all of the issue have expired, or none matches."""
+    """The event and whether its payload is damaged.
+
+    No event if none of the issue is stored yet, all have expired, or none matches.
+    """
     try:
         return await reader.read(GetIssueEvent(issue, event, query)), False
     except DamagedPayload as error:

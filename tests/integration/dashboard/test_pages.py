@@ -8,6 +8,9 @@ from msgspec.structs import replace
 from control.project_edits import ProjectChanges, create, update
 from dashboard.view.filters import field_query, tag_query
 from schemas.health import Part
+from schemas.ids import hex64, issue_id
+from schemas.projects import DEFAULT_RETENTION_DAYS
+from schemas.times import DAY_MS
 from tests.eventually import eventually
 from tests.integration.dashboard.store import WatchedReader
 from tests.integration.dashboard.stored_site import StoredSite
@@ -191,6 +194,21 @@ async def test_a_query_with_a_null_character_finds_its_event(signed: StoredSite)
         "GET", f"/issues/{issue_of(HOSTILE)}/events", params={"query": chr(0) * 3}
     )
     assert (status, body["events"]) == (200, [])
+
+
+@pytest.mark.parametrize(
+    ("days", "heading"), [(0, "Not stored yet"), (DEFAULT_RETENTION_DAYS + 1, "All events have expired")]
+)
+async def test_an_issue_without_events_says_whether_they_are_awaited_or_expired(
+    signed: StoredSite, days: int, heading: str
+) -> None:
+    fingerprint = 1_000_000 + days
+    name = hex64(issue_id(int(signed.project.id), fingerprint))
+    known = signed.store.records[issue_of(SHOWCASE)]
+    seen = replace(known, id=name, fingerprints=(hex64(fingerprint),), last_seen_ms=NOW - days * DAY_MS)
+    signed.store.put([seen])
+    page = await (await signed.client.get(f"/issues/{name}")).text()
+    assert re.findall(r'<div class="card empty"[^>]*><h2>([^<]+)', page) == [heading]
 
 
 async def test_copied_links_have_the_configured_address_not_the_one_of_the_request(

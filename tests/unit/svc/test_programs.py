@@ -274,8 +274,14 @@ def test_crashing_script_says_in_one_line_why_its_errors_are_not_reported(
 ) -> None:
     ingest.answers.extend([reply] * 4 if reply else [])
     url = ingest.url if reply else "http://127.0.0.1:1"
-    body = "svc.capture_exception(ValueError())\n1 / 0"
-    done = run(ingest, tmp_path, body, url=url, options="shutdown_timeout=0.1")
+    # Repetitions follow without a wait, so that the last answer is known however slow the machine is.
+    body = """
+        import svc.answers
+        svc.answers.FIRST_WAIT = 0
+        svc.capture_exception(ValueError())
+        1 / 0
+    """
+    done = run(ingest, tmp_path, body, url=url, options="shutdown_timeout=30")
     own = [line for line in done.stderr.splitlines() if line.startswith("svc: ")]
     assert len(own) == 1, done.stderr
     assert f"{url} {hint}" in own[0]
