@@ -84,7 +84,7 @@ def needs(
         ),
         "dashboard": RequiredRights(
             reads=(Topic.PROJECTS, Topic.ISSUES, Topic.NOTIFICATIONS),
-            writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS, Topic.NOTIFICATIONS),
+            writes=(Topic.PROJECTS, Topic.ISSUE_DELTAS, Topic.ISSUE_ACTIVITY, Topic.NOTIFICATIONS),
             describes=(Topic.EVENTS, Topic.GROUPED),
             describes_groups=(processors_app, writer_group),
         ),

@@ -26,6 +26,7 @@ from dashboard.http.violations import detail_of
 from dashboard.view.text import flat, title
 from query.keys import tag_keys
 from query.parse import parse
+from schemas.change_records import Author
 from schemas.changes import NEXT, CommentData, IgnoreUntil, Update, is_issue
 from schemas.read_api import ActivityPage, Issue, IssuePage, KeyWarning, Similar
 from schemas.settings import MigrateSettings
@@ -344,7 +345,7 @@ def discard(workspace: Workspace, /, issue: str, undo: bool, by: str, as_json: b
     async def work(tools: IssueTools) -> Issue:
         (row,) = await tools.changes.find([issue])
         async with ProjectStore(tools.settings) as store:
-            return await set_discarded(store, tools.changes, row, not undo, by=by)
+            return await set_discarded(store, tools.changes, row, not undo, Author(by, "command"))
 
     _print([_run(workspace, work)], as_json)
 

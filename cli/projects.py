@@ -18,6 +18,7 @@ from cli.workspace import Workspace
 from control import project_edits
 from control.key_edits import SCOPES, KeyView, NewKey, add_key, key_views, revoke_key
 from control.project_store import ProjectStore
+from schemas.change_records import Author
 from schemas.ids import new_secret_key
 from schemas.projects import Project
 from schemas.settings import KafkaSettings, MigrateSettings
@@ -40,12 +41,16 @@ async def create_project(settings: KafkaSettings, name: str, **options: Any) -> 
     """
     project = project_edits.create(name, now_ms=_now_ms(), **options)
     async with ProjectStore(settings) as store:
-        await store.write(project)
+        await store.write(project, _author())
     return CreatedProject(project.id, project.name, project.tokens[0].token)
 
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _author() -> Author:
+    return Author(current_user(), "command")
 
 
 def _run(workspace: Workspace, work: Callable[[KafkaSettings], Coroutine[Any, Any, T]]) -> T:
@@ -57,7 +62,7 @@ def _run(workspace: Workspace, work: Callable[[KafkaSettings], Coroutine[Any, An
 def _edit(workspace: Workspace, wanted: str | None, change: Callable[[Project], Project]) -> Project:
     async def work(settings: KafkaSettings) -> Project | None:
         async with ProjectStore(settings) as store:
-            return await store.edit(find_project(store, wanted).number, change)
+            return await store.edit(find_project(store, wanted).number, change, _author())
 
     project = _run(workspace, work)
     if project is None:

@@ -13,11 +13,13 @@ import msgspec
 from msgspec import Struct
 
 from broker.client import name_of
+from control.change_log import change_of
 from control.issue_commands import Commands
 from control.key_edits import revoke_key
 from control.operator_tools import OperatorTools
 from control.project_edits import revoke_token
 from control.project_store import ProjectStore
+from schemas.change_records import Author, ChangeKind
 from schemas.changes import RedactData
 from schemas.errors import EraseRefused
 from schemas.issues import Command
@@ -69,7 +71,7 @@ def find(tools: OperatorTools, wanted: str) -> tuple[int, Project | None]:
 def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> UserReport:
     """Erase a user's events from the tables.
 
-    Raises EraseRefused, PipelineNotIdle, ChangesUnavailable, KafkaError and ClickHouseError.
+    Raises EraseRefused, PipelineNotIdle, ProjectsUnavailable, ChangesUnavailable, KafkaError and ClickHouseError.
     """
     if of_project.begun(tools.servers, project):
         raise EraseRefused(
@@ -82,6 +84,7 @@ def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> U
             question = f"Finish an interrupted erasure of this user in project {project}?"
         if not agree(report, question):
             return report
+        _record(tools, "userErased", project)
         tools.settle(_only(tools.groups, Topic.EVENTS, Topic.GROUPED))
         writer = _only(tools.groups, Topic.GROUPED)
         return of_user.erase_user(
@@ -98,16 +101,17 @@ def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> U
 
 
 def erase_project(tools: OperatorTools, project: int, record: Project | None, agree: Agree) -> ProjectReport:
-    """Erase a project from the tables and the topic `projects`. Raises as `erase_user`, and ProjectsUnavailable."""
+    """Erase a project from the tables and the topic `projects`. Raises as `erase_user`."""
     report = of_project.preview(tools.servers, project)
     if record is None and not report.rows and not of_project.begun(tools.servers, project):
         raise EraseRefused(f"there is no project {project}")
     name = f"{record.name} ({project})" if record else str(project)
     if not agree(report, f"Erase project {name} with everything that belongs to it, for good?"):
         return report
+    _record(tools, "projectErased", project)
     if record is not None:
         tools.say("revoking its tokens and keys")
-        asyncio.run(_revoke(tools.settings, project))
+        asyncio.run(_revoke(tools, project))
     tools.settle()
     issues = of_project.issues(tools.servers, project)
     if issues:
@@ -165,7 +169,22 @@ def send_redactions(
         asyncio.run(Commands(tools.settings, _SEND_SECONDS).send(commands))
 
 
-async def _revoke(settings: KafkaSettings, project: int) -> None:
+def _record(tools: OperatorTools, kind: ChangeKind, project: int) -> None:
+    """Record the erasure, without who or what is erased."""
+
+    async def record() -> None:
+        async with ProjectStore(tools.settings) as store:
+            now_ms = time.time_ns() // 1_000_000
+            await store.record(change_of(kind, _author(tools), now_ms, str(project)))
+
+    asyncio.run(record())
+
+
+def _author(tools: OperatorTools) -> Author:
+    return Author(tools.by, "command")
+
+
+async def _revoke(tools: OperatorTools, project: int) -> None:
     now = time.time_ns() // 1_000_000
 
     def change(known: Project) -> Project:
@@ -175,8 +194,8 @@ async def _revoke(settings: KafkaSettings, project: int) -> None:
             known = revoke_key(known, key.id, now)
         return known
 
-    async with ProjectStore(settings) as store:
-        await store.edit(project, change)
+    async with ProjectStore(tools.settings) as store:
+        await store.edit(project, change, _author(tools))
 
 
 async def _remove(settings: KafkaSettings, project: int) -> None:

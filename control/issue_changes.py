@@ -18,6 +18,7 @@ import msgspec
 from control import project_edits
 from control.issue_commands import Commands, is_made
 from control.project_store import ProjectStore
+from schemas.change_records import Author
 from schemas.changes import MAX_KNOWN, MAX_RELEASE, CommandKind, IgnoreUntil, Update, UpdateData, violations
 from schemas.errors import BadChange, ChangeRefused, ChangesUnavailable, Detail
 from schemas.idempotency import request_id
@@ -313,8 +314,7 @@ async def set_discarded(
     changes: IssueChanges,
     issue: Issue,
     discard: bool,
-    *,
-    by: str,
+    author: Author,
     request: str = "",
 ) -> Issue:
     """Drop the issue's new events and ignore the issue, or store new events again and reopen it.
@@ -329,9 +329,10 @@ async def set_discarded(
     def edit(old: Project) -> Project:
         return project_edits.apply_once(old, request, lambda project: change(project, fingerprints))
 
-    if await projects.edit(int(issue.project_id), edit) is None:
+    if await projects.edit(int(issue.project_id), edit, author) is None:
         raise NotFound("this project doesn't exist")
-    return await changes.update(issue.id, Update(status="ignored" if discard else "open"), by=by, key=request)
+    update = Update(status="ignored" if discard else "open")
+    return await changes.update(issue.id, update, by=author.name, key=request)
 
 
 async def gather_few(work: Callable[[A], Awaitable[B]], items: Sequence[A]) -> list[B]:

@@ -130,7 +130,7 @@ def apply_once(project: Project, request: str, change: Callable[[Project], Proje
 
     Raises KeyReused if the key was used for another request, and the errors of `change`.
     """
-    if is_repeat(request, _requests(project)):
+    if is_repeat(request, requests_of(project)):
         return project
     changed = change(project)
     if not request:
@@ -142,7 +142,7 @@ def already_created(projects: Iterable[Project], project: Project) -> Project | 
     """The project that the same creation request already made, if any. Raises KeyReused."""
     requests = {token.request for token in project.tokens} - {""}
     return next(
-        (known for known in projects for request in requests if is_repeat(request, _requests(known))), None
+        (known for known in projects for request in requests if is_repeat(request, requests_of(known))), None
     )
 
 
@@ -151,7 +151,7 @@ def add_token(project: Project, now_ms: int, request: str = "") -> tuple[Project
 
     Raises BadChange if the project has too many tokens, and KeyReused.
     """
-    if is_repeat(request, _requests(project)):
+    if is_repeat(request, requests_of(project)):
         return project, next(known for known in project.tokens if known.request == request)
     if len(project.tokens) >= MAX_TOKENS:
         raise BadChange([Detail("tokens", f"a project has at most {MAX_TOKENS} tokens")])
@@ -261,7 +261,7 @@ def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) 
     return msgspec.structs.replace(project, saved_views=views)
 
 
-def _requests(project: Project) -> Iterator[str]:
+def requests_of(project: Project) -> Iterator[str]:
     """The names of remembered requests; a token keeps its own request for as long as it exists."""
     yield from project.requests
     yield from (token.request for token in project.tokens if token.request)

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -11,10 +12,13 @@ import msgspec
 
 from broker.client import follow_projects, name_of, open_producer
 from broker.errors import KafkaError
+from control.change_log import changes_between, unconfirmed
 from control.project_edits import already_created
 from control.project_record import written_over
+from schemas.change_records import Author, Change
 from schemas.errors import ProjectsUnavailable
 from schemas.health import Part
+from schemas.issues import encode_json
 from schemas.projects import LAST_USE, ApiKey, Project, ProjectRegistry, encode_project
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
@@ -41,6 +45,8 @@ class ProjectRecords(ProjectRegistry):
 
 class ProjectStore:
     """Reads and writes projects. `async with` waits until all are loaded; servers call `start` and check `loaded`.
+
+    Who changes what is recorded in `issue-activity` before the change, so that no change lacks its record.
 
     An edit is a read-modify-write without a lock across processes. If two processes change the same project
     within a few milliseconds, one change can be lost. People make these changes, so that is rare and they
@@ -110,17 +116,17 @@ class ProjectStore:
     def get(self, number: int) -> Project | None:
         return self._registry.get(number)
 
-    async def write(self, project: Project) -> Project:
+    async def write(self, project: Project, author: Author) -> Project:
         """Write a new project and read it back; a repeated request returns the project it already created.
 
         Raises ProjectsUnavailable and KeyReused.
         """
         async with self._writing:
             return already_created(self._registry, project) or await self._write(
-                project, encode_project(project)
+                None, project, encode_project(project), author
             )
 
-    async def edit(self, number: int, change: Callable[[Project], Project]) -> Project | None:
+    async def edit(self, number: int, change: Callable[[Project], Project], author: Author) -> Project | None:
         """Apply `change` to the newest known record and write it; None if the project doesn't exist.
 
         Fields of the record that this version doesn't know stay (`control.project_record`).
@@ -134,12 +140,13 @@ class ProjectStore:
             changed = change(project)
             if changed == project:
                 return project
-            return await self._write(changed, written_over(self._registry.values.get(number, b"{}"), changed))
+            value = written_over(self._registry.values.get(number, b"{}"), changed)
+            return await self._write(project, changed, value, author)
 
     async def remove(self, number: int) -> None:
-        """Write a tombstone for the project. Raises ProjectsUnavailable."""
+        """Write a tombstone for the project; its erasure is recorded before. Raises ProjectsUnavailable."""
         async with self._writing:
-            await self._send_and_wait(str(number), None)
+            await self._send([], str(number))
 
     def note_use(self, key: ApiKey, day: str) -> None:
         """Write the day of the key's last use in the background; after a failure the next use tries again.
@@ -152,29 +159,42 @@ class ProjectStore:
 
     async def _write_use(self, key: str, day: str) -> None:
         with suppress(ProjectsUnavailable):
-            await self._send_and_wait(LAST_USE.decode() + key, msgspec.json.encode(day))
+            await self._send([], LAST_USE.decode() + key, msgspec.json.encode(day))
 
-    async def _write(self, project: Project, value: bytes) -> Project:
-        await self._send_and_wait(project.id, value)
+    async def record(self, change: Change) -> None:
+        """Write a record of what changes no project's record. Raises ProjectsUnavailable."""
+        await self._send([change])
+
+    async def _write(self, old: Project | None, project: Project, value: bytes, author: Author) -> Project:
+        changes = changes_between(old, project, author, time.time_ns() // 1_000_000)
+        await self._send(changes, project.id, value)
         return project
 
-    async def _send_and_wait(self, key: str, value: bytes | None) -> None:
+    async def _send(self, changes: Sequence[Change], key: str = "", value: bytes | None = None) -> None:
+        """Write the records of changes, then the project's, and read it back; without a key only the former."""
+        is_recorded = False
         try:
-            async with asyncio.timeout(self._deadline):
-                partition, offset = await self._send(key, value)
-                await self._follower.reached(partition, offset)
+            # One producer per write: writes are rare, and a producer that a broker's stop broke is not reused.
+            async with (
+                asyncio.timeout(self._deadline),
+                open_producer(self._settings, enable_idempotence=False) as producer,
+            ):
+                topic = name_of(self._settings, Topic.ISSUE_ACTIVITY)
+                for change in changes:
+                    await producer.send_and_wait(topic, encode_json(change), key=change.project_id.encode())
+                    is_recorded = bool(key)
+                if key:
+                    topic = name_of(self._settings, Topic.PROJECTS)
+                    written = await producer.send_and_wait(topic, value, key=key.encode())
+                    await self._follower.reached(written.partition, written.offset)
         except (TimeoutError, KafkaError, OSError) as error:
             log.warning(
                 "can't write record %s of the projects, repeat the change: %r",
-                key,
+                key or changes[0].project_id,
                 error,
                 extra={"event": "project_write_failed"},
             )
+            if is_recorded:
+                with suppress(ProjectsUnavailable):
+                    await self._send([*map(unconfirmed, changes)])
             raise ProjectsUnavailable("the change could not be written in time") from error
-
-    async def _send(self, key: str, value: bytes | None) -> tuple[int, int]:
-        # One producer per write: writes are rare, and a producer that a broker's stop broke is not reused.
-        async with open_producer(self._settings, enable_idempotence=False) as producer:
-            topic = name_of(self._settings, Topic.PROJECTS)
-            written = await producer.send_and_wait(topic, value, key=key.encode())
-        return written.partition, written.offset

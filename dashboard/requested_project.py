@@ -8,6 +8,7 @@ from control.project_edits import apply_once
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import HttpError, not_found, unavailable
 from dashboard.http.inputs import read_project
+from schemas.change_records import Author
 from schemas.projects import Project
 
 
@@ -38,14 +39,18 @@ def project_of(request: web.Request) -> Project:
 
 
 async def edit_project(
-    state: State, project: Project, change: Callable[[Project], Project], request: str = ""
+    state: State,
+    project: Project,
+    change: Callable[[Project], Project],
+    author: Author,
+    request: str = "",
 ) -> Project:
     """The project after a change; a non-empty `request` (the name of an idempotent request) applies it once.
 
     Raises HttpError, ProjectsUnavailable, KeyReused, and the errors of `change`.
     """
     edited = await state.dependencies.projects.edit(
-        project.number, lambda old: apply_once(old, request, change)
+        project.number, lambda old: apply_once(old, request, change), author
     )
     if edited is None:
         raise no_project()

@@ -17,6 +17,7 @@ from notify.channels import Channel
 from notify.message_sender import MessageSender, Write
 from notify.notification_fold import Notifications
 from notify.notify_metrics import NotifyMetrics
+from schemas.change_records import is_change
 from schemas.health import Health
 from schemas.issues import decode_activity
 from schemas.notifications import (
@@ -197,7 +198,8 @@ class LogLeader:
 
 def _cause(record: Record) -> Cause | None:
     try:
-        return cause_of(decode_activity(record.value or b""))
+        value = record.value or b""
+        return None if is_change(value) else cause_of(decode_activity(value))
     except msgspec.MsgspecError as error:
         log.warning(
             "skipping an unreadable activity at offset %d of %s/%d: %s",

@@ -323,6 +323,29 @@ class ActivityPage(Struct, frozen=True, rename="camel"):
     next_cursor: str | None
 
 
+class ChangeRow(Struct, frozen=True, rename="camel"):
+    """Who changed what; `projectId` is 0 for a sign-in.
+
+    `before` and `after` are JSON with the changed fields, cut at 2,000 characters; empty where there are none.
+    """
+
+    id: str
+    project_id: str
+    kind: str
+    by: str
+    via: str
+    at: str
+    before: str
+    after: str
+
+
+class ChangePage(Struct, frozen=True, rename="camel"):
+    """A page of the record of changes, newest first; `next_cursor` is null at the end."""
+
+    changes: list[ChangeRow]
+    next_cursor: str | None
+
+
 class Similar(Struct, frozen=True, rename="camel", kw_only=True):
     """An issue that may have the same cause as another.
 

@@ -16,6 +16,7 @@ from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from notify.history import NotificationHistory
 from notify.matching import chooses
+from schemas.change_records import Author
 from schemas.notifications import CAUSES, Cause, CauseRecord, DeliveryRecord, NotificationRule
 from schemas.settings import KafkaSettings
 from tests.webhook_receiver import SECRET, Receiver
@@ -90,4 +91,5 @@ async def set_rules(settings: KafkaSettings, projects: Sequence[str]) -> None:
     """Give the projects the rule. Raises ProjectsUnavailable."""
     async with ProjectStore(settings) as store:
         for project in projects:
-            await store.edit(int(project), lambda known: set_notification_rules(known, [RULE]))
+            author = Author("chaos", "command")
+            await store.edit(int(project), lambda known: set_notification_rules(known, [RULE]), author)

@@ -24,6 +24,7 @@ from bench.chaos.fleet import of_version
 from bench.report import Claim
 from control.project_edits import ProjectChanges, set_rules, update
 from control.project_store import ProjectStore
+from schemas.change_records import Author
 from schemas.errors import ProjectsUnavailable
 from schemas.projects import GroupingRule, Project
 from schemas.settings import MigrateSettings
@@ -240,7 +241,7 @@ class Operator:
         while True:
             with suppress(ProjectsUnavailable):
                 async with ProjectStore(self._settings) as store:
-                    await store.edit(number, change)
+                    await store.edit(number, change, Author("chaos", "command"))
                     break
         self._finished(command.kind, f"project {number}")
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from dashboard.api import (
+    change_log_api,
     changes_api,
     events_api,
     issues_api,
@@ -28,5 +29,6 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *rules_api.OPERATIONS,
     *notifications_api.OPERATIONS,
     *views_api.OPERATIONS,
+    *change_log_api.OPERATIONS,
     *pipeline_api.OPERATIONS,
 )

@@ -78,7 +78,7 @@ async def _discard(call: Call[NoInput, DiscardData]) -> Issue:
     projects, changes = call.state.dependencies.projects, changes_of(call.state)
     (issue,) = await changes.find([call.issue()])
     request = call.request_name(issue.project_id)
-    return await set_discarded(projects, changes, issue, call.body.discard, by=call.by, request=request)
+    return await set_discarded(projects, changes, issue, call.body.discard, call.author, request)
 
 
 async def _similar(call: Call[SimilarQuery, NoInput]) -> SimilarIssues:

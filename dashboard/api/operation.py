@@ -12,14 +12,15 @@ from msgspec import Struct
 
 from dashboard import query_warnings
 from dashboard.auth.access import Role
-from dashboard.auth.auth import IDENTITY
-from dashboard.auth.authorize import authorized, require_issues, visible_projects
+from dashboard.auth.auth import IDENTITY, author_of
+from dashboard.auth.authorize import administered, authorized, require_issues, visible_projects
 from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
 from dashboard.http.paths import API
 from dashboard.http.responses import conditional_response, json_response
 from dashboard.person_query import with_person
 from dashboard.requested_project import edit_project, project_of
+from schemas.change_records import Author
 from schemas.errors import WireError
 from schemas.idempotency import request_id
 from schemas.projects import Project
@@ -58,6 +59,11 @@ class Call(Generic[Q, B]):
         return self._request[IDENTITY].name
 
     @property
+    def author(self) -> Author:
+        """Who makes the change, and the way."""
+        return author_of(self._request)
+
+    @property
     def key(self) -> str:
         """The idempotency key; empty without one."""
         return self._request.headers.get(KEY_HEADER, "")
@@ -73,6 +79,10 @@ class Call(Generic[Q, B]):
     def visible_projects(self) -> list[Project]:
         """The projects that exist for the person."""
         return visible_projects(self._request)
+
+    def administered(self) -> list[int] | None:
+        """The projects that the person administers, None for all."""
+        return administered(self._request)
 
     async def require_issues(self, issues: Sequence[str]) -> None:
         """Raises NotFound for an issue in the body that isn't of the path's project (`require_issues`)."""
@@ -97,7 +107,7 @@ class Call(Generic[Q, B]):
     async def edit(self, change: Callable[[Project], Project]) -> Project:
         """The path's project after a change, made once under the request's key; errors as in `edit_project`."""
         project = self.project()
-        return await edit_project(self.state, project, change, self.request_name(project.id))
+        return await edit_project(self.state, project, change, self.author, self.request_name(project.id))
 
     def issue(self) -> str:
         return read_issue(self._request.match_info["issue"])

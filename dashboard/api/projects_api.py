@@ -90,7 +90,7 @@ async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
         now_ms=dependencies.now_ms(),
         request=call.request_name(),
     )
-    written = await dependencies.projects.write(project)
+    written = await dependencies.projects.write(project, call.author)
     return _view_with(written, written.tokens[0])
 
 
@@ -113,7 +113,7 @@ async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
         return changed
 
     # Without the request's name: a repeat must find its token, which `add_token` looks up.
-    return _view_with(await edit_project(call.state, project, change), created[-1])
+    return _view_with(await edit_project(call.state, project, change, call.author), created[-1])
 
 
 async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:

@@ -20,6 +20,7 @@ from dashboard.http.inputs import read_view
 from dashboard.requested_project import edit_project
 from dashboard.time_ranges import range_parameters, read_page_range
 from query.parse import parse
+from schemas.change_records import Author
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
 from schemas.read_api import Sort
@@ -40,33 +41,38 @@ class NewView(ViewChanges, frozen=True, kw_only=True):
     range: ViewRange = "14d"
 
 
-async def save_view(state: State, project: Project, fields: NewView, request: str = "") -> SavedView:
+async def save_view(
+    state: State, project: Project, fields: NewView, author: Author, request: str = ""
+) -> SavedView:
     """Save a list under a name. `request` is the request's name under its idempotency key.
 
     Raises HttpError, BadChange, KeyReused, ProjectsUnavailable.
     """
     _check(state, fields)
     view = view_id(request)
-    return _find(await edit_project(state, project, lambda old: add_view(old, view, fields), request), view)
-
-
-async def edit_view(
-    state: State, project: Project, view: str, changes: ViewChanges, request: str = ""
-) -> SavedView:
-    """Rename a view, or change its list; parameters and errors as for `save_view`."""
-    _check(state, changes)
-    edited = await edit_project(state, project, lambda old: change_view(old, view, changes), request)
+    edited = await edit_project(state, project, lambda old: add_view(old, view, fields), author, request)
     return _find(edited, view)
 
 
-async def delete_view(state: State, project: Project, view: str, request: str = "") -> Project:
+async def edit_view(
+    state: State, project: Project, view: str, changes: ViewChanges, author: Author, request: str = ""
+) -> SavedView:
+    """Rename a view, or change its list; parameters and errors as for `save_view`."""
+    _check(state, changes)
+    edited = await edit_project(state, project, lambda old: change_view(old, view, changes), author, request)
+    return _find(edited, view)
+
+
+async def delete_view(
+    state: State, project: Project, view: str, author: Author, request: str = ""
+) -> Project:
     """The project without a view; parameters and errors as for `save_view`."""
 
     def edit(old: Project) -> Project:
         _find(old, view)
         return remove_view(old, view)
 
-    return await edit_project(state, project, edit, request)
+    return await edit_project(state, project, edit, author, request)
 
 
 def _find(project: Project, view: str) -> SavedView:
@@ -91,17 +97,18 @@ async def _list(call: Call[NoInput, NoInput]) -> Views:
 
 async def _add(call: Call[NoInput, NewView]) -> SavedView:
     project = call.project()
-    return await save_view(call.state, project, call.body, call.request_name(project.id))
+    return await save_view(call.state, project, call.body, call.author, call.request_name(project.id))
 
 
 async def _change(call: Call[NoInput, ViewChanges]) -> SavedView:
     project, view = call.project(), read_view(call.path("view"))
-    return await edit_view(call.state, project, view, call.body, call.request_name(project.id))
+    name = call.request_name(project.id)
+    return await edit_view(call.state, project, view, call.body, call.author, name)
 
 
 async def _remove(call: Call[NoInput, NoInput]) -> Views:
     project, view = call.project(), read_view(call.path("view"))
-    remaining = await delete_view(call.state, project, view, call.request_name(project.id))
+    remaining = await delete_view(call.state, project, view, call.author, call.request_name(project.id))
     return Views(list(remaining.saved_views))
 
 

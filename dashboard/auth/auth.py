@@ -13,6 +13,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 from msgspec import Struct
 
+from control.change_log import change_of
 from dashboard.auth.access import EVERYTHING, Access
 from dashboard.auth.program_key import bearer_of, program_of
 from dashboard.auth.proxy_identity import USER, HeadersRefused, ProxyUser
@@ -29,7 +30,9 @@ from dashboard.http.http_errors import HttpError, rate_limited
 from dashboard.http.paths import API, SIGN_IN, is_for_programs, is_open
 from dashboard.http.proxies import is_from_trusted, throttle_key
 from dashboard.http.responses import redirect
-from schemas.errors import WireError
+from schemas.change_records import Author
+from schemas.errors import ProjectsUnavailable, WireError
+from schemas.issues import encode_json
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +60,11 @@ class Identity(Struct, frozen=True):
 
 
 IDENTITY: Final = web.RequestKey("identity", Identity)
+
+
+def author_of(request: web.Request) -> Author:
+    """The author of a change that the request makes."""
+    return Author(request[IDENTITY].name, "api" if request.path.startswith(API) else "page")
 
 
 @web.middleware
@@ -89,7 +97,7 @@ async def identify(request: web.Request) -> Identity | None:
         name, access = program_of(state.dependencies, secret)
         return Identity(name, None, access, "key")
     if signed_in is not None:
-        return _identity_of(request, signed_in, session, state.roles.access_of(signed_in.groups))
+        return await _identity_of(request, signed_in, session, state.roles.access_of(signed_in.groups))
     if not state.settings.dashboard_password_sign_in:
         return None
     if session is not None and session.via == "password":
@@ -112,14 +120,25 @@ def _proxy_user(request: web.Request, state: State) -> ProxyUser | None:
         raise HttpError(WireError.FORBIDDEN, sentence=str(error)) from None
 
 
-def _identity_of(
+async def _identity_of(
     request: web.Request, user: ProxyUser, session: ActiveSession | None, access: Access
 ) -> Identity:
     """The proxy's user with a session, which a page opens; it only holds the token that changes must carry."""
     if session is None or (session.via, session.name) != ("proxy", user.name):
         is_page = request.method == "GET" and not is_for_programs(request.path)
-        session = open_session(request, user.name, "proxy") if is_page else None
+        session = await start_session(request, user.name, "proxy") if is_page else None
     return Identity(user.name, session, access, "proxy", user.groups)
+
+
+async def start_session(request: web.Request, name: str, via: Via) -> ActiveSession:
+    """Open a session and record it; without Kafka, which must keep no person out, only the log has the record."""
+    dependencies, author = state_of(request).dependencies, Author(name or USER, "page")
+    way = encode_json({"signIn": via}).decode()
+    try:
+        await dependencies.projects.record(change_of("signedIn", author, dependencies.now_ms(), after=way))
+    except ProjectsUnavailable:
+        log.warning("%s signed in by %s", author.name, via, extra={"event": "sign_in_not_recorded"})
+    return open_session(request, name, via)
 
 
 @lru_cache(maxsize=1_000)

@@ -38,6 +38,14 @@ def visible_projects(request: web.Request) -> list[Project]:
     return identity.access.visible(state_of(request).dependencies.projects.all()) if identity else []
 
 
+def administered(request: web.Request) -> list[int] | None:
+    """The projects that the person administers; None for all, those that were erased among them."""
+    access = request[IDENTITY].access
+    if access.everywhere >= Role.ADMIN:
+        return None
+    return [one.number for one in visible_projects(request) if access.role_in(one) >= Role.ADMIN]
+
+
 async def require_issues(request: web.Request, issues: Sequence[str], needs: Role = Role.MEMBER) -> None:
     """Raises NotFound unless the issues are of the path's project; who has the role everywhere needs no look-up."""
     if request[IDENTITY].access.everywhere < needs:

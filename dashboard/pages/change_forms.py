@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from control.issue_changes import set_discarded
-from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.auth.auth import IDENTITY, author_of, read_form
 from dashboard.auth.authorize import require_issues
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import invalid
@@ -107,7 +107,7 @@ async def _discard(request: web.Request, issue: str, fields: Fields) -> None:
     dependencies, changes = state_of(request).dependencies, changes_of(state_of(request))
     (current,) = await changes.find([issue])
     discard = fields.get("discard") == "yes"
-    await set_discarded(dependencies.projects, changes, current, discard, by=request[IDENTITY].name)
+    await set_discarded(dependencies.projects, changes, current, discard, author_of(request))
 
 
 _CHANGES: Final[dict[str, ApplyChange]] = {

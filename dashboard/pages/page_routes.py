@@ -11,6 +11,7 @@ from dashboard.auth.authorize import authorized
 from dashboard.pages import (
     bulk_change_page,
     change_forms,
+    change_log_page,
     event_list_page,
     issue_list_page,
     issue_page,
@@ -67,6 +68,8 @@ PAGES: Final[tuple[Page, ...]] = (
     Page("GET", "/keys", keys_page.show_keys, Role.ADMIN),
     Page("POST", "/keys", keys_page.create_key, Role.ADMIN),
     Page("POST", "/keys/{apiKey}/revoke", keys_page.revoke, Role.ADMIN),
+    Page("GET", "/projects/{project}/changes", change_log_page.show_changes, Role.ADMIN),
+    Page("GET", "/changes", change_log_page.show_changes, Role.NONE),
     Page("GET", "/issues/{issue}", issue_page.show_issue, Role.VIEWER),
     Page("POST", "/issues/{issue}/change", change_forms.change_issue, Role.MEMBER),
     Page("POST", "/issues/{issue}/discard", change_forms.discard_issue, Role.ADMIN),

@@ -4,7 +4,7 @@ from aiohttp import web
 
 from control.project_edits import create
 from dashboard.auth.access import Role
-from dashboard.auth.auth import IDENTITY, read_form
+from dashboard.auth.auth import IDENTITY, author_of, read_form
 from dashboard.auth.authorize import visible_projects
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import RETRY_AFTER_SECONDS
@@ -45,5 +45,5 @@ async def create_project(request: web.Request) -> web.Response:
     except BadChange as error:
         message = f"The name {error.details[0].message}."
         return page(request, "project_new.html", 400, name=name, error=message)
-    await dependencies.projects.write(project)
+    await dependencies.projects.write(project, author_of(request))
     return redirect(f"/projects/{project.id}/issues")

@@ -4,8 +4,8 @@ from typing import Final
 
 from aiohttp import web
 
-from dashboard.auth.auth import IDENTITY, check_password, identify, only_by_proxy, read_form
-from dashboard.auth.session import close_session, open_session
+from dashboard.auth.auth import IDENTITY, check_password, identify, only_by_proxy, read_form, start_session
+from dashboard.auth.session import close_session
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import HttpError
 from dashboard.http.paths import SIGN_IN, safe_next
@@ -49,7 +49,7 @@ async def sign_in(request: web.Request) -> web.Response:
         return _form(
             request, target, 400, "This name is that of changes which events cause: choose another.", name
         )
-    open_session(request, name, "password")
+    await start_session(request, name, "password")
     return redirect(target)
 
 

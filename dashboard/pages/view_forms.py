@@ -6,7 +6,7 @@ from aiohttp import web
 
 from control.project_edits import ViewChanges
 from dashboard.api.views_api import NewView, delete_view, edit_view, save_view
-from dashboard.auth.auth import read_form
+from dashboard.auth.auth import author_of, read_form
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import decode_fields, read_view
 from dashboard.http.responses import redirect
@@ -48,20 +48,21 @@ def view_link(view: SavedView) -> str:
 async def post_view(request: web.Request) -> web.Response:
     """Save the list under a name."""
     project, view = project_of(request), decode_fields(await read_form(request), NewView)
-    return _show(project, await save_view(state_of(request), project, view))
+    return _show(project, await save_view(state_of(request), project, view, author_of(request)))
 
 
 async def post_view_name(request: web.Request) -> web.Response:
     """Rename a view."""
     project, changes = project_of(request), decode_fields(await read_form(request), ViewChanges)
     view = read_view(request.match_info["view"])
-    return _show(project, await edit_view(state_of(request), project, view, changes))
+    return _show(project, await edit_view(state_of(request), project, view, changes, author_of(request)))
 
 
 async def post_view_removal(request: web.Request) -> web.Response:
     """Remove a view; its issues don't change."""
     project = project_of(request)
-    await delete_view(state_of(request), project, read_view(request.match_info["view"]))
+    view = read_view(request.match_info["view"])
+    await delete_view(state_of(request), project, view, author_of(request))
     return redirect(f"/projects/{project.id}/issues")
 
 

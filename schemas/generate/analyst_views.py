@@ -1,11 +1,11 @@
-"""The analysts' views for the reference, from the migration that creates them."""
+"""The analysts' views for the reference, from the migrations that create them."""
 
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-_MIGRATION: Final = Path(__file__).parents[2] / "storage/tables/migrations/0005_analysts.sql"
+_MIGRATIONS: Final = Path(__file__).parents[2] / "storage/tables/migrations"
 _VIEW: Final = re.compile(
     r"^CREATE VIEW IF NOT EXISTS (analyst_\w+)\n\(\n(.*?)\n\)\n.*?^COMMENT '(.*?)';$",
     re.DOTALL | re.MULTILINE,
@@ -20,7 +20,8 @@ def analyst_views() -> Iterator[str]:
     """The columns of each view, and a table of all views of sums."""
     views = {
         name: (_columns(columns), comment)
-        for name, columns, comment in _VIEW.findall(_MIGRATION.read_text("utf-8"))
+        for file in sorted(_MIGRATIONS.glob("*_analyst*.sql"))
+        for name, columns, comment in _VIEW.findall(file.read_text("utf-8"))
     }
     for name, (columns, comment) in views.items():
         if not _SUMS.search(name):

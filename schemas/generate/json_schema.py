@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from schemas.change_records import Change
 from schemas.event import Event
 from schemas.increments import SourceIncrements
 from schemas.issues import Activity, DeltaRecord, IssueRecord, Outcome
@@ -34,6 +35,7 @@ SUBJECTS: Final[dict[str, Any]] = {
     "issue-deltas": DeltaRecord | list[SourceIncrements],
     "issues": IssueRecord,
     "issue-activity": Activity,
+    "changes": Change,
     "projects": Project,
     "outcomes": Outcome | list[Outcome],
     "webhook": WebhookMessage,

@@ -1,4 +1,4 @@
-"""Issues, activity, outcomes and projects as columns of the tables of the same names.
+"""Issues, activity, changes, outcomes and projects as columns of the tables of the same names.
 
 Pure: no I/O, no clock.
 """
@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from schemas.change_records import Change
 from schemas.issues import Activity, IssueRecord, Outcome, encode_json
 from schemas.projects import Project
 from schemas.times import MINUTE_MS, parse_iso
@@ -30,6 +31,10 @@ ISSUES: Final = pa.schema({
 ISSUE_ACTIVITY: Final = pa.schema({
     "project_id": pa.uint32(), "issue_id": pa.uint64(), "at": _TIME, "id": _TEXT, "kind": _TEXT, "by": _TEXT,
     "data": _TEXT,
+})  # fmt: skip
+CHANGES: Final = pa.schema({
+    "project_id": pa.uint32(), "id": _TEXT, "kind": _TEXT, "by": _TEXT, "via": _TEXT, "at": _TIME, "before": _TEXT,
+    "after": _TEXT,
 })  # fmt: skip
 OUTCOMES: Final = pa.schema({
     "project_id": pa.uint32(), "minute": pa.timestamp("s"), "sdk": _TEXT, "outcome": _TEXT, "reason": _TEXT,
@@ -96,6 +101,20 @@ def activity_row(activity: Activity) -> Row:
         activity.kind,
         activity.by,
         encode_json(activity.data).decode(),
+    )
+
+
+def change_row(change: Change) -> Row:
+    """A row of `changes`. Raises ValueError for a bad identifier or time."""
+    return (
+        int(change.project_id),
+        change.id,
+        change.kind,
+        change.by,
+        change.via,
+        parse_iso(change.at),
+        change.before,
+        change.after,
     )
 
 

@@ -6,14 +6,17 @@ from typing import Final
 import pyarrow as pa
 from msgspec import Struct
 
+from schemas.change_records import decode_change, is_change
 from schemas.issues import decode_activity, decode_issue, decode_outcomes
 from schemas.topics import Topic
 from storage.tables.record_rows import (
+    CHANGES,
     ISSUE_ACTIVITY,
     ISSUES,
     OUTCOMES,
     Row,
     activity_row,
+    change_row,
     issue_row,
     newest_issues,
     outcome_row,
@@ -21,7 +24,7 @@ from storage.tables.record_rows import (
 
 
 class RecordTopic(Struct, frozen=True):
-    """A topic and its table: `rows` gives the rows of a value, `distinct` leaves out older ones."""
+    """A topic and a table of its records: `rows` gives the rows of a value, `distinct` leaves out older ones."""
 
     topic: Topic
     table: str
@@ -38,7 +41,13 @@ RECORD_TOPICS: Final = (
         Topic.ISSUE_ACTIVITY,
         "issue_activity",
         ISSUE_ACTIVITY,
-        lambda value: [activity_row(decode_activity(value))],
+        lambda value: [] if is_change(value) else [activity_row(decode_activity(value))],
+    ),
+    RecordTopic(
+        Topic.ISSUE_ACTIVITY,
+        "changes",
+        CHANGES,
+        lambda value: [change_row(decode_change(value))] if is_change(value) else [],
     ),
     RecordTopic(
         Topic.OUTCOMES,

@@ -1,4 +1,4 @@
-"""The records' stage of the writer: inserts issues, activity and outcomes at-least-once.
+"""The records' stage of the writer: inserts issues, activity, changes and outcomes at-least-once.
 
 Their tables collapse equal rows.
 
@@ -77,11 +77,13 @@ class RecordsStage:
         self._policy = policy
         self._health = health
         self._metrics = metrics
-        self._kinds = {name_of(settings, kind.topic): kind for kind in RECORD_TOPICS}
+        self._kinds: dict[str, list[RecordTopic]] = {}
+        for kind in RECORD_TOPICS:
+            self._kinds.setdefault(name_of(settings, kind.topic), []).append(kind)
         self._group = record_groups(settings.writer_group, shard.count)[shard.number]
         self._part = shard.named("records")
         self._need = RequiredRights(
-            reads=tuple(kind.topic for kind in RECORD_TOPICS),
+            reads=tuple({kind.topic: None for kind in RECORD_TOPICS}),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
             groups=(self._group,),
         )
@@ -163,8 +165,8 @@ class RecordsStage:
         return batch
 
     async def _insert(self, topic: str, records: list[Record]) -> None:
-        kind = self._kinds[topic]
-        rows: list[tuple[Row, Record]] = []
+        kinds = self._kinds[topic]
+        rows: dict[str, list[tuple[Row, Record]]] = {kind.table: [] for kind in kinds}
         rejected: list[RejectedRecord] = []
         removed: dict[bytes | None, int] = {}
         for record in records:
@@ -172,15 +174,16 @@ class RecordsStage:
                 if record.value is None:
                     removed[record.key] = int(record.key or b"", 16)
                 else:
-                    rows += [(row, record) for row in kind.rows(record.value)]
+                    for kind in kinds:
+                        rows[kind.table] += [(row, record) for row in kind.rows(record.value)]
                     # A rebuild removes an issue, and then writes it again.
                     removed.pop(record.key, None)
             except ValueError as error:
                 rejected.append(_rejected(record, "undecodable", str(error)))
-        distinct = kind.distinct(row for row, _ in rows)
-        if distinct:
-            rejected += await self._insert_rows(kind, distinct, rows)
-        if removed and kind.topic is Topic.ISSUES:
+        for kind in kinds:
+            if distinct := kind.distinct(row for row, _ in rows[kind.table]):
+                rejected += await self._insert_rows(kind, distinct, rows[kind.table])
+        if removed and kinds[0].topic is Topic.ISSUES:
             await self._inserter.run(lambda client: delete_issues(client, [*removed.values()]))
         await self._dead_letters.send(topic, rejected)
 

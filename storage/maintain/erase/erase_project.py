@@ -16,13 +16,17 @@ from storage.maintain.erase.sizes import Sizes, TableReport, added, compared, me
 from storage.shards import Servers
 
 Say = Callable[[str], None]
-# Tables of later migrations are included by their column. The ledger stays, as the record of the erasure.
+# Tables of later migrations are included by their column. The ledger stays, as the record of the erasure,
+# and so do the changes, without what they say.
 _TABLES: Final = """
     SELECT table FROM system.columns
     WHERE database = currentDatabase() AND name = 'project_id' AND table != 'erasures'
         AND table IN (SELECT name FROM system.tables WHERE database = currentDatabase() AND engine LIKE '%MergeTree')
     ORDER BY table"""
 _ISSUES: Final = "SELECT DISTINCT issue_id FROM issues WHERE project_id = {project:UInt32} ORDER BY issue_id"
+_FORGET_TEXTS: Final = """
+    INSERT INTO changes SELECT * REPLACE ('' AS before, '' AS after, 1 AS erased)
+    FROM (SELECT * FROM changes FINAL WHERE project_id = {project:UInt32} AND erased = 0)"""
 _AHEAD_MS: Final = 60_000
 
 
@@ -89,6 +93,7 @@ def erase_project(
     for server, erasure in zip(servers, erasures, strict=True):
         wheres = _conditions(server.own, project)
         before.append(measure(server.own, wheres))
+        server.own.command(_FORGET_TEXTS, parameters={"project": project})
         purge(server.own, wheres, erasure.id)
     finish()
     reports = [
@@ -124,7 +129,10 @@ def _erasures(client: Client, project: int) -> list[ledger.Erasure]:
 
 def _conditions(client: Client, project: int) -> dict[str, str]:
     wheres = {str(row[0]): f"project_id = {project}" for row in client.query(_TABLES).result_rows}
-    return wheres | {"projects": f"project_id = {project} AND deleted = 0"}
+    return wheres | {
+        "projects": f"project_id = {project} AND deleted = 0",
+        "changes": f"project_id = {project} AND (before != '' OR after != '')",
+    }
 
 
 def _mark_deleted(client: Client, project: int, erasure: str) -> None:

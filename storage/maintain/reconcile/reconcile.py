@@ -39,6 +39,7 @@ WEEKS: Final = """
 COPIES: Final = {
     "issues": "SELECT project_id, sum(version) FROM issues FINAL GROUP BY project_id",
     "issue_activity": "SELECT project_id, count() FROM issue_activity FINAL GROUP BY project_id",
+    "changes": "SELECT project_id, count() FROM changes FINAL GROUP BY project_id",
     "outcomes": "SELECT project_id, sum(count) FROM outcomes FINAL GROUP BY project_id",
 }
 """A number by project that grows with the table, which is the same on each server."""

@@ -45,9 +45,9 @@ def repair_differences(
             late = asyncio.run(passed(settings, {settings.writer_group: [Topic.GROUPED]}, wait))
     for server in servers:
         done.update(repair_rollups(server.own, days))
-    # A database restored from a backup lacks the outcomes and activity of these events too, and no other check finds
-    # missing activity.
-    for name in ("outcomes", "issue_activity"):
+    # A database restored from a backup lacks the outcomes, activity and changes of that time too, and no other check
+    # finds missing activity and changes.
+    for name in ("outcomes", "issue_activity", "changes"):
         is_lacking = are_missing or (name == "outcomes" and result.differs("stored"))
         if name in broken or is_lacking or result.is_incomplete(name):
             done[name] = asyncio.run(replay_records(settings, [server.own for server in servers], name))

@@ -165,7 +165,7 @@ async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Ro
 
 
 async def replay_records(settings: WriterSettings, clients: Sequence[Client], name: str) -> int:
-    """Insert all records of `outcomes` or `issue_activity` on each server; returns the number of rows.
+    """Insert all records of `outcomes`, `issue_activity` or `changes` on each server; returns the number of rows.
 
     The tables deduplicate rows. Records of erased projects are skipped. Raises KafkaError and
     ClickHouseError.

@@ -17,9 +17,9 @@ SPREAD: Final = (
     *("erasures", "erased_counts", "erased_events", "erasing"),
 )
 """Tables of which each server has a part."""
-COPIED: Final = ("issues", "issue_activity", "outcomes", "projects", "retentions")
+COPIED: Final = ("issues", "issue_activity", "changes", "outcomes", "projects", "retentions")
 """Tables that are the same on each server."""
-VIEWS: Final = ("analysts",)
+VIEWS: Final = ("analysts", "analyst_changes")
 """The migrations that have nothing but views."""
 
 

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from cli.__main__ import svc
 from control.project_edits import create
 from control.project_store import ProjectStore
+from schemas.change_records import Author
 from schemas.environment import load
 from schemas.ids import hex64, issue_id
 from schemas.issues import Command, decode_delta
@@ -106,6 +107,9 @@ async def test_a_users_events_are_erased_and_reconcile_does_not_restore_them(
             await eventually(lambda: {one.kind for one in commands} == {"redact"}, 60)
         assert {one.project_id for one in commands} == {"8"}
         assert {one.id for one in commands} == {f"erase-{done['erasure']}"}
+        [kept] = client.query("SELECT * FROM changes").result_rows
+        assert "userErased" in kept
+        assert USER not in str(kept)
         equal = await reconcile(stage, tmp_path)
         assert equal.exit_code == 0, equal.output
         figures = {one["projectId"]: one for one in json.loads(equal.stdout)["projects"]}
@@ -158,7 +162,8 @@ async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_pat
         for number, name in ((7, "kept"), (8, "shop")):
             made = create(name, now_ms=0)
             await store.write(
-                Project(id=str(number), name=name, created_at=made.created_at, tokens=made.tokens)
+                Project(id=str(number), name=name, created_at=made.created_at, tokens=made.tokens),
+                Author("tester", "command"),
             )
     await stage.produce(4)
     with ended(stage.writer()):
@@ -182,6 +187,9 @@ async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_pat
             assert scalar(client, f"SELECT count() FROM {table} WHERE project_id = 8") == 0
             assert scalar(client, f"SELECT count() FROM {table} WHERE project_id = 7") > 0
         assert scalar(client, "SELECT count() FROM projects WHERE name = 'shop'") == 0
+        [kept] = client.query("SELECT * FROM changes").result_rows
+        assert "userErased" in kept
+        assert USER not in str(kept)
         equal = await reconcile(stage, tmp_path)
         assert equal.exit_code == 0, equal.output
         client.command("TRUNCATE TABLE issues")
@@ -222,6 +230,9 @@ async def test_a_run_that_is_killed_leaves_a_list_that_the_next_run_finishes(
         assert done["events"] == size
         assert scalar(client, "SELECT count() FROM erasing") == 0
         assert scalar(client, f"SELECT count() FROM events WHERE user_id = '{USER}' AND project_id = 8") == 0
+        [kept] = client.query("SELECT * FROM changes").result_rows
+        assert "userErased" in kept
+        assert USER not in str(kept)
         equal = await reconcile(stage, tmp_path)
         assert equal.exit_code == 0, equal.output
         client.close()

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from cli.__main__ import svc
 from control.project_edits import create
 from control.project_store import ProjectStore
+from schemas.change_records import Author
 from schemas.chunks import decode_chunk, encode_chunk
 from schemas.dead_letters import DeadLetter
 from schemas.ids import id_text
@@ -49,7 +50,7 @@ async def test_every_copy_decision_and_dead_letter_of_an_event_is_told(
     event = decode_chunk(chunk)[1]
     project = replace(create("shop", now_ms=1_760_000_000_000), id=str(event.project))
     async with ProjectStore(KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=prefix)) as store:
-        await store.write(project)
+        await store.write(project, Author("tester", "command"))
     words = [id_text(event.id), "--project", "shop"]
     assert "not found" in (await run(*words)).output
     assert "name its project" in (await run(words[0])).output

@@ -17,6 +17,7 @@ from control.issue_commands import Commands, forwarded_to, is_settled
 from processors.aggregator.batch_changes import BatchChanges
 from processors.aggregator.issue_fold import Fold
 from processors.aggregator.issue_merges import RefusedChange
+from schemas.change_records import Change
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.errors import ChangesUnavailable
 from schemas.ids import hex64, issue_id
@@ -27,10 +28,12 @@ from storage.read.execute import Executor, Limits
 from storage.read.reader import A, ReadCall, Reader
 from storage.tables.event_columns import EventColumns
 from storage.tables.record_rows import (
+    CHANGES,
     ISSUE_ACTIVITY,
     ISSUES,
     OUTCOMES,
     activity_row,
+    change_row,
     issue_row,
     outcome_row,
     table,
@@ -89,6 +92,11 @@ class Store:
         self._client.insert_arrow(
             "issue_activity", table(ISSUE_ACTIVITY, [activity_row(one) for one in activities])
         )
+
+    def log_changes(self, changes: Sequence[Change]) -> None:
+        """Store who changed what."""
+        self._is_sample = False
+        self._client.insert_arrow("changes", table(CHANGES, [change_row(one) for one in changes]))
 
     def count(self, outcomes: Sequence[Outcome]) -> None:
         """Store outcomes."""

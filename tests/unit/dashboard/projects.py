@@ -1,10 +1,15 @@
 """Projects without Kafka; edits are immediate."""
 
 import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from control.project_store import ProjectRecords, ProjectStore
+from schemas.change_records import Author, Change
 from schemas.health import Part
 from schemas.projects import Project, encode_project
+
+TESTER: Final = Author("tester", "command")
 
 
 class MemoryProjects(ProjectStore):
@@ -16,6 +21,8 @@ class MemoryProjects(ProjectStore):
         self._registry = ProjectRecords()
         self._writing = asyncio.Lock()
         self._uses = {}
+        self.changes: list[Change] = []
+        """What the topic `issue-activity` has of who changed what."""
         for project in projects:
             self._registry.apply(project.id.encode(), encode_project(project))
 
@@ -28,5 +35,17 @@ class MemoryProjects(ProjectStore):
         """As it was set."""
         return self.kafka
 
-    async def _send_and_wait(self, key: str, value: bytes | None) -> None:
-        self._registry.apply(key.encode(), value)
+    async def write(self, project: Project, author: Author = TESTER) -> Project:
+        """As the real one, by default by the tester."""
+        return await super().write(project, author)
+
+    async def edit(
+        self, number: int, change: Callable[[Project], Project], author: Author = TESTER
+    ) -> Project | None:
+        """As the real one, by default by the tester."""
+        return await super().edit(number, change, author)
+
+    async def _send(self, changes: Sequence[Change], key: str = "", value: bytes | None = None) -> None:
+        self.changes += changes
+        if key:
+            self._registry.apply(key.encode(), value)

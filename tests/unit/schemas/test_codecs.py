@@ -6,7 +6,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas import chunks, dead_letters, issues, projects
+from schemas import change_records, chunks, dead_letters, issues, projects
 
 texts = st.text(max_size=30)
 numbers = st.integers(0, (1 << 64) - 1)
@@ -69,6 +69,7 @@ st.register_type_strategy(
 strategies = {
     issues.IssueRecord: issues.decode_issue,
     issues.Activity: issues.decode_activity,
+    change_records.Change: change_records.decode_change,
     issues.Outcome: msgspec.json.Decoder(issues.Outcome).decode,
     issues.DeltaRecord: issues.decode_delta,
     projects.Project: projects.decode_project,

@@ -4,8 +4,10 @@ import msgspec
 import pytest
 from aiokafka import AIOKafkaProducer
 
+from control.change_log import change_of
+from schemas.change_records import Author
 from schemas.ids import hex64
-from schemas.issues import IssueRecord, Outcome, encode_json
+from schemas.issues import Activity, IssueRecord, Outcome, encode_json
 from storage.client import scalar
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, ended
@@ -45,6 +47,27 @@ async def test_an_issue_that_is_removed_and_written_again_is_there(
         # Removed by a stranger, and rebuilt as it was.
         await producer.send_and_wait(topic, encode_json(again), key=again.id.encode())
         await eventually(lambda: rows() == [(255, 1, 0), (256, 1, 0)])
+    client.close()
+
+
+async def test_changes_of_projects_and_of_issues_go_to_their_tables(
+    stage: Stage, producer: AIOKafkaProducer
+) -> None:
+    topic, client = f"{stage.settings.topic_prefix}issue-activity", stage.client()
+    change = change_of("tokenRevoked", Author("ann", "page"), 1_760_000_000_000, "7", after="{}")
+    later = msgspec.structs.replace(change, at="2026-11-02T03:04:00.000Z")
+    activity = Activity("a", hex64(255), "7", "created", "system", "2026-11-02T03:04:00.000Z")
+    for record in (change, activity, later):
+        await producer.send_and_wait(topic, encode_json(record))
+
+    def rows() -> list[tuple[str, ...]]:
+        sql = "SELECT id, by, toString(at) FROM changes FINAL UNION ALL SELECT id, by, '' FROM issue_activity FINAL"
+        return sorted(tuple(map(str, row)) for row in client.query(sql).result_rows)
+
+    with ended(stage.writer()):
+        wanted = [("a", "system", ""), (change.id, "ann", "2026-11-02 03:04:00.000")]
+        await eventually(lambda: rows() == sorted(wanted))
+    assert await stage.dead_letters() == []
     client.close()
 
 

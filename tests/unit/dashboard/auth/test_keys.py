@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from control.key_edits import NewKey, add_key, revoke_key
 from control.project_edits import create
+from schemas.change_records import Change
 from schemas.errors import BadChange, ProjectsUnavailable
 from schemas.ids import new_secret_key, new_token
 from schemas.projects import ALL_PROJECTS, Scope
@@ -121,16 +122,16 @@ async def test_the_day_of_the_last_use_is_written_once_and_again_after_a_failure
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     secret, sent, broken, fails = await new_key(site, "read"), [], True, asyncio.Event()
-    path, kept = f"/projects/{site.project.id}/api-keys", site.projects._send_and_wait
+    path, kept = f"/projects/{site.project.id}/api-keys", site.projects._send
 
-    async def send(key: str, value: bytes | None) -> None:
+    async def send(changes: Sequence[Change], key: str = "", value: bytes | None = None) -> None:
         sent.append(key)
         if broken:
             await fails.wait()
             raise ProjectsUnavailable("away")
-        await kept(key, value)
+        await kept(changes, key, value)
 
-    monkeypatch.setattr(site.projects, "_send_and_wait", send)
+    monkeypatch.setattr(site.projects, "_send", send)
     for _ in range(2):
         assert (await ask(site, secret, "/projects"))[0] == 200
     fails.set()

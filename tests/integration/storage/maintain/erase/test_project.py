@@ -47,6 +47,22 @@ def test_a_project_is_gone_from_every_table_and_the_others_stay(client: Client) 
     exact(client)
 
 
+def test_changes_stay_without_what_they_say_also_if_they_are_written_again(client: Client) -> None:
+    def write() -> None:
+        client.command("""INSERT INTO changes (project_id, id, kind, by, before, after)
+            SELECT arrayJoin([7, 8]), 'a', 'rulesChanged', 'ann', 'old', 'new'""")
+
+    write()
+    whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)
+    assert whole.preview(alone(client), PROJECT).rows == 0
+    write()
+    rows = "SELECT project_id, kind, by, before, after FROM changes FINAL ORDER BY project_id"
+    assert client.query(rows).result_rows == [
+        (7, "rulesChanged", "ann", "old", "new"),
+        (8, "rulesChanged", "ann", "", ""),
+    ]
+
+
 def test_a_project_erased_again_has_nothing_left(client: Client) -> None:
     insert(client, block(), "t")
     first = whole.erase_project(alone(client), PROJECT, "tester", lambda: None, lambda _: None)

@@ -81,6 +81,9 @@ def test_views_count_like_the_lists(analyst: Session, world: World) -> None:
             f"SELECT count(), sum(events) FROM analyst_issues WHERE project_id = {project}"
         ) == [[len(world.shown(project)), many]]
     assert analyst.rows("SELECT count() FROM analyst_issue_activity") == [[len(world.activity)]]
+    assert analyst.rows("SELECT project_id, kind, by FROM analyst_changes ORDER BY project_id") == [
+        [project, "projectChanged", "ann"] for project in (SHOP, OTHER)
+    ]
     assert analyst.rows("SELECT sum(count) FROM analyst_outcomes") == [[sum(o.count for o in world.outcomes)]]
     assert analyst.rows(
         "SELECT project_id, name, retention_days, payload_days FROM analyst_projects ORDER BY project_id"

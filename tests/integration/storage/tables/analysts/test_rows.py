@@ -57,6 +57,7 @@ def test_our_own_processes_see_every_project(database: Client, world: World) -> 
         f"SELECT 0 * count() FROM analyst_issue_release_day WHERE NOT throwIf(project_id = {SHOP} AND events > 0)",
         f"SELECT 0 * count() FROM analyst_tag_day WHERE NOT throwIf(project_id = {SHOP} AND value != '')",
         f"SELECT 0 * count() FROM analyst_outcomes WHERE NOT throwIf(project_id = {SHOP} AND count > 0)",
+        f"SELECT 0 * count() FROM analyst_changes WHERE NOT throwIf(project_id = {SHOP} AND by != '')",
         f"SELECT 0 * count() FROM analyst_issue_activity WHERE NOT throwIf(project_id = {SHOP} AND by != '')",
     ],
 )

@@ -11,9 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 from msgspec import Struct
+from msgspec.structs import replace
 
 from cli.demo.sample_events import load_samples
 from cli.fingerprint_lines import explain
+from control.change_log import changes_between
+from schemas.change_records import Author
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import hex64, issue_id, uuid7
 from schemas.issues import Activity, IssueRecord, Outcome
@@ -22,11 +25,13 @@ from schemas.times import DAY_MS, HOUR_MS, event_time, from_ms, iso
 from storage.client import INSERT_SETTINGS, Client
 from storage.tables.event_columns import EventColumns
 from storage.tables.record_rows import (
+    CHANGES,
     ISSUE_ACTIVITY,
     ISSUES,
     OUTCOMES,
     PROJECTS,
     activity_row,
+    change_row,
     issue_row,
     outcome_row,
     project_row,
@@ -121,6 +126,12 @@ def write(client: Client, world: World) -> None:
     for name in "ab":
         _insert(client, "issue_activity", changes, name)
         _insert(client, "outcomes", counts, name)
+    author = Author("ann", "page")
+    made = [
+        changes_between(replace(p, retention_days=7, tokens=()), p, author, NOW_MS) for p in world.projects
+    ]
+    for name in "ab":
+        _insert(client, "changes", table(CHANGES, [change_row(one) for many in made for one in many]), name)
     renamed = [
         project_row(Project(p.id, "before", p.created_at, retention_days=7), 1) for p in world.projects
     ]
