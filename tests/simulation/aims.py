@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from processors.grouper.dedup_log import decode_entry, is_entry
+from schemas.change_records import is_change
 from schemas.increments import is_bundle
 from schemas.issues import REBUILD, decode_activity, decode_delta
 from schemas.topics import Topic, topic_name
@@ -157,6 +158,8 @@ def reached(schedule: "Schedule") -> Counter[str]:
                 found[f"signal {signal.kind}"] += 1
     for log in logs[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
         for record in log.records:
+            if is_change(record.value or b""):
+                continue
             activity = decode_activity(record.value or b"")
             is_limit = activity.kind == "reopened" and activity.by == "system"
             found["reopened by a limit" if is_limit else activity.kind] += 1

@@ -63,7 +63,7 @@ _CREATED: Final = {
 }
 LATEST_WINDOWS: Final = {
     name: int(found[1]) if (found := _WINDOW.search(_CREATED[name])) else 0
-    for name in ("issues", "issue_activity", "outcomes", "projects")
+    for name in ("issues", "issue_activity", "changes", "outcomes", "projects")
 }
 """How many tokens the tables remember that collapse equal keys."""
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()
@@ -528,6 +528,7 @@ def _days_wanted(external: Any) -> set[tuple[int, date]]:
 _LATEST: Final[Mapping[str, Callable[[Mapping[str, Any]], tuple[Any, int]]]] = {
     "issues": lambda row: ((row["project_id"], row["issue_id"]), row["version"]),
     "issue_activity": lambda row: ((row["project_id"], row["issue_id"], row["at"], row["id"]), 0),
+    "changes": lambda row: ((row["project_id"], row["id"]), 0),
     "outcomes": lambda row: (
         tuple(row[name] for name in record_rows.OUTCOMES.names if name not in {"count", "example"}),
         0,

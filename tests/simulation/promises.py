@@ -10,6 +10,7 @@ from uuid import UUID
 from processors.aggregator.position import decode_position, deltas_key
 from processors.changelog import PartitionLog
 from processors.grouper.dedup_log import decode_entry, decode_horizon, horizon_key, is_entry
+from schemas.change_records import decode_change, is_change
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat
@@ -158,6 +159,7 @@ def check_figures(
         stored.setdefault((event.project, event.fingerprint), []).append(event)
     erased = {(project, fingerprint) for project, _, fingerprint in server.erasing.totals()}
     erased.update((project, fingerprint) for (project, _), fingerprint in dead.items())
+    _check_changes(server, broker, expired)
     reported = _reported(broker, expired)
     for issue in changes.issues().values():
         events = [event for pair in _pairs(issue) for event in stored.get(pair, ())]
@@ -171,11 +173,26 @@ def check_figures(
             raise Broken(f"{issue.id} is {issue.status}, and was {status} last")
 
 
+def _check_changes(server: Server, broker: Broker, expired: Mapping[int, list[LogRecord]]) -> None:
+    """Each record of who changed what is stored once. Raises Broken."""
+    recorded = {
+        decode_change(record.value or b"").id
+        for log in broker.topics[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]
+        for record in (*expired.get(log.partition, ()), *log.records)
+        if is_change(record.value or b"")
+    }
+    stored = [row["id"] for _, row in server.latest["changes"].values()]
+    if sorted(stored) != sorted(recorded):
+        raise Broken(f"changes {sorted(recorded)} were recorded, {sorted(stored)} are stored")
+
+
 def _reported(broker: Broker, expired: Mapping[int, list[LogRecord]]) -> dict[tuple[str, bool], str]:
     """Of each issue the last activity that sets its status, and that of a merge, in the order they were first told."""
     known, last = set[str](), dict[tuple[str, bool], str]()
     for log in broker.topics[topic_name(Topic.ISSUE_ACTIVITY, "svc.", {})]:
         for record in (*expired.get(log.partition, ()), *log.records):
+            if is_change(record.value or b""):
+                continue
             activity = decode_activity(record.value or b"")
             is_merge = "into" in activity.data or "from" in activity.data
             if (is_merge or activity.kind in _STATUS) and activity.id not in known:
