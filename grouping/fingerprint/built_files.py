@@ -52,9 +52,9 @@ _LONG_LINE: Final = 300
 # Metro serves developers an unminified bundle, with lines and names.
 _UNMINIFIED: Final = "dev=true"
 # Folders that each deployment or start creates, right above a file: a release of Capistrano or Deployer and the link
-# to it, the temporary folder of PyInstaller, an instance's uuid.
+# to it, the temporary folder of PyInstaller, an instance's uuid or a time (`ContainerId` of YARN).
 _DEPLOYED: Final = re.compile(
-    rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|\d{{14}}|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
+    rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|\w*\d{{10}}\w*|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
 )
 # A segment that is a placeholder: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")

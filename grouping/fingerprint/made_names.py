@@ -215,6 +215,15 @@ _SCRIPTS: Final = (
     # By their place since PHP 8.4.
     _without("{closure", r"\A.*(?:\{closure(?::[^}]*)?\}|::\{closure\})\Z", "is a closure of PHP"),
     _without("<fn>", r"(?:\.<fn>)+\Z", "is a closure of Dart"),
+    # `ActionView::Template#method_name`: a hash and an object's id, different in each process.
+    _without("__", r"_{2,3}\d{1,20}_\d{1,20}\Z", "is numbered by Rails"),
+    # `Exception.format_mfa` of Elixir says it in words: `anonymous fn/1 in Shop.Cart.total/1`.
+    _without(
+        "-fun-",
+        r"\A([\w.:']*[.:])?['\"]?-([^/]+/\d+)-fun-\d+-['\"]?/\d+\Z",
+        "is a function without a name, numbered by Erlang",
+        r"\1\2",
+    ),
 )
 _TABLES: Final = {
     Family.JAVASCRIPT: _JAVASCRIPT,

@@ -75,14 +75,15 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
         kind = native.one_crash(kind)
     parts = [f"type {kind}", *_frame_parts(error_site.sites)]
     message = _message(error)
-    # The message of a native crash has the address.
-    if message and site.family is not Family.NATIVE and _message_counts(kind, error_site):
+    if message and _message_counts(kind, error_site):
         parts.append(f"message {messages.headline(message)}")
     return parts
 
 
 def _message_counts(kind: str, error_site: ErrorSite) -> bool:
     """Whether the message tells problems apart: no frame of the app does, or the app worded it."""
+    if error_site.sites[0].family is Family.NATIVE and native.is_crash(kind):
+        return False
     if error_site.role is not FrameRole.APP or error_site.sites[0].vague:
         return True
     return not (error_site.called or by_runtime(kind) or is_assertion(kind))

@@ -76,6 +76,11 @@ def one_crash(kind: str) -> str:
     return "bad access" if kind in _BAD_ACCESS else kind
 
 
+def is_crash(kind: str) -> bool:
+    """Whether the system worded the message, with an address; Go prints the type of an app's error as a pointer."""
+    return not kind.startswith("*")
+
+
 def function_name(function: str) -> str:
     """The name in the source, without arguments, templates and compiler suffixes; empty for a bare address."""
     name = _LOCATION.sub("", function) if " " in function else function

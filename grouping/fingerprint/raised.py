@@ -28,11 +28,11 @@ _PYTHON: Final = """
     ModuleNotFoundError NameError OSError OverflowError PermissionError RecursionError StopIteration TypeError
     UnboundLocalError UnicodeDecodeError UnicodeEncodeError ZeroDivisionError
 """
-# Ruby's and PHP's core, Dart's.
+# Ruby's and PHP's core, Dart's, Go's.
 _OTHERS: Final = """
     FloatDomainError FrozenError LocalJumpError NoMatchingPatternError NoMethodError SystemStackError
     ArgumentCountError DivisionByZeroError ErrorException UnhandledMatchError LateInitializationError RangeError
-    _CastError _TypeError
+    TypeAssertionError _CastError _TypeError
 """
 _RAISED: Final = frozenset(f"{_JVM} {_DOTNET} {_PYTHON} {_OTHERS}".split())
 # An assertion says where a test failed, not which code is broken: the test is the site, and its message has values.

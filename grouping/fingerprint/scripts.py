@@ -10,7 +10,7 @@ _NAMELESS = re.compile(
 # Interpreters write words in angle brackets for code without a name.
 _NO_NAME = re.compile(r"(?:<[^>]*>|\?|null|)\Z")
 _COMPREHENSIONS = frozenset({"<listcomp>", "<dictcomp>", "<setcomp>"})
-_BLOCK = re.compile(r"\A(?:block (?:\(\d+ levels\) )?in |rescue in |ensure in |new )")
+_BLOCK = re.compile(r"\A(?:block (?:\(\d+ levels\) )?in |rescue in |ensure in |anonymous fn/\d+ in |new )")
 _LIBRARY = ("site-packages/", "dist-packages/", "/gems/", "/vendor/", ".pub-cache/", "/flutter/", "/deps/")
 _RUNTIME = ("<frozen ", "<__array_function__", "dart:", "/lib/python", "/lib/ruby/", "/usr/lib/erlang/")
 

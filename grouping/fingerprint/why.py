@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from grouping.fingerprint import built_files, faults
+from grouping.fingerprint import built_files, faults, native
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame
 from grouping.fingerprint.frames import CHARACTERS, Family, FrameRole, Site, family_of
 from grouping.fingerprint.made_names import class_name, who_made
@@ -76,7 +76,7 @@ def _of_message(error: GroupingError, found: ErrorSite) -> Iterator[str]:
         known = faults.fault(*faults.thrown(kind, error.message or ""))
         if known is not None:
             yield f"Engines word this fault differently: it is `{known}`."
-    elif found.sites[0].family is Family.NATIVE:
+    elif found.sites[0].family is Family.NATIVE and native.is_crash(kind):
         yield "The message of a native crash doesn't count."
     elif found.role is FrameRole.APP and not found.sites[0].vague:
         if is_assertion(kind):
