@@ -4,7 +4,6 @@ import gzip
 import http.client
 import json
 import select
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any, cast
@@ -12,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 import svc
+from local.ports import free_port
 from svc.answers import Answer, Fate
 from svc.batches import batches
 from svc.deliver import deliver
@@ -24,7 +24,7 @@ EVENT = json.dumps({"id": "x"}).encode()
 
 @pytest.fixture
 def uploader(ingest: Ingest) -> Iterator[Uploader]:
-    with closing(Uploader(ingest.url, "svc_pk_x", "svc-python/0", timeout=20)) as made:
+    with closing(Uploader(ingest.url, "svc_pk_x", "svc-python/0", timeout=60)) as made:
         yield made
 
 
@@ -65,16 +65,13 @@ def test_idle_connection_that_the_server_closed_is_replaced_without_a_pause(
     ingest.answers.append(Reply(raw=b"HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}"))
     assert uploader.post([EVENT]).status == 202
     connection = cast(http.client.HTTPConnection, uploader._connection)
-    assert select.select([connection.sock], [], [], 10)[0]
+    assert select.select([connection.sock], [], [], 60)[0]
     assert uploader.post([EVENT]).status == 202
     assert (ingest.connections, len(ingest.requests)) == (2, 2)
 
 
 def test_closed_port_is_no_answer() -> None:
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    assert Uploader(f"http://127.0.0.1:{port}", "t", "s").post([EVENT]).status == 0
+    assert Uploader(f"http://127.0.0.1:{free_port()}", "t", "s").post([EVENT]).status == 0
     assert Uploader("http://host.invalid", "t", "s").post([EVENT]).status == 0
 
 

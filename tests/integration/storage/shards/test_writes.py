@@ -63,8 +63,7 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
         alive = [clients[0], clients[2]]
         expected = [stage.on_shard[number] for number in (0, 2)]
         await eventually(lambda: stored(alive) == expected, 120)
-        waiting = [writer for writer in (first, second) if _waits(writer, 2)]
-        assert waiting
+        waiting = await eventually(lambda: [writer for writer in (first, second) if _waits(writer, 2)])
         for writer in waiting:
             assert _waits(writer, 1) is False
             writer.kill()
@@ -72,7 +71,7 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
         # The other servers go on storing, and a rollout of writers goes on too.
         for writer in (first, second):
             await eventually(partial(_is_ready, writer), 60)
-            assert writer.health("clickhouse-2").get("ok") is False
+            await eventually(partial(_misses, writer, 2))
         servers[1].start(120)
         assert await whole(stage, 120) == exactly(stage.total)
         assert stored(clients) == stage.on_shard
@@ -106,6 +105,10 @@ async def test_the_audit_and_the_views_for_analysts_read_all_servers(
 
 def _is_ready(writer: Writer) -> bool:
     return writer.get("readyz")[0] == 200
+
+
+def _misses(writer: Writer, shard: int) -> bool:
+    return writer.health(f"clickhouse-{shard}").get("ok") is False
 
 
 def _waits(writer: Writer, shard: int) -> bool:

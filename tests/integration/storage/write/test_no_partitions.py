@@ -1,5 +1,6 @@
 """Writers that get nothing from their group, or not for long."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 
@@ -10,6 +11,7 @@ from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssigno
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 
 from broker.consumer_lag import no_member_message
+from broker.types import RebalanceListener, TopicPartition
 from tests.eventually import eventually
 from tests.integration.storage.grouped import Stage, Writer, ended, exactly, whole
 from tests.integration.storage.write.test_writer_failures import lag
@@ -23,6 +25,16 @@ class Nothing(RoundRobinPartitionAssignor):  # type: ignore[misc]  # aiokafka ha
         cls, _cluster: ClusterMetadata, members: Mapping[str, ConsumerProtocolMemberMetadata]
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
         return {member: ConsumerProtocolMemberAssignment(0, [], b"") for member in members}
+
+
+class Joined(RebalanceListener, asyncio.Event):  # type: ignore[misc]  # aiokafka has no types
+    """Set once the group has assigned something, be it nothing."""
+
+    def on_partitions_revoked(self, _revoked: set[TopicPartition]) -> None:
+        pass
+
+    def on_partitions_assigned(self, _assigned: set[TopicPartition]) -> None:
+        self.set()
 
 
 def ready(writer: Writer, detail: str) -> bool:
@@ -39,8 +51,10 @@ async def test_a_writer_without_partitions_is_not_ready_while_some_have_no_write
         partition_assignment_strategy=(Nothing,),
     )
     await leader.start()
-    leader.subscribe([stage.topic])
-    await leader.getmany(timeout_ms=3000)
+    joined = Joined()
+    leader.subscribe([stage.topic], listener=joined)
+    # Who joins first leads.
+    await eventually(joined.is_set)
     writer = stage.writer()
     with ended(writer):
         message = no_member_message(stage.topic, {0: 5, 1: 0, 2: 0})
@@ -57,7 +71,7 @@ async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stag
     writers = [stage.writer(str(number)) for number in range(stage.settings.topic_partitions + 1)]
     with ended(*writers):
         await eventually(lambda: all(writer.get("readyz")[0] == 200 for writer in writers))
-        assert any(ready(writer, "no partition is left") for writer in writers)
+        await eventually(lambda: any(ready(writer, "no partition is left") for writer in writers))
 
 
 @pytest.mark.slow

@@ -87,7 +87,7 @@ async def test_a_lost_and_a_doubled_event_are_found(stage: Stage) -> None:
         await eventually(
             lambda: dict([sample("stored", "missing", 1)]).items() <= differences(writer).items(), 90
         )
-        assert "run `svc reconcile`" in writer.log.read_text()
+        await eventually(lambda: "run `svc reconcile`" in writer.log.read_text())
     client.close()
 
 
@@ -108,7 +108,8 @@ async def test_issues_that_were_removed_are_told(stage: Stage) -> None:
             "INSERT INTO issues SELECT * REPLACE (1 AS deleted) FROM (SELECT * FROM issues ORDER BY issue_id LIMIT 1)"
         )
         await eventually(lambda: metrics(writer).get("audit_lost_issues") == 1, 90)
-        assert "fingerprints have events and no issue: run `svc reconcile --repair`" in writer.log.read_text()
+        said = "fingerprints have events and no issue: run `svc reconcile --repair`"
+        await eventually(lambda: said in writer.log.read_text())
     client.close()
 
 
