@@ -233,9 +233,5 @@ def _predicate(query: Query) -> Predicate:
 
 
 def _marks(rule: GroupingRule) -> InAppRules:
-    in_app_rules: list[InAppRule] = []
-    if rule.in_app:
-        in_app_rules.append(InAppRule(rule.in_app, in_app=True))
-    if rule.not_in_app:
-        in_app_rules.append(InAppRule(rule.not_in_app, in_app=False))
-    return tuple(in_app_rules)
+    marks = ((rule.in_app, True), (rule.not_in_app, False))
+    return tuple([InAppRule(globs, in_app) for globs, in_app in marks if globs])

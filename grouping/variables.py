@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from grouping.fingerprint.custom import MISSING, Element, Piece, SiteVariable, is_default
-from grouping.fingerprint.messages import template
+from grouping.fingerprint.messages import CHARACTERS, template
 from query.event_view import EventView
 
 FIELDS: Final = ("type", "message", "environment", "release", "platform", "os")
@@ -17,8 +17,6 @@ KNOWN: Final = ("default", *FIELDS[:2], *SITE_VARIABLES, *FIELDS[2:], "tags[KEY]
 """Names of variables."""
 _VARIABLE: Final = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _TAG: Final = re.compile(r'tags(?:\["(?P<quoted>[^"\]]+)"\]|\[(?P<key>[^"\[\]]+)\]|\.(?P<dotted>.+))')
-# As much of a message as grouping looks at.
-_MESSAGE_CHARACTERS: Final = 600
 
 
 class EventVariable(NamedTuple):
@@ -35,7 +33,7 @@ class EventVariable(NamedTuple):
         if self.is_tag:
             return view.tags.get(self.key) or MISSING
         if self.key == "message":
-            return template(view.message[:_MESSAGE_CHARACTERS]) or MISSING
+            return template(view.message[:CHARACTERS]) or MISSING
         return next(iter(view.values(self.key)), MISSING)
 
 

@@ -11,6 +11,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
+from grouping.fingerprint.event_view import GroupingFrame
+from grouping.fingerprint.frames import CHARACTERS
+
 _SEPARATORS: Final = re.compile(r"([.\-_~])")
 # Parts of other lengths are known as hashes only by a digit.
 _DIGIT: Final = re.compile(r"\d")
@@ -54,7 +57,7 @@ _UNMINIFIED: Final = "dev=true"
 # Folders that each deployment or start creates, right above a file: a release of Capistrano or Deployer and the link
 # to it, the temporary folder of PyInstaller, an instance's uuid or a time (`ContainerId` of YARN).
 _DEPLOYED: Final = re.compile(
-    rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|\w*\d{{10}}\w*|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
+    rf"(?:\A|/)(?:releases/[^/]+|_MEI\w+|(?=\w*?\d{{10}})\w++|{_UUID})/(?=[^/]+\Z)|\A/(?:[^/]+/)+current/(?=[^/]+\Z)"
 )
 # A segment that is a placeholder: `[id]`, `$id`, `:id`, `_layout`, `@modal`.
 _PARAMETER: Final = re.compile(r"[\[{$:@_+].*|\.{1,2}|\d+")
@@ -67,14 +70,11 @@ _FOLDERS: Final = 4
 _CELL: Final = re.compile(r"/ipykernel_\d+/\d+\.py\Z")
 
 
-def is_minified(path: str, line: int, column: int) -> bool:
-    """Whether a frame points into a build.
-
-    Its position is one that source text can't have, or its file name is typical of bundlers.
-    """
-    if column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE) or ".min." in path:
-        return True
-    return _is_built(path)
+def is_minified(frame: GroupingFrame) -> bool:
+    """Whether a frame has a position that source text can't have, or a file name that is typical of bundlers."""
+    path, line, column = (frame.file or "")[:CHARACTERS], frame.line or 0, frame.column or 0
+    far = column >= _FAR_COLUMN or (line <= _FIRST_LINES and column >= _LONG_LINE)
+    return far or ".min." in path or _is_built(path)
 
 
 @lru_cache(maxsize=1024)
@@ -132,8 +132,8 @@ def file_with_folder(path: str) -> str:
 
 
 def _bare_path(path: str) -> str:
-    """A path or the path of an address, without query and fragment."""
-    path = path.partition("?")[0].partition("#")[0]
+    """A path or the path of an address, without query (after `//&` in Metro's, by jsc-safe-url) and fragment."""
+    path = path.partition("?")[0].partition("#")[0].partition("//&")[0]
     return (_ORIGIN.sub("", path) if "://" in path else path).rstrip("/\\")
 
 
@@ -155,6 +155,9 @@ def removed(before: str, after: str) -> str:
     start = end = 0
     while start < len(after) and before[start] == after[start]:
         start += 1
+    # Words are whole: `lambda$load` and `load` have no letter in common.
+    while start and before[start - 1 : start + 1].isalpha():
+        start -= 1
     while end < len(after) - start and before[-1 - end] == after[-1 - end]:
         end += 1
     return before[start : len(before) - end].strip("$._-~:\0") or before

@@ -3,9 +3,6 @@
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from grouping.fingerprint import built_files
-from grouping.fingerprint.event_view import GroupingFrame
-
 CHARACTERS: Final = 300
 """Maximum of a function and of a file: bounds the cost of hostile frames; longer ones don't improve grouping."""
 
@@ -70,11 +67,6 @@ class Site(NamedTuple):
     def file(self) -> str:
         """The module without a folder."""
         return self.module.rpartition("/")[2] if self.foldered else self.module
-
-
-def is_minified(frame: GroupingFrame) -> bool:
-    """Whether a JavaScript frame points into a build rather than into source text."""
-    return built_files.is_minified((frame.file or "")[:CHARACTERS], frame.line or 0, frame.column or 0)
 
 
 def family_of(platform: str, file: str) -> Family:

@@ -7,10 +7,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame, OwnFrame
+from grouping.fingerprint.frames import CHARACTERS
 from grouping.globs import matcher, searches
 
-# The part of a name that grouping reads.
-_CHARACTERS = 600
 _REMEMBERED: Final = 8192
 
 
@@ -48,7 +47,7 @@ def _apply_to_error(error: GroupingError, in_app_rules: InAppRules) -> GroupingE
 
 
 def _apply_to_frame(frame: GroupingFrame, in_app_rules: InAppRules) -> GroupingFrame:
-    in_app = _in_app(in_app_rules, (frame.function or "")[:_CHARACTERS], (frame.file or "")[:_CHARACTERS])
+    in_app = _in_app(in_app_rules, (frame.function or "")[:CHARACTERS], (frame.file or "")[:CHARACTERS])
     if in_app is None:
         return frame
     if not in_app:

@@ -136,6 +136,7 @@ _JVM: Final = (
         "is a class of lambdas, made by C#",
     ),
     Made(">", _csharp, "is numbered by C#"),
+    _without("@", r"@\d+(?:-\d+)?(?=[.+]|\Z)", "is the line of a closure, which F# adds"),
     _without("`", r"`\d{1,3}(?:\[[^\]]*\])?", "counts type arguments"),
     _without("Castle.Proxies.", r"\A(Castle\.Proxies\.\w+?)_\d+(?=\.)", "is numbered by Castle", r"\1"),
     _without(

@@ -16,6 +16,8 @@ _TYPEID_STARTS: Final = frozenset("NS123456789")
 _NAMES: Final = 8
 _RUST_HASH: Final = re.compile(r"h[0-9a-f]{16}\Z")
 _RUST_ESCAPES: Final = re.compile(r"\$(?:LT|GT|RF|BP|C|u[0-9a-f]{1,6})\$|\.\.")
+# What tells equal names apart, and a reference to an earlier place.
+_RUST_NUMBER: Final = re.compile(r"[sB][0-9a-zA-Z]{0,11}_")
 _SUBSTITUTION: Final = re.compile(r"S(?:[0-9A-Z]{0,8}_|[tabsiod])")
 _OPENING: Final = "NIXJLF"
 _SWIFT_TYPES: Final = frozenset("CVOPE")
@@ -111,16 +113,12 @@ def _after(text: str, position: int) -> int:
 
 
 def _rust(text: str) -> str:
-    """Names that follow their lengths, as Rust's: a crate's has a number before it, which ends in `_`."""
+    """Names that follow their lengths; a closure's has the length 0."""
     names = []
     position = 0
     while position < len(text):
-        if (
-            text[position] == "s"
-            and (end := text.find("_", position)) > 0
-            and text[position - 1 : position] == "C"
-        ):
-            position = end + 1
+        if found := _RUST_NUMBER.match(text, position):
+            position = found.end()
         elif text[position].isdecimal() and text[position] != "0":
             name, position = _name(text, position)
             # An underscore separates a name that begins with a digit or another.

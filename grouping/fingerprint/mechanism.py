@@ -10,7 +10,6 @@ from grouping.fingerprint.stacks import ErrorLocation, ErrorSite, error_sites_of
 # The protocol's limit of the cause chain, plus the error itself.
 _CHAIN = 11
 _TYPE_CHARACTERS = 200
-_MESSAGE_CHARACTERS = 600
 
 
 def locate(event: GroupingEvent) -> ErrorLocation:
@@ -75,18 +74,20 @@ def _stack_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
         kind = native.one_crash(kind)
     parts = [f"type {kind}", *_frame_parts(error_site.sites)]
     message = _message(error)
-    if message and _message_counts(kind, error_site):
+    if message and not why_uncounted(kind, error_site):
         parts.append(f"message {messages.headline(message)}")
     return parts
 
 
-def _message_counts(kind: str, error_site: ErrorSite) -> bool:
-    """Whether the message tells problems apart: no frame of the app does, or the app worded it."""
+def why_uncounted(kind: str, error_site: ErrorSite) -> str:
+    """Why the message doesn't tell problems apart; empty if it does: no frame of the app does, or the app worded it."""
     if error_site.sites[0].family is Family.NATIVE and native.is_crash(kind):
-        return False
+        return "that of a native crash has its address"
     if error_site.role is not FrameRole.APP or error_site.sites[0].vague:
-        return True
-    return not (error_site.called or by_runtime(kind) or is_assertion(kind))
+        return ""
+    if is_assertion(kind):
+        return "it has the values of an assertion"
+    return "the runtime raised this error and worded it" if error_site.called or by_runtime(kind) else ""
 
 
 def _javascript_parts(error: GroupingError, error_site: ErrorSite) -> list[str]:
@@ -146,4 +147,4 @@ def _type(error: GroupingError) -> str:
 
 
 def _message(error: GroupingError) -> str:
-    return (error.message or "")[:_MESSAGE_CHARACTERS]
+    return (error.message or "")[: messages.CHARACTERS]

@@ -7,8 +7,8 @@ from typing import Final
 
 LINES: Final = 2
 """The first two lines describe the error; more is detail."""
-# Bounds the cost of hostile messages.
-_CHARACTERS: Final = 600
+CHARACTERS: Final = 600
+"""Maximum of a message: bounds the cost of hostile ones."""
 # Maximum length of a hashed template.
 _TEMPLATE_CHARACTERS: Final = 300
 
@@ -96,14 +96,14 @@ _FIRST_MARK: Final = 0xE000
 @lru_cache(maxsize=4096)
 def template(message: str) -> str:
     """The template of a message without a stack: its first two lines, with variable parts as `<*>`."""
-    lines = (_leaves(message) or message)[:_CHARACTERS].strip().split("\n", LINES)
+    lines = (_leaves(message) or message)[:CHARACTERS].strip().split("\n", LINES)
     return _template(" ".join(lines[:LINES]), _LOGGED)
 
 
 @lru_cache(maxsize=4096)
 def headline(message: str) -> str:
     """The template of the first line: different messages of one site are different errors."""
-    return _template((_leaves(message) or message.strip())[:_CHARACTERS].partition("\n")[0].strip(), _THROWN)
+    return _template((_leaves(message) or message.strip())[:CHARACTERS].partition("\n")[0].strip(), _THROWN)
 
 
 def _leaves(message: str) -> str:
@@ -111,7 +111,7 @@ def _leaves(message: str) -> str:
     if _JSON.match(message) is None:
         return ""
     return " ".join(
-        [f"{found[1] or found[0]}{':' * bool(found[2])}" for found in _LEAF.finditer(message[:_CHARACTERS])]
+        [f"{found[1] or found[0]}{':' * bool(found[2])}" for found in _LEAF.finditer(message[:CHARACTERS])]
     )
 
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from grouping.fingerprint import javascript
+from grouping.fingerprint.built_files import is_minified
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
-from grouping.fingerprint.frames import Family, FrameRole, Site, is_minified
+from grouping.fingerprint.frames import Family, FrameRole, Site
 from grouping.fingerprint.raised import is_assertion, is_too_deep
 from grouping.fingerprint.sites import site_of
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 
-from grouping.fingerprint import built_files, faults, native
+from grouping.fingerprint import built_files, faults
 from grouping.fingerprint.event_view import GroupingError, GroupingEvent, GroupingFrame
 from grouping.fingerprint.frames import CHARACTERS, Family, FrameRole, Site, family_of
-from grouping.fingerprint.made_names import class_name, who_made
-from grouping.fingerprint.mechanism import chain_of, locate, near_name
-from grouping.fingerprint.raised import by_runtime, is_assertion
+from grouping.fingerprint.made_names import class_name, source_name, who_made
+from grouping.fingerprint.mechanism import chain_of, locate, near_name, why_uncounted
 from grouping.fingerprint.sites import site_of
 from grouping.fingerprint.stacks import ErrorLocation, ErrorSite
 
@@ -43,21 +42,25 @@ def _of_stack(
             yield f"`{_text(near)}` counts all the same: builds keep names of five letters and more."
     else:
         yield f"`{_text(found.sites[0].text)}` decided: {_WHOSE[found.role]}{where}."
-        if len(frames) > 1:
+        if len(found.sites) > 1:
             yield (
                 f"`{_text(found.sites[1].text)}` decided too: the first has no name that tells, or only checks or"
                 " passes on."
             )
-    for frame in frames:
-        yield from _dropped(platform or "", frame)
+    for site, frame in zip(found.sites, frames, strict=True):
+        yield from _dropped(site, platform or "", frame)
     yield from _of_class(error)
     yield from _of_message(error, found)
 
 
-def _dropped(platform: str, frame: GroupingFrame) -> Iterator[str]:
+def _dropped(site: Site, platform: str, frame: GroupingFrame) -> Iterator[str]:
     function, file = (frame.function or "")[:CHARACTERS], (frame.file or "")[:CHARACTERS]
     family = family_of(platform, file)
     yield from [f"{sentence}." for sentence in who_made(function, family)]
+    if (name := source_name(function, family, file)) and not site.name:
+        yield f"`{name}` is no name in the source."
+    elif name != site.name:
+        yield f"`{name}` is read as `{site.name}`: the rest differs by engine, compiler or build."
     if family is Family.JAVASCRIPT and (found := built_files.hash_in(file)):
         yield f"`{found}` is a hash that a bundler makes of the contents."
     if family is Family.OTHER and (found := built_files.deployed_folder(file)):
@@ -74,17 +77,12 @@ def _of_message(error: GroupingError, found: ErrorSite) -> Iterator[str]:
     kind = class_name(error.type or "")
     if found.sites[0].family is Family.JAVASCRIPT:
         known = faults.fault(*faults.thrown(kind, error.message or ""))
-        if known is not None:
-            yield f"Engines word this fault differently: it is `{known}`."
-    elif found.sites[0].family is Family.NATIVE and native.is_crash(kind):
-        yield "The message of a native crash doesn't count."
+        worded = f"Engines word this fault differently: it is `{known}`."
+        yield worded if known else "The message counts: the app worded it."
+    elif reason := why_uncounted(kind, found):
+        yield f"The message doesn't count: {reason}."
     elif found.role is FrameRole.APP and not found.sites[0].vague:
-        if is_assertion(kind):
-            yield "The message doesn't count: it has the values of an assertion."
-        elif found.called or by_runtime(kind):
-            yield "The message doesn't count: the runtime raised this error and worded it."
-        else:
-            yield "The message counts: the app worded it."
+        yield "The message counts: the app worded it."
 
 
 def _frame(platform: str | None, error: GroupingError, site: Site) -> GroupingFrame:

@@ -3,6 +3,7 @@
 import pytest
 
 from grouping.fingerprint import built_files, javascript, jvm, native, scripts
+from grouping.fingerprint.event_view import GroupingFrame
 from grouping.fingerprint.frames import Family, FrameRole
 from grouping.fingerprint.made_names import source_name
 from grouping.fingerprint.sites import to_site
@@ -94,7 +95,7 @@ def test_javascript_files_lose_hosts_hashes_and_ids(path: str, name: str) -> Non
     ],
 )
 def test_frames_of_builds_are_recognised(path: str, line: int, column: int, minified: bool) -> None:
-    assert built_files.is_minified(path, line, column) is minified
+    assert built_files.is_minified(GroupingFrame(None, path, line, column)) is minified
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grouping.fingerprint import GroupingEvent, culprit, fingerprint
+from grouping.fingerprint.built_files import is_minified
 from grouping.fingerprint.event_view import GroupingError, GroupingFrame
-from grouping.fingerprint.frames import is_minified
 from tests.unit.grouping.fingerprint.events import SAMPLES, decode, grouped, samples
 
 sent_events = st.sampled_from(samples()).map(json.loads)

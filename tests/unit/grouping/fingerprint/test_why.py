@@ -27,6 +27,23 @@ def sentences(sent: dict[str, Any]) -> list[str]:
             "`fn__12345` is numbered by Clojure.",
         ),
         (
+            event("E", stack=[frame("Cart.lambda$load$0", "Cart.java")], platform="android"),
+            "`lambda$load$0` is the method of a lambda.",
+        ),
+        (
+            event("E", stack=[frame("Orders.load", "src/a.js")]),
+            "`Orders.load` is read as `load`: the rest differs by engine, compiler or build.",
+        ),
+        (event("E", stack=[frame("total/<", "src/a.js")]), "`total/<` is no name in the source."),
+        (
+            event("*errors.errorString", stack=[frame("shop.Total", "total.go")]),
+            "The message counts: the app worded it.",
+        ),
+        (
+            event("SIGABRT", stack=[frame("shop.Total", "total.go")]),
+            "The message doesn't count: that of a native crash has its address.",
+        ),
+        (
             event("E", stack=[frame("load", "/srv/shop/releases/41/main.py")], platform="python"),
             "`releases/41` is a folder that a deployment makes.",
         ),
