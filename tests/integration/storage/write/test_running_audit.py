@@ -108,8 +108,8 @@ async def test_issues_that_were_removed_are_told(stage: Stage) -> None:
             "INSERT INTO issues SELECT * REPLACE (1 AS deleted) FROM (SELECT * FROM issues ORDER BY issue_id LIMIT 1)"
         )
         await eventually(lambda: metrics(writer).get("audit_lost_issues") == 1, 90)
-        said = "fingerprints have events and no issue: run `svc reconcile --repair`"
-        await eventually(lambda: said in writer.log.read_text())
+        message = "fingerprints have events and no issue: run `svc reconcile --repair`"
+        await eventually(lambda: message in writer.log.read_text())
     client.close()
 
 
