@@ -1,12 +1,15 @@
+from typing import get_args
+
 import msgspec
 import pytest
 from msgspec.structs import replace
 
 from control.change_log import change_of, changes_between, unconfirmed
 from control.project_edits import apply_once, create, discard, revoke_token, set_rules
-from schemas.change_records import MAX_TEXT, Author, is_change
+from schemas.change_records import MAX_TEXT, Author, ChangeKind, is_change
 from schemas.issues import Activity, encode_json
 from schemas.projects import GroupingRule, OwnerRule, Project
+from storage.tables.migrations.migrate import migrations
 
 ANN = Author("ann", "page")
 SHOP = create("shop", now_ms=0)
@@ -75,6 +78,11 @@ def test_a_doubt_names_its_change_and_is_a_record_beside_it() -> None:
     doubt = unconfirmed(change)
     assert doubt.id != change.id
     assert fields(doubt.after) == {"kind": "rulesChanged", "id": change.id}
+
+
+def test_the_analysts_view_names_every_kind() -> None:
+    (view,) = (each.sql for each in migrations() if each.name == "analyst_changes")
+    assert ", ".join(get_args(ChangeKind)) in view
 
 
 def test_a_change_of_a_project_is_told_from_one_of_an_issue() -> None:
