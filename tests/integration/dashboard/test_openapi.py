@@ -42,6 +42,7 @@ PATHS = {
     "key": "tier",
     "field": "release",
     "token": "none",
+    "apiKey": "none",
     "view": "none",
 }
 
