@@ -23,14 +23,7 @@ class Topic(Enum):
     GROUPED_EVENTS = ("grouped-events", "project/id", "one event", "delete", 7, True)
     ISSUE_DELTAS = ("issue-deltas", "none", "increments and commands", "delete", 7, True)
     ISSUES = ("issues", "issue", "aggregate and state of an issue", "compact", 0, True)
-    ISSUE_ACTIVITY = (
-        "issue-activity",
-        "issue or project",
-        "one change of an issue or a project",
-        "delete",
-        30,
-        True,
-    )
+    ISSUE_ACTIVITY = ("issue-activity", "issue or project", "one change of it", "delete", 30, True)
     PROJECTS = ("projects", "project", "a project", "compact", 0, False)
     OUTCOMES = ("outcomes", "project", "counts by minute, SDK, outcome and reason", "delete", 7, True)
     DEAD_LETTERS = ("dead-letters", "as the original", "the original bytes", "delete", 30, False)
