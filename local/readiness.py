@@ -32,8 +32,10 @@ def is_ready(address: str, instance: str = "") -> bool:
 def unready_parts(address: str, instance: str) -> str:
     """The unready parts of a process with their details, such as the progress of its recovery.
 
-    Empty if this instance doesn't answer.
+    Empty if this instance doesn't answer, or has no address yet.
     """
+    if not address:
+        return ""
     parts = _readiness(address, instance).parts
     return "; ".join(f"{name}: {part.detail}" for name, part in parts.items() if not part.ok)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from schemas.read_api import ChangePage, ChangeRow
 from schemas.times import iso
 from storage.read.execute import Sql
-from storage.read.query.cursors import ActivityCursor, read_cursor, write_cursor
+from storage.read.query.cursors import ChangeCursor, read_cursor, write_cursor
 from storage.read.query.query_sql import Parameters
 from storage.read.reader import ReadCall, Session, check_limit
 
@@ -19,16 +19,16 @@ class ListChanges(ReadCall[ChangePage], frozen=True):
 
     async def fetch(self, session: Session) -> ChangePage:
         check_limit(self.limit)
-        rows = await session.rows(self._sql(read_cursor(self.cursor, ActivityCursor)))
+        rows = await session.rows(self._sql(read_cursor(self.cursor, ChangeCursor)))
         page = [
             ChangeRow(change, str(project), kind, by, via, iso(at), before, after)
             for at, change, project, kind, by, via, before, after in rows[: self.limit]
         ]
         has_more = len(rows) > self.limit
-        last = ActivityCursor(*rows[self.limit - 1][:2]) if has_more else None
+        last = ChangeCursor(*rows[self.limit - 1][:2]) if has_more else None
         return ChangePage(page, write_cursor(last) if last else None)
 
-    def _sql(self, last: ActivityCursor | None) -> Sql:
+    def _sql(self, last: ChangeCursor | None) -> Sql:
         """Up to one more than the limit."""
         parameters, conditions = Parameters(), ["1"]
         if self.projects is not None:

@@ -96,6 +96,13 @@ class ActivityCursor(Struct, array_like=True, frozen=True):
     id: str
 
 
+class ChangeCursor(Struct, array_like=True, frozen=True):
+    """Time (Unix ms) and id of the last change of a project."""
+
+    time: Ms
+    id: str
+
+
 class ReleaseCursor(Struct, array_like=True, frozen=True):
     """Time of the first event (Unix ms) and name of the last release."""
 

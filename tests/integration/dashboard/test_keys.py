@@ -24,7 +24,7 @@ Client = TestClient[web.Request, web.Application]
 
 @pytest.fixture
 async def dashboards(kafka_bootstrap: str, topic_prefix: str) -> AsyncIterator[list[Client]]:
-    await create_topics(kafka_bootstrap, topic_prefix, 1, (Topic.PROJECTS,))
+    await create_topics(kafka_bootstrap, topic_prefix, 1, (Topic.PROJECTS, Topic.ISSUE_ACTIVITY))
     settings = KafkaSettings(kafka_bootstrap=kafka_bootstrap, topic_prefix=topic_prefix)
     async with AsyncExitStack() as stack:
         clients = []

@@ -70,6 +70,7 @@ def test_process_that_is_not_ready_says_which_part_is_missing_and_how_far_it_is(
     with answering(msgspec.json.encode(health.readiness()), 503) as address:
         assert unready_parts(address, "ours") == "assigned: recovering: 12,000 table records read"
         assert unready_parts(address, "theirs") == ""
+        assert unready_parts("", "ours") == ""
     assert unready_parts(f"http://127.0.0.1:{free_port()}", "ours") == ""
 
 

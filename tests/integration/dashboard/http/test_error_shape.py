@@ -49,6 +49,7 @@ def path_of(operation: Operation, site: Site, **given: str) -> str:
     values |= {
         "token": site.project.tokens[0].token,
         "view": "0000000000000001",
+        "apiKey": "0000000000000001",
     } | given
     return API + re.sub(r"\{(\w+)\}", lambda match: values[match[1]], operation.path)
 
@@ -80,6 +81,7 @@ async def test_without_credentials_every_operation_is_401(site: StoredSite, oper
 
 BODIES: dict[str, dict[str, Any]] = {
     "PATCH /projects/{project}": {"name": "x"},
+    "POST /projects/{project}/api-keys": {"name": "x", "scopes": ["read"]},
     "PUT /projects/{project}/grouping-rules": {"rules": []},
     "POST /projects/{project}/grouping-rules:test": {"rules": []},
     "PUT /projects/{project}/notification-rules": {"rules": []},
