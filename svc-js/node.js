@@ -1,0 +1,66 @@
+/** The library in Node, which ends a process after an uncaught error as if the library weren't there. */
+
+import { homedir, release } from "node:os";
+import { Worker } from "node:worker_threads";
+
+import { runtime } from "./svc.js";
+import { warn } from "./scope.js";
+
+export * from "./svc.js";
+
+const SHUTDOWN_MS = 2000;
+
+/** With a slash at its end. */
+const folder = (path) => `${path.replace(/\\/g, "/").replace(/\/$/, "")}/`;
+
+Object.assign(runtime, {
+  options() {
+    const { SVC_TOKEN: token, SVC_INGEST_URL: ingestUrl } = process.env;
+    return {
+      ...(token && { token }),
+      ...(ingestUrl && { ingestUrl }),
+      root: folder(process.cwd()),
+      home: folder(homedir()),
+      device: { os: "other", osVersion: `${process.platform} ${release()}` },
+      framework: { name: "Node.js", version: process.versions.node },
+    };
+  },
+
+  /** Without listeners of `uncaughtException` and `unhandledRejection`, which would keep the process alive. */
+  watchErrors(capture) {
+    process.on("uncaughtExceptionMonitor", (error) => {
+      // Stands for a rejection's reason that is no error, which `emit` has captured.
+      if (error?.code !== "ERR_UNHANDLED_REJECTION") capture(error);
+    });
+    const { emit } = process;
+    process.emit = function (name, ...args) {
+      if (name === "unhandledRejection") capture(args[0]);
+      return emit.call(this, name, ...args);
+    };
+  },
+
+  watchEnding(transport) {
+    process.on("exit", () => {
+      const calls = [];
+      transport()?.leave((url, { signal: _, ...init }) => {
+        calls.push([url, init]);
+        return new Promise(() => {});
+      });
+      if (calls.length && sendInThread(calls) < calls.length) warn("events are lost: the server didn't take them at the end");
+    });
+  },
+});
+
+const THREAD = `
+  const { workerData: { calls, state } } = require("node:worker_threads");
+  const send = ([url, init]) => fetch(url, init).then(({ status }) => status === 202 && Atomics.add(state, 1, 1));
+  Promise.allSettled(calls.map(send)).then(() => { Atomics.store(state, 0, 1); Atomics.notify(state, 0); });
+`;
+
+/** How many calls of `fetch` the server accepted. A process that ends runs no more callbacks, but can wait for a thread. */
+function sendInThread(calls) {
+  const state = new Int32Array(new SharedArrayBuffer(8));
+  new Worker(THREAD, { eval: true, workerData: { calls, state } });
+  Atomics.wait(state, 0, 0, SHUTDOWN_MS);
+  return state[1];
+}
