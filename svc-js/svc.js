@@ -124,7 +124,7 @@ function capture(error, own) {
       ...options.constant,
       user: owner?.wire,
       tags: Object.fromEntries(Object.entries({ ...given, ...ours, ...given }).slice(0, 50)),
-      breadcrumbs: crumbs.map(onWire),
+      breadcrumbs: crumbs.length ? crumbs.map(onWire) : undefined,
       fingerprint: own.fingerprint && [own.fingerprint].flat().slice(0, 20).map((part) => textOf(part, 500)),
     };
     event.error = toError(error, options, own.stack, (what) => tellTrimmed(event, what));

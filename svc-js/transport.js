@@ -24,7 +24,7 @@ export function fitEvent(event, limit = MAX_EVENT_BYTES) {
 
 export function tellTrimmed(event, what) {
   const { trimmed, ...tags } = event.tags ?? {};
-  if (Object.keys(tags).length < 50) event.tags = { ...tags, trimmed: trimmed ? `${trimmed}, ${what}` : what };
+  if (Object.keys(tags).length < 50 && !trimmed?.includes(what)) event.tags = { ...tags, trimmed: trimmed ? `${trimmed}, ${what}` : what };
 }
 
 function eachError(event, change) {

@@ -57,6 +57,9 @@ class Builder:
         if captured.fingerprint is not None:
             event["fingerprint"] = captured.fingerprint
         event["error"] = self._error(captured.chain)
+        for raised in captured.chain:
+            for what in raised.trimmed:
+                _tell_trimmed(event, what)
         return event
 
     def _error(self, chain: list[ExceptionInfo]) -> dict[str, Any]:
@@ -76,12 +79,22 @@ def _system() -> str:
 def fit_event(event: dict[str, Any], limit: int = limits.MAX_EVENT_BYTES) -> bytes | None:
     """The event as JSON of at most `limit` bytes, reduced step by step; None if the minimum is still too large."""
     encoded = encode(event)
-    for reduce in _REDUCTIONS:
+    for what, reduce in _REDUCTIONS.items():
         if len(encoded) <= limit:
             break
         reduce(event)
+        if len(encode(event)) < len(encoded):
+            _tell_trimmed(event, what)
         encoded = encode(event)
     return encoded if len(encoded) <= limit else None
+
+
+def _tell_trimmed(event: dict[str, Any], what: str) -> None:
+    """Say in the tag `trimmed` what was left out, unless the application has 50 tags."""
+    tags = event.get("tags", {})
+    trimmed = tags.get("trimmed")
+    if what not in (trimmed or "") and len(tags.keys() - {"trimmed"}) < limits.TAG_KEYS:
+        event["tags"] = {**tags, "trimmed": f"{trimmed}, {what}" if trimmed else what}
 
 
 def _each_error(event: dict[str, Any]) -> list[dict[str, Any]]:
@@ -105,7 +118,8 @@ def _without_context(event: dict[str, Any], *, keep_in_app: bool = False) -> Non
 
 
 def _last_breadcrumbs(event: dict[str, Any]) -> None:
-    event["breadcrumbs"] = event.get("breadcrumbs", [])[-20:]
+    if "breadcrumbs" in event:
+        event["breadcrumbs"] = event["breadcrumbs"][-20:]
 
 
 def _without_breadcrumbs(event: dict[str, Any]) -> None:
@@ -122,15 +136,11 @@ def _short_stacks(event: dict[str, Any]) -> None:
         error["stack"] = error["stack"][:10] + error["stack"][10:][-10:]
 
 
-def _bare(event: dict[str, Any]) -> None:
-    """Keep only our own fields: something else is too large, such as an addition by `before_send`."""
-    keep = {"id", "timestamp", "kind", "platform", "release", "environment", "device", "app", "error"}
-    for key in event.keys() - keep:
-        del event[key]
-    event["error"].pop("cause", None)
-
-
-_REDUCTIONS: tuple[Callable[[dict[str, Any]], None], ...] = (
-    partial(_without_context, keep_in_app=True), _without_context, _last_breadcrumbs, _without_breadcrumbs,
-    _short_messages, _short_stacks, _bare,
-)  # fmt: skip
+_REDUCTIONS: dict[str, Callable[[dict[str, Any]], None]] = {
+    "context of libraries": partial(_without_context, keep_in_app=True),
+    "all context": _without_context,
+    "breadcrumbs": _last_breadcrumbs,
+    "all breadcrumbs": _without_breadcrumbs,
+    "messages": _short_messages,
+    "stacks": _short_stacks,
+}

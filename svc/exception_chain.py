@@ -34,6 +34,8 @@ class ExceptionInfo(NamedTuple):
     type: str
     message: str
     sites: list[CallSite]
+    trimmed: tuple[str, ...] = ()
+    """What was left out: its `frames`, its `causes`."""
 
 
 def chain(error: BaseException, caller: FrameType | None = None) -> list[ExceptionInfo]:
@@ -46,8 +48,12 @@ def chain(error: BaseException, caller: FrameType | None = None) -> list[Excepti
     current: BaseException | None = error
     while current is not None and id(current) not in seen and len(links) <= CAUSES:
         seen.add(id(current))
-        links.append(ExceptionInfo(name_of(current), _message(current), _sites(traceback_of(current))))
+        sites, frames = _sites(traceback_of(current))
+        trimmed = ("frames",) if len(sites) < frames else ()
+        links.append(ExceptionInfo(name_of(current), _message(current), sites, trimmed))
         current = origin_of(current)
+    if current is not None and id(current) not in seen:
+        links[-1] = links[-1]._replace(trimmed=(*links[-1].trimmed, "causes"))
     if not links[0].sites and caller is not None:
         links[0] = links[0]._replace(sites=_stack(caller))
     return links
@@ -66,15 +72,20 @@ def _message(error: BaseException) -> str:
     return clip("\n".join(lines), MESSAGE_CHARS)
 
 
-def _sites(traceback: TracebackType | None) -> list[CallSite]:
-    """The call sites of a traceback, most recent first; of more than 100 only the first and last fifty."""
+def _sites(traceback: TracebackType | None) -> tuple[list[CallSite], int]:
+    """The call sites of a traceback, most recent first, and how many there were.
+
+    Of more than 100 only the first and last fifty are kept.
+    """
+    frames = 0
     outer: list[CallSite] = []
     inner: deque[CallSite] = deque(maxlen=_HALF)
     while traceback is not None:
         site = _site(traceback.tb_frame, traceback.tb_lineno, traceback.tb_lasti)
         (outer if len(outer) < _HALF else inner).append(site)
+        frames += 1
         traceback = traceback.tb_next
-    return [*reversed(inner), *reversed(outer)]
+    return [*reversed(inner), *reversed(outer)], frames
 
 
 def _stack(frame: FrameType | None) -> list[CallSite]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any, Final
 
-from svc.plain import text_of
+from svc.plain import text_of, wellformed
 
 _NOT_A_DIGIT: Final = re.compile("[^0-9]+")
 _MAX_KEYS: Final = 20
@@ -48,5 +48,5 @@ def link_hashes(link_by: Mapping[Any, Any]) -> dict[str, str]:
         name = text_of(key, 64)
         normalised = normalise(name, value if isinstance(value, str) else text_of(value))
         if normalised not in {"", "+"}:
-            hashes[name] = hashlib.sha256(normalised.encode("utf-8", "replace")).hexdigest()
+            hashes[name] = hashlib.sha256(wellformed(normalised).encode()).hexdigest()
     return hashes

@@ -131,7 +131,8 @@ class _Converter:
             if len(converted) >= _ITEMS or self._chars <= 0:
                 converted["…"] = "cut"
                 break
-            converted[self._text(text_of(key, 200))] = self.of(item, depth + 1)
+            name = self._text(text_of(key, 200))
+            converted[name] = self.of(item, depth + 1)
         return converted
 
     def _list(self, items: Iterable[Any], depth: int) -> list[Any]:
@@ -172,4 +173,9 @@ def encode(value: object) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return _LONE_SURROGATE.sub("\ufffd", text).encode()
+        return wellformed(text).encode()
+
+
+def wellformed(text: str) -> str:
+    """The text with U+FFFD for lone surrogates, as on the server."""
+    return _LONE_SURROGATE.sub("\ufffd", text)
