@@ -4,8 +4,9 @@ import { NOTICE, textOf } from "./scope.js";
 
 export function watchErrors(capture) {
   addEventListener("error", ({ error, message, filename, lineno, colno }) => {
-    // All that a page may know of an error in a script of another origin, unless it loads it with `crossorigin`.
-    if (message !== "Script error." || filename) capture(error ?? { name: "Error", message }, `@${filename}:${lineno}:${colno}`);
+    // Of a script of another origin that was loaded without `crossorigin`.
+    if (message === "Script error." && !filename) return;
+    capture(error ?? { name: "Error", message }, `@${filename}:${lineno}:${colno}`);
   });
   addEventListener("unhandledrejection", ({ reason }) => capture(reason));
 }
@@ -20,17 +21,15 @@ function wrap(owner, name, make) {
   if (typeof owner?.[name] === "function") owner[name] = make(owner[name]);
 }
 
-/** By flag of `capture`: calls `add` with each breadcrumb's type and data. */
+/** By flag of `capture`; each is watched once. They call `add` with a breadcrumb's type and data. */
 export const SOURCES = {
   network(add) {
     const begin = (method, url) => {
+      const data = { method: textOf(method).toUpperCase(), url: textOf(url) };
       const started = performance.now();
-      return (status) => {
-        add("net", { method: textOf(method).toUpperCase(), url: textOf(url), durationMs: performance.now() - started, status });
-      };
+      return (status) => add("net", { ...data, durationMs: performance.now() - started, status });
     };
-    // React Native's fetch is made of its XMLHttpRequest.
-    if (globalThis.navigator?.product !== "ReactNative") wrap(globalThis, "fetch", (fetch) => function (...args) {
+    wrap(globalThis, "fetch", (fetch) => function (...args) {
       const [resource, init] = args;
       const end = begin(init?.method ?? resource?.method ?? "GET", resource?.url ?? resource);
       const answer = fetch.apply(this, args);
@@ -53,10 +52,12 @@ export const SOURCES = {
       if (to !== from) add("nav", { from, to });
       from = to;
     };
-    for (const name of ["pushState", "replaceState"]) wrap(history, name, (move) => function (...args) {
-      move.apply(this, args);
-      moved();
-    });
+    for (const name of ["pushState", "replaceState"]) {
+      wrap(history, name, (move) => function (...args) {
+        move.apply(this, args);
+        moved();
+      });
+    }
     addEventListener("popstate", moved);
   },
 

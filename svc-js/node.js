@@ -26,7 +26,7 @@ Object.assign(runtime, {
     };
   },
 
-  /** Without listeners of `uncaughtException` and `unhandledRejection`, which would keep the process alive. */
+  /** Listeners of `uncaughtException` and `unhandledRejection` would keep the process alive. */
   watchErrors(capture) {
     process.on("uncaughtExceptionMonitor", (error) => {
       // Stands for a rejection's reason that is no error, which `emit` has captured.
@@ -46,18 +46,19 @@ Object.assign(runtime, {
         calls.push([url, init]);
         return new Promise(() => {});
       });
-      if (calls.length && sendInThread(calls) < calls.length) warn("events are lost: the server didn't take them at the end");
+      if (calls.length && sendInThread(calls) < calls.length) warn("the server didn't take the last events");
     });
   },
 });
 
 const THREAD = `
   const { workerData: { calls, state } } = require("node:worker_threads");
-  const send = ([url, init]) => fetch(url, init).then(({ status }) => status === 202 && Atomics.add(state, 1, 1));
+  const count = ({ status }) => status === 202 && Atomics.add(state, 1, 1);
+  const send = ([url, init]) => fetch(url, init).then(count);
   Promise.allSettled(calls.map(send)).then(() => { Atomics.store(state, 0, 1); Atomics.notify(state, 0); });
 `;
 
-/** How many calls of `fetch` the server accepted. A process that ends runs no more callbacks, but can wait for a thread. */
+/** How many calls of `fetch` got a 202. A process that ends runs no callbacks: it waits for a thread. */
 function sendInThread(calls) {
   const state = new Int32Array(new SharedArrayBuffer(8));
   new Worker(THREAD, { eval: true, workerData: { calls, state } });

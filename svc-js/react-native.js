@@ -9,9 +9,11 @@ export * from "./svc.js";
 
 Object.assign(runtime, {
   options() {
-    const { OS, Version, constants: { reactNativeVersion: { major, minor, patch } = {}, Model } = {} } = Platform;
+    const { OS, Version, constants } = Platform;
+    const { major, minor, patch } = constants.reactNativeVersion;
+    const os = OS === "ios" || OS === "android" ? OS : "other";
     return {
-      device: { os: ["ios", "android"].includes(OS) ? OS : "other", osVersion: String(Version), model: Model },
+      device: { os, osVersion: String(Version), model: constants.Model },
       framework: { name: "react-native", version: [major, minor, patch].join(".") },
     };
   },
@@ -25,13 +27,22 @@ Object.assign(runtime, {
     });
     // In development React Native has a tracker, which shows rejections.
     if (isDevelopment) return;
-    HermesInternal?.enablePromiseRejectionTracker?.({ allRejections: true, onUnhandled: (_id, reason) => capture(reason) });
+    const onUnhandled = (_id, reason) => capture(reason);
+    HermesInternal?.enablePromiseRejectionTracker?.({ allRejections: true, onUnhandled });
   },
 
   watchEnding(transport) {
     AppState.addEventListener("change", (state) => { if (state === "background") transport()?.leave(); });
   },
 });
+
+const { network } = SOURCES;
+
+SOURCES.network = (add) => {
+  const { fetch } = globalThis;
+  network(add);
+  globalThis.fetch = fetch; // it is made of XMLHttpRequest
+};
 
 SOURCES.sessions = (add) => {
   AppState.addEventListener("change", (state) => {

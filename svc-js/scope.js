@@ -57,8 +57,8 @@ export function plain(value) {
   return read(value, 0);
 }
 
-const SECRET_NAME =
-  /(token|key|password|secret|passwd|pwd|signature|sig|credential|auth|authorization)$|^(code|jwt|otp|session(_?id)?|sid|ticket)$/;
+const SECRET_ENDING = /(token|key|password|secret|passwd|pwd|signature|sig|credential|auth|authorization)$/;
+const SECRET_NAME = /^(code|jwt|otp|session(_?id)?|sid|ticket)$/;
 const SECRET_VALUE = /(token|key|password|secret|signature)\s*[=:]|[^\s@]@([^\s@./:]+\.)+[^\s@./:\d_]{2}/i;
 
 export function scrub(url) {
@@ -66,7 +66,8 @@ export function scrub(url) {
   const [, path, query] = /^([^?]*)(.*)$/s.exec(whole);
   return clip(path + query.replace(/([^?&;=]*)=([^&;]+)/g, (pair, name, value) => {
     const plainName = decoded(name).trim().replace(/[[\]]+$/, "").toLowerCase();
-    return SECRET_NAME.test(plainName) || SECRET_VALUE.test(decoded(value)) ? `${name}=***` : pair;
+    const isNamed = SECRET_ENDING.test(plainName) || SECRET_NAME.test(plainName);
+    return isNamed || SECRET_VALUE.test(decoded(value)) ? `${name}=***` : pair;
   }));
 }
 
@@ -112,7 +113,9 @@ function mustBeObject(value) {
 const trim = (value) => value.trim();
 const lower = (value) => value.trim().toLowerCase();
 const phone = (value) => `+${value.replace(/[^0-9]+/g, "")}`;
-const NORMALISERS = { __proto__: null, email: lower, phone, username: lower, googleSub: trim, appleSub: trim, metaSub: trim };
+const NORMALISERS = {
+  __proto__: null, email: lower, phone, username: lower, googleSub: trim, appleSub: trim, metaSub: trim,
+};
 
 /** An empty value isn't hashed: that would link everyone who left the field empty. */
 export async function linkHashes(linkBy) {
@@ -131,7 +134,10 @@ export function toCrumb(at, input) {
   mustBeObject(input);
   const { message, level, type = "custom", data, ...more } = input;
   const crumb = { at, type, data: { ...plain(more), ...objectOf(data) } };
-  if (!SHAPES[type]) Object.assign(crumb, { type: "custom", data: { type: textOf(type, 64), ...crumb.data } });
+  if (!SHAPES[type]) {
+    crumb.type = "custom";
+    crumb.data = { type: textOf(type, 64), ...crumb.data };
+  }
   if (message != null) crumb.message = textOf(message);
   if (level != null) crumb.level = textOf(level, 64);
   return crumb;
@@ -145,7 +151,8 @@ function objectOf(data) {
 /** The form of section 2.8. */
 export function onWire({ at, type, message, level, data }) {
   const [messageKey, keys, defaults] = SHAPES[type];
-  const fields = { ...defaults, ...(message !== undefined && { [messageKey]: message }), ...(level && { level }), ...data };
+  const given = { ...(message !== undefined && { [messageKey]: message }), ...(level && { level }) };
+  const fields = { ...defaults, ...given, ...data };
   for (const [key, convert] of Object.entries(keys)) {
     const value = fields[key] == null ? undefined : convert(fields[key]);
     if (value === undefined) delete fields[key];

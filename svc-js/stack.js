@@ -12,7 +12,8 @@ export function toError(value, options, stack, trimmed) {
       break;
     }
     seen.push(link);
-    const frames = parseStack(get(link, "stack") || (links.length ? "" : stack), get(link, "message"), options);
+    const own = get(link, "stack") || (links.length ? "" : stack);
+    const frames = parseStack(own, get(link, "message"), options);
     if (frames.length > 100) {
       trimmed("frames");
       frames.splice(50, frames.length - 100);
@@ -41,13 +42,13 @@ function nameOf(value) {
 
 function messageOf(value) {
   if (!isError(value)) return textOf(value, 16384);
-  const members = membersOf(value).slice(0, 10).map((member) => `\n- ${nameOf(member)}: ${clip(messageOf(member), 500)}`);
-  return clip(get(value, "message") + members.join(""), 16384);
+  const line = (member) => `\n- ${nameOf(member)}: ${textOf(get(member, "message"), 500)}`;
+  return clip(get(value, "message") + membersOf(value).map(line).join(""), 16384);
 }
 
 function membersOf(value) {
-  const members = get(value, "errors");
-  return isError(value) && Array.isArray(members) ? members.filter((member) => member !== value && isError(member)) : [];
+  const members = isError(value) && get(value, "errors");
+  return Array.isArray(members) ? members.slice(0, 10).filter(isError) : [];
 }
 
 const originOf = (value) => membersOf(value)[0] ?? get(value, "cause");
@@ -58,7 +59,8 @@ export function parseStack(stack, message, options) {
   // V8 and Hermes begin with name and message, whose lines may look like frames.
   const at = isV8 && message ? stack.indexOf(message) : -1;
   const frames = at < 0 || stack.slice(0, at).includes("\n") ? stack : stack.slice(at + message.length);
-  return frames.split("\n").map(isV8 ? readV8 : readGecko).filter(Boolean).map((site) => toFrame(site, options));
+  const sites = frames.split("\n").map(isV8 ? readV8 : readGecko).filter(Boolean);
+  return sites.map((site) => toFrame(site, options));
 }
 
 function readV8(text) {
@@ -92,7 +94,8 @@ function locate(location, isKnown, { inAppInclude, inAppExclude, root, home }) {
   const [, scheme, rest] = /^([a-z][a-z0-9+.-]*):\/\/[^/]*\/?([^?#]*)/i.exec(location) ?? [];
   const isUrl = scheme && scheme !== "file";
   const path = scheme === "file" ? decodeURI(rest).replace(/^(?!\w:)/, "/") : location.replace(/\\/g, "/");
-  const absolute = isUrl ? scrub(path) : home && path.startsWith(home) ? `~/${path.slice(home.length)}` : path;
+  const local = home && path.startsWith(home) ? `~/${path.slice(home.length)}` : path;
+  const absolute = isUrl ? scrub(path) : local;
   const file = isUrl ? rest || "/" : /^(\w:)?\//.test(path) ? relative(path, root) : path;
   const begins = (prefix) => file.startsWith(prefix) || path.startsWith(prefix);
   const inApp = inAppInclude.some(begins) || !(inAppExclude.some(begins) || FOREIGN.test(path));

@@ -1,4 +1,4 @@
-/** The offline queue in IndexedDB: events stay until their outcome is known, and the next page sends those that are left. */
+/** The queue in IndexedDB: events stay until their outcome is known. The next page sends the rest. */
 
 const SIZE = 1000;
 const LEFTOVERS = 100;
@@ -23,7 +23,8 @@ async function run(mode, act) {
 /** Stores an event as JSON, while there is room. */
 export async function put(id, body) {
   await left;
-  if (body && await run("readonly", (events) => events.count()) < SIZE) await run("readwrite", (events) => events.put(body, id));
+  const stored = await run("readonly", (events) => events.count());
+  if (body && stored < SIZE) await run("readwrite", (events) => events.put(body, id));
 }
 
 /** @param {string[]} ids */
@@ -34,6 +35,6 @@ export async function remove(ids) {
 /** Some events of an earlier page, each once, as pairs of id and JSON. */
 export async function leftovers() {
   const ids = (await left).splice(0, LEFTOVERS);
-  const events = await Promise.all(ids.map(async (id) => [id, await run("readonly", (events) => events.get(id))]));
-  return events.filter(([, body]) => body);
+  const bodies = await Promise.all(ids.map((id) => run("readonly", (events) => events.get(id))));
+  return ids.map((id, index) => [id, bodies[index]]).filter(([, body]) => body);
 }

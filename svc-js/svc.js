@@ -27,9 +27,11 @@ export const runtime = {
   watchErrors,
   watchEnding,
   options() {
-    const [browser = ""] = /(Firefox|Edg|OPR|Chrome)\/[\d.]+|Version(?=.*Safari)\/[\d.]+/.exec(navigator.userAgent) ?? [];
+    const { userAgent, language } = navigator;
+    const find = (names) => new RegExp(`(${names})/[\\d.]+`).exec(userAgent)?.[0];
+    const browser = find("Edg|OPR|Firefox") ?? find("Chrome|Version") ?? "";
     const osVersion = browser.replace("Version", "Safari").replace("/", " ");
-    return { device: { os: "web", osVersion, locale: navigator.language } };
+    return { device: { os: "web", osVersion, locale: language } };
   },
 };
 
@@ -60,7 +62,8 @@ function resolve(given) {
     else if (value != null) warn(`option ${name} can't be ${textOf(value, 64)}`);
   }
   resolved.capture = { errors: true, navigation: true, ...resolved.capture, ending: true };
-  const [, name = "app", version = "0.0.0", build = "0"] = /^(?:([^+]+)@)?([^@+]+)?(?:\+([^]+))?$/.exec(resolved.release) ?? [];
+  const parts = /^(?:([^+]+)@)?([^@+]+)?(?:\+([^]+))?$/.exec(resolved.release) ?? [];
+  const [, name = "app", version = "0.0.0", build = "0"] = parts;
   const release = `${name}@${version}+${build}`;
   if (release !== resolved.release) warn(`release isn't <app-name>@<version>+<build>; using ${release}`);
   const { environment, device, framework } = resolved;
@@ -70,24 +73,23 @@ function resolve(given) {
   return resolved;
 }
 
-/** Those that aren't watched yet. */
-const sources = {
-  ...SOURCES,
+Object.assign(SOURCES, {
   ending: () => runtime.watchEnding(() => transport),
   errors: () => runtime.watchErrors((error, stack) => afterInit(() => {
     if (options.capture.errors && !captured.has(error)) capture(error, { stack });
   })),
-};
+});
 
 export function init(given) {
   quietly(() => {
     [options, transport, user, tags, crumbs] = [resolve(Object(given)), null, null, {}, []];
     if (Error.stackTraceLimit < 100) Error.stackTraceLimit = 100;
-    if (/^[!-~]+$/.test(options.token) && /^https?:\/\/[^?#@\s]+$/.test(options.ingestUrl)) transport = createTransport(options, `svc-js/${VERSION}`);
+    const isValid = /^[!-~]+$/.test(options.token) && /^https?:\/\/[^?#@\s]+$/.test(options.ingestUrl);
+    if (isValid) transport = createTransport(options, `svc-js/${VERSION}`);
     else warn("no valid token or ingestUrl: nothing will be reported");
-    for (const [flag, watch] of Object.entries(sources)) {
+    for (const [flag, watch] of Object.entries(SOURCES)) {
       if (!options.capture[flag]) continue;
-      delete sources[flag];
+      delete SOURCES[flag];
       watch((type, data) => {
         if (options?.capture[flag] && !data.url?.startsWith(options.ingestUrl)) addBreadcrumb({ type, data });
       });
@@ -117,7 +119,8 @@ function capture(error, own) {
     const now = Date.now();
     const owner = (own.user && quietly(() => toUser(own.user, options.identity))) ?? user;
     const given = (own.tags && quietly(() => mergeTags(tags, own.tags))) ?? tags;
-    const ours = { handled: own.handled ?? "no", ...(globalThis.location && { url: clip(scrub(location.href), 200) }) };
+    const url = globalThis.location && { url: clip(scrub(location.href), 200) };
+    const ours = { handled: own.handled ?? "no", ...url };
     const event = {
       id: newId(now),
       timestamp: new Date(now).toISOString(),
@@ -157,7 +160,9 @@ export const addBreadcrumb = (crumb) =>
   afterInit(() => { crumbs = [...crumbs, toCrumb(Date.now(), crumb)].slice(-options.breadcrumbCapacity); });
 export const getBreadcrumbs = () => quietly(() => crumbs.map(forClient), []);
 export const clearBreadcrumbs = () => { crumbs = []; };
-export const track = (name, data) => { if (options?.trackAutoBreadcrumb) addBreadcrumb({ type: "track", message: name, data }); };
+export const track = (name, data) => {
+  if (options?.trackAutoBreadcrumb) addBreadcrumb({ type: "track", message: name, data });
+};
 export const flush = async (timeoutMs = 5000) => transport?.flush(timeoutMs) ?? true;
 
 export async function close(timeoutMs = 2000) {

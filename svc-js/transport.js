@@ -24,7 +24,8 @@ export function fitEvent(event, limit = MAX_EVENT_BYTES) {
 
 export function tellTrimmed(event, what) {
   const { trimmed, ...tags } = event.tags ?? {};
-  if (Object.keys(tags).length < 50 && !trimmed?.includes(what)) event.tags = { ...tags, trimmed: trimmed ? `${trimmed}, ${what}` : what };
+  if (Object.keys(tags).length === 50 || trimmed?.includes(what)) return;
+  event.tags = { ...tags, trimmed: trimmed ? `${trimmed}, ${what}` : what };
 }
 
 function eachError(event, change) {
@@ -46,7 +47,8 @@ export function parseAnswer(status, retryAfter, body) {
   } catch { /* the status counts */ }
   const waitMs = Math.max(positive(retryAfter) * 1000, positive(content?.retryAfterMs));
   const errors = content?.errors ?? [];
-  const isOurs = status === 202 ? Object(content) === content && Array.isArray(errors) : status >= 400 && status < 600;
+  const isBatch = Object(content) === content && Array.isArray(errors);
+  const isOurs = status === 202 ? isBatch : status >= 400 && status < 600;
   return { status: isOurs ? status : 0, waitMs, errors, why: `status ${status} ${body}`.slice(0, 500) };
 }
 
@@ -117,7 +119,9 @@ export function createTransport(options, sdk) {
     if (retrying.length) return pause();
     if (!queue.length) for (const [id, body] of await stored("leftovers") ?? []) submit(id, () => body);
     for (const { ready } of queue) await ready;
-    return queue.length ? Math.max(pause(), queue[0].urgent ? 0 : queue[0].at + 1000 - performance.now()) : null;
+    if (!queue.length) return null;
+    const [{ at, urgent }] = queue;
+    return Math.max(pause(), urgent ? 0 : at + 1000 - performance.now());
   }
 
   function pause() {
@@ -150,22 +154,31 @@ export function createTransport(options, sdk) {
   }
 
   async function post(batch, sendNow) {
-    const headers = { Authorization: `Bearer ${options.token}`, "Svc-Sdk": sdk, "Content-Type": "application/json" };
+    const { ingestUrl, token } = options;
+    const headers = { Authorization: `Bearer ${token}`, "Svc-Sdk": sdk, "Content-Type": "application/json" };
     let body = `{"events":[${batch.items.map(bodyOf).join()}]}`;
     let alive = 0;
     try {
       // Compressing takes time, which a page that closes doesn't have.
       if (!sendNow && body.length > 1024 && globalThis.CompressionStream) {
-        body = await new Response(new Blob([body]).stream().pipeThrough(new CompressionStream("gzip"))).arrayBuffer();
+        const stream = new Blob([body]).stream().pipeThrough(new CompressionStream("gzip"));
+        body = await new Response(stream).arrayBuffer();
         headers["Content-Encoding"] = "gzip";
       }
       const bytes = body.byteLength ?? sizeOf(body);
       if (globalThis.document && bytes <= room()) alive = bytes;
       aliveBytes += alive;
       batch.outlives = alive > 0;
-      const request = { method: "POST", headers, body, credentials: "omit", redirect: "manual", keepalive: alive > 0 };
       const send = sendNow ?? fetch;
-      const response = await send(`${options.ingestUrl}/v1/events:batch`, { ...request, signal: AbortSignal.timeout?.(10_000) });
+      const response = await send(`${ingestUrl}/v1/events:batch`, {
+        method: "POST",
+        headers,
+        body,
+        keepalive: batch.outlives,
+        credentials: "omit",
+        redirect: "manual",
+        signal: AbortSignal.timeout?.(10_000),
+      });
       return parseAnswer(response.status, response.headers.get("Retry-After"), await response.text());
     } catch (error) {
       return { status: 0, waitMs: 0, why: textOf(error) };
@@ -195,7 +208,8 @@ export function createTransport(options, sdk) {
     wake();
     let timer;
     const timeout = new Promise((resolve) => { timer = setTimeout(resolve, timeoutMs, false); });
-    const isDone = await Promise.race([Promise.all(items.map(({ settled }) => settled)).then(() => true), timeout]);
+    const all = Promise.all(items.map(({ settled }) => settled)).then(() => true);
+    const isDone = await Promise.race([all, timeout]);
     clearTimeout(timer);
     return isDone;
   }

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { after, beforeEach, test } from "node:test";
 
 import { linkHashes, onWire, scrub, toCrumb } from "../../../svc-js/scope.js";
-import { toError } from "../../../svc-js/stack.js";
+import { parseStack, toError } from "../../../svc-js/stack.js";
 import { createRetryPolicy, fitEvent, parseAnswer } from "../../../svc-js/transport.js";
 import * as svc from "../../../svc-js/node.js";
 
@@ -152,5 +152,12 @@ for (const { breadcrumbs, breadcrumbChars, messageChars, frames, tags, limit, le
       frames: event.error.stack.length,
       trimmed: event.tags.trimmed ?? null,
     }, left);
+  });
+}
+
+for (const { engine, message, stack, frames } of CASES.stacks) {
+  test(`stack of ${engine}`, () => {
+    const sites = parseStack(stack, message, PLACE);
+    assert.deepEqual(sites.map((site) => [site.function ?? null, site.file, site.line, site.column ?? null, site.inApp]), frames);
   });
 }

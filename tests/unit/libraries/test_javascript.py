@@ -1,0 +1,161 @@
+"""The JavaScript library: its tests under Node, its size, and what arrives of random errors."""
+
+import gzip
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge.http.request_headers import read_headers
+from edge.validation.validate import STRICT, checked_text, open_batch, validate
+from tests.unit.libraries.cases import FOLDER
+from tests.unit.libraries.thrown import FOLLOW, Module, Thrown
+from tests.unit.svc.conftest import TOKEN
+from tests.unit.svc.ingest import Ingest
+
+LIBRARY = Path(__file__).parents[3] / "svc-js"
+SOURCES = sorted(LIBRARY.glob("*.js"))
+NODE = shutil.which("node")
+needs_node = pytest.mark.skipif(NODE is None and "CI" not in os.environ, reason="there is no Node here")
+ERRORS = 1_000
+
+
+def node(
+    *arguments: str | Path, ingest: Ingest | None = None, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Run Node, with the library's variables for a server."""
+    assert NODE is not None, "Node is missing"
+    variables = {"PATH": os.environ["PATH"], **environment}
+    if ingest is not None:
+        variables |= {"SVC_TOKEN": TOKEN, "SVC_INGEST_URL": ingest.url}
+    return subprocess.run(
+        [NODE, *arguments], env=variables, cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
+
+
+@needs_node
+def test_its_own_tests_pass() -> None:
+    done = node("--test", *sorted(FOLDER.glob("*.test.mjs")))
+    assert done.returncode == 0, re.sub(r"(?s)^ok .*?\n  \.\.\.\n", "", done.stdout, flags=re.MULTILINE)[:5_000]
+
+
+def loaded(name: str) -> Iterator[str]:
+    """A module and those that it imports."""
+    yield name
+    for imported in re.findall(r'^import .*"\./(.+)";$', (LIBRARY / name).read_text(encoding="utf-8"), re.MULTILINE):
+        yield from loaded(imported)
+
+
+def test_a_page_loads_at_most_12_kilobytes() -> None:
+    modules = {*loaded("svc.js")}
+    assert modules == {"svc.js", "scope.js", "stack.js", "transport.js", "hooks.js"}
+    assert sum(len(gzip.compress((LIBRARY / name).read_bytes(), 9)) for name in modules) <= 12 * 1_024
+
+
+def test_every_export_is_declared() -> None:
+    source = (LIBRARY / "svc.js").read_text(encoding="utf-8")
+    declared = (LIBRARY / "svc.d.ts").read_text(encoding="utf-8")
+    names = r"^export (?:async |declare )?(?:const|function) (\w+)"
+    internal = {"runtime", "newId"}
+    assert {*re.findall(names, source, re.MULTILINE)} - internal == {*re.findall(names, declared, re.MULTILINE)}
+
+
+def test_every_option_is_declared() -> None:
+    source = (LIBRARY / "svc.js").read_text(encoding="utf-8")
+    declared = (LIBRARY / "svc.d.ts").read_text(encoding="utf-8")
+    defaults = source.partition("const DEFAULTS = {\n")[2].partition("\n};")[0]
+    options = declared.partition("export interface Options {\n")[2].partition("\n}")[0]
+    assert re.findall(r"^  (\w+)[:(]", defaults, re.MULTILINE) == re.findall(r"^  (\w+)\?", options, re.MULTILINE)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
+def test_lines_have_at_most_110_characters(source: Path) -> None:
+    assert max(map(len, source.read_text(encoding="utf-8").splitlines())) <= 110
+
+
+PROGRAM = """
+import { readFileSync } from "node:fs";
+import * as svc from "LIBRARY/node.js";
+import * as thrown from "./thrown.mjs";
+
+const next = (event) => new Promise((resolve) => process.once(event, resolve));
+process.on("uncaughtException", () => {});
+process.on("unhandledRejection", () => {});
+svc.init({ release: "shop@1.4.2+318" });
+for (const [number, { follows, tags }] of JSON.parse(readFileSync("plan.json", "utf8")).entries()) {
+  svc.clearTags();
+  svc.setTags({ ...tags, number });
+  const act = thrown[`t${number}`];
+  if (follows === "handled") {
+    try {
+      act();
+    } catch (error) {
+      svc.captureException(error);
+    }
+  } else if (follows === "uncaught") {
+    setImmediate(act);
+    await next("uncaughtException");
+  } else {
+    (async () => act())();
+    await next("unhandledRejection");
+  }
+  if (number % 100 === 99) await svc.flush();
+}
+"""
+
+
+def sent_as(expected: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
+    """The error that arrived in the form of the expected one: of its stack as many frames, which may be any if None."""
+    frames = expected["stack"]
+    stack = [[frame.get("function"), frame["line"], frame.get("column")] for frame in error["stack"]]
+    form = {"type": error["type"], "message": error["message"], "stack": frames and stack[: len(frames)]}
+    if "cause" in error:
+        form["cause"] = sent_as(expected.get("cause", {"stack": None}), error["cause"])
+    return form
+
+
+def arrived(ingest: Ingest) -> dict[int, dict[str, Any]]:
+    """The events that the edge would accept, by the number of their error."""
+    events = {}
+    for request in ingest.requests:
+        read_headers({name.title(): value for name, value in request.headers.items()})
+        for raw in open_batch(checked_text(request.body)):
+            event_id, text = validate(raw, STRICT)
+            event = json.loads(bytes(text))
+            assert (event_id, bytes(text)) == (event["id"], bytes(raw))
+            events[int(event["tags"]["number"])] = event
+    return events
+
+
+@needs_node
+def test_random_errors_arrive_as_they_were_thrown(ingest: Ingest, tmp_path: Path) -> None:
+    seed = random.randrange(2**32)
+    module = Module(random.Random(seed))
+    for _ in range(ERRORS):
+        module.add()
+    (tmp_path / "thrown.mjs").write_text("\n".join(module.lines), encoding="utf-8", errors="surrogatepass")
+    plan = [{"follows": thrown.follows, "tags": thrown.tags} for thrown in module.thrown]
+    (tmp_path / "plan.json").write_text(json.dumps(plan))
+    (tmp_path / "program.mjs").write_text(PROGRAM.replace("LIBRARY", str(LIBRARY)))
+    done = node("program.mjs", ingest=ingest, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), f"seed {seed}"
+    events = arrived(ingest)
+    assert len(ingest.events) == len(events) == ERRORS
+    assert len({event["id"] for event in events.values()}) == ERRORS
+    for number, thrown in enumerate(module.thrown):
+        error, event = thrown.error, events[number]
+        assert sent_as(error, event["error"]) == error, f"seed {seed}, error {number}"
+        assert event["tags"] == expected_tags(thrown, number), f"seed {seed}, error {number}"
+
+
+def expected_tags(thrown: Thrown, number: int) -> dict[str, str]:
+    trimmed = {}
+    return {**thrown.tags, "number": str(number), "handled": FOLLOW[thrown.follows], **trimmed}
