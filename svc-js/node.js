@@ -34,7 +34,10 @@ Object.assign(runtime, {
     });
     const { emit } = process;
     process.emit = function (name, ...args) {
-      if (name === "unhandledRejection") capture(args[0]);
+      const [reason] = args;
+      // An error comes from the monitor too if it ends the process. Node prints less of it once its stack was read.
+      if (name === "unhandledRejection" && reason instanceof Error) process.nextTick(capture, reason);
+      else if (name === "unhandledRejection") capture(reason);
       return emit.call(this, name, ...args);
     };
   },

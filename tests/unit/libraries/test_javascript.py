@@ -122,17 +122,14 @@ def sent_as(expected: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
     return form
 
 
-def arrived(ingest: Ingest) -> dict[int, dict[str, Any]]:
-    """The events that the edge would accept, by the number of their error."""
-    events = {}
+def accepted(ingest: Ingest) -> Iterator[bytes]:
+    """The events that the edge would accept."""
     for request in ingest.requests:
         read_headers({name.title(): value for name, value in request.headers.items()})
         for raw in open_batch(checked_text(request.body)):
             event_id, text = validate(raw, STRICT)
-            event = json.loads(bytes(text))
-            assert (event_id, bytes(text)) == (event["id"], bytes(raw))
-            events[int(event["tags"]["number"])] = event
-    return events
+            assert (event_id, bytes(text)) == (json.loads(bytes(raw))["id"], bytes(raw))
+            yield bytes(text)
 
 
 @needs_node
@@ -147,9 +144,10 @@ def test_random_errors_arrive_as_they_were_thrown(ingest: Ingest, tmp_path: Path
     (tmp_path / "program.mjs").write_text(PROGRAM.replace("LIBRARY", str(LIBRARY)))
     done = node("program.mjs", ingest=ingest, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, ""), f"seed {seed}"
-    events = arrived(ingest)
-    assert len(ingest.events) == len(events) == ERRORS
-    assert len({event["id"] for event in events.values()}) == ERRORS
+    sent = [json.loads(event) for event in accepted(ingest)]
+    events = {int(event["tags"]["number"]): event for event in sent}
+    assert len(sent) == len(events) == ERRORS
+    assert len({event["id"] for event in sent}) == ERRORS
     for number, thrown in enumerate(module.thrown):
         error, event = thrown.error, events[number]
         assert sent_as(error, event["error"]) == error, f"seed {seed}, error {number}"
@@ -157,5 +155,93 @@ def test_random_errors_arrive_as_they_were_thrown(ingest: Ingest, tmp_path: Path
 
 
 def expected_tags(thrown: Thrown, number: int) -> dict[str, str]:
-    trimmed = {}
+    trimmed = {"trimmed": "causes"} if thrown.has_more_causes else {}
     return {**thrown.tags, "number": str(number), "handled": FOLLOW[thrown.follows], **trimmed}
+
+
+ENDINGS = {
+    "throw": "throw new TypeError('boom', { cause: new RangeError('inner') });",
+    "a rejection": "Promise.reject(new TypeError('boom'));",
+    "a rejection without an error": "Promise.reject({ a: 1 });",
+    "an exit": "if (svc) svc.captureException(new TypeError('boom')); process.exit(3);",
+    "the end of the work": "if (svc) svc.captureException(new TypeError('boom'));",
+    "a handled rejection": "process.on('unhandledRejection', () => {}); Promise.reject(new TypeError('boom'));",
+}
+
+
+@needs_node
+@pytest.mark.parametrize("text", ENDINGS.values(), ids=ENDINGS)
+def test_a_process_ends_as_without_the_library_and_its_error_arrives(
+    text: str, ingest: Ingest, tmp_path: Path
+) -> None:
+    start = f"import * as library from '{LIBRARY}/node.js'; const svc = process.env.SVC_TOKEN && library;\n"
+    program = tmp_path / "program.mjs"
+    program.write_text(start + "if (svc) svc.init({ release: 'shop@1.4.2+318' });\n" + text)
+    without = node(program)
+    done = node(program, ingest=ingest)
+    assert (done.returncode, done.stdout, done.stderr) == (without.returncode, without.stdout, without.stderr)
+    (event,) = ingest.events
+    assert (event["error"]["type"], event["error"]["message"]) in {("TypeError", "boom"), ("Object", '{"a":1}')}
+    assert event["tags"] == {"handled": "yes" if "captureException" in text else "no"}
+
+
+@needs_node
+def test_a_program_without_a_server_ends_with_a_warning(tmp_path: Path) -> None:
+    program = tmp_path / "program.mjs"
+    program.write_text(f"""
+        import * as svc from "{LIBRARY}/node.js";
+        svc.init({{ token: "{TOKEN}", release: "shop@1.4.2+318", ingestUrl: "http://127.0.0.1:1" }});
+        svc.captureException(new Error("m"));
+    """)
+    done = node(program)
+    assert (done.returncode, done.stderr) == (0, "svc: the server didn't take the last events\n")
+
+
+AWKWARD = """
+    class Awkward extends Error {
+      get message() { throw new Error("no message"); }
+      get stack() { svc.captureException(this); return "at f (a.js:1:1)"; }
+    }
+    svc.setUser("jo");
+    svc.setUser({ get id() { throw new Error("no id"); } });
+    svc.setTags(null);
+    svc.setTag(Symbol("s"), 1);
+    svc.addBreadcrumb(null);
+    svc.addBreadcrumb(5);
+    svc.addBreadcrumb({ data: { get x() { throw new Error("no x"); } } });
+    svc.track();
+    svc.captureException();
+    svc.captureException(new Awkward());
+    svc.captureException(new Proxy({}, { get() { throw new Error("nothing"); } }));
+    svc.captureException(new Error("m"), { tags: 7, user: "jo", fingerprint: {} });
+    const endless = { a: 1 };
+    endless.b = endless;
+    svc.captureException(new Error("m", { cause: endless }), { tags: { endless } });
+    const own = new AggregateError([], "own");
+    own.errors.push(own);
+    own.cause = own;
+    svc.captureException(own);
+    svc.init({ token: 5, capture: 7, beforeSend: "x", unheard: 1, ingestUrl: "ftp://h", release: null });
+    svc.init(null);
+    svc.captureException(new Error("without a token"));
+    svc.flush("soon");
+"""
+
+
+@needs_node
+def test_misuse_reaches_neither_the_program_nor_the_server_as_an_error(ingest: Ingest, tmp_path: Path) -> None:
+    program = tmp_path / "program.mjs"
+    program.write_text(f"""
+        import * as svc from "{LIBRARY}/node.js";
+        const before = () => {{ {AWKWARD} }};
+        before();
+        svc.init({{ release: "shop@1.4.2+318", capture: {{ console: true }} }});
+        const token = process.env.SVC_TOKEN;
+        {AWKWARD.replace("svc.init({ token", "await svc.flush(); delete process.env.SVC_TOKEN; svc.init({ token")}
+    """)
+    done = node(program, ingest=ingest)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert {line.partition(" ")[0] for line in done.stderr.splitlines()} == {"svc:"}
+    sent = {event["id"]: event for event in map(json.loads, accepted(ingest))}
+    assert {crumb["type"] for event in sent.values() for crumb in event.get("breadcrumbs", [])} == {"custom"}
+    assert {event["error"]["type"] for event in sent.values()} >= {"undefined", "Awkward", "Error", "AggregateError"}

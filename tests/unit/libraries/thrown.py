@@ -34,6 +34,7 @@ class Thrown:
 
     follows: str
     error: dict[str, Any]
+    has_more_causes: bool
     tags: dict[str, str]
 
 
@@ -57,9 +58,9 @@ class Module:
             call, frame = self._caller(f"f{number}_{caller}", call)
             callers.append(frame)
         self.lines.append(f"export const t{number} = () => {call};")
-        _place(error, name, innermost, callers)
+        has_more_causes = _place(error, name, innermost, callers)
         tags = {f"tag{n}": self._chance.choice(["a", "ä😀", ""]) for n in range(self._chance.randint(0, 3))}
-        self.thrown.append(Thrown(self._chance.choice([*FOLLOW]), error, tags))
+        self.thrown.append(Thrown(self._chance.choice([*FOLLOW]), error, has_more_causes, tags))
 
     def _caller(self, name: str, call: str) -> tuple[str, list[Any]]:
         """Write a function that makes the call; the call of that function, and its frame."""
@@ -114,13 +115,13 @@ def _as_sent(message: str, limit: int = 16_384) -> str:
     return message if len(message) <= limit else message[: limit - 1] + "…"
 
 
-def _place(error: dict[str, Any], name: str, line: int, callers: list[list[Any]]) -> None:
-    """Give the error and its causes their stacks, which differ only in a column. Ten causes are sent."""
-    for depth in range(11):
+def _place(error: dict[str, Any], name: str, line: int, callers: list[list[Any]]) -> bool:
+    """Give the error and ten causes their stacks, which differ only in a column; whether it has more causes."""
+    for _ in range(11):
         if error["stack"] is not None:
             error["stack"] = [[name, line, error["stack"]], *callers]
-        if depth == 10:
-            error.pop("cause", None)
-        if "cause" not in error:
-            return
-        error = error["cause"]
+        last, error = error, error.get("cause", {})
+        if not error:
+            return False
+    del last["cause"]
+    return True
