@@ -44,13 +44,17 @@ def node(
 @needs_node
 def test_its_own_tests_pass() -> None:
     done = node("--test", *sorted(FOLDER.glob("*.test.mjs")))
-    assert done.returncode == 0, re.sub(r"(?s)^ok .*?\n  \.\.\.\n", "", done.stdout, flags=re.MULTILINE)[:5_000]
+    assert done.returncode == 0, re.sub(r"(?s)^ok .*?\n  \.\.\.\n", "", done.stdout, flags=re.MULTILINE)[
+        :5_000
+    ]
 
 
 def loaded(name: str) -> Iterator[str]:
     """A module and those that it imports."""
     yield name
-    for imported in re.findall(r'^import .*"\./(.+)";$', (LIBRARY / name).read_text(encoding="utf-8"), re.MULTILINE):
+    for imported in re.findall(
+        r'^import .*"\./(.+)";$', (LIBRARY / name).read_text(encoding="utf-8"), re.MULTILINE
+    ):
         yield from loaded(imported)
 
 
@@ -65,7 +69,9 @@ def test_every_export_is_declared() -> None:
     declared = (LIBRARY / "svc.d.ts").read_text(encoding="utf-8")
     names = r"^export (?:async |declare )?(?:const|function) (\w+)"
     internal = {"runtime", "newId"}
-    assert {*re.findall(names, source, re.MULTILINE)} - internal == {*re.findall(names, declared, re.MULTILINE)}
+    assert {*re.findall(names, source, re.MULTILINE)} - internal == {
+        *re.findall(names, declared, re.MULTILINE)
+    }
 
 
 def test_every_option_is_declared() -> None:
@@ -73,7 +79,9 @@ def test_every_option_is_declared() -> None:
     declared = (LIBRARY / "svc.d.ts").read_text(encoding="utf-8")
     defaults = source.partition("const DEFAULTS = {\n")[2].partition("\n};")[0]
     options = declared.partition("export interface Options {\n")[2].partition("\n}")[0]
-    assert re.findall(r"^  (\w+)[:(]", defaults, re.MULTILINE) == re.findall(r"^  (\w+)\?", options, re.MULTILINE)
+    assert re.findall(r"^  (\w+)[:(]", defaults, re.MULTILINE) == re.findall(
+        r"^  (\w+)\?", options, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=lambda source: source.name)
@@ -181,7 +189,10 @@ def test_a_process_ends_as_without_the_library_and_its_error_arrives(
     done = node(program, ingest=ingest)
     assert (done.returncode, done.stdout, done.stderr) == (without.returncode, without.stdout, without.stderr)
     (event,) = ingest.events
-    assert (event["error"]["type"], event["error"]["message"]) in {("TypeError", "boom"), ("Object", '{"a":1}')}
+    assert (event["error"]["type"], event["error"]["message"]) in {
+        ("TypeError", "boom"),
+        ("Object", '{"a":1}'),
+    }
     assert event["tags"] == {"handled": "yes" if "captureException" in text else "no"}
 
 
@@ -229,7 +240,9 @@ AWKWARD = """
 
 
 @needs_node
-def test_misuse_reaches_neither_the_program_nor_the_server_as_an_error(ingest: Ingest, tmp_path: Path) -> None:
+def test_misuse_reaches_neither_the_program_nor_the_server_as_an_error(
+    ingest: Ingest, tmp_path: Path
+) -> None:
     program = tmp_path / "program.mjs"
     program.write_text(f"""
         import * as svc from "{LIBRARY}/node.js";
@@ -244,4 +257,58 @@ def test_misuse_reaches_neither_the_program_nor_the_server_as_an_error(ingest: I
     assert {line.partition(" ")[0] for line in done.stderr.splitlines()} == {"svc:"}
     sent = {event["id"]: event for event in map(json.loads, accepted(ingest))}
     assert {crumb["type"] for event in sent.values() for crumb in event.get("breadcrumbs", [])} == {"custom"}
-    assert {event["error"]["type"] for event in sent.values()} >= {"undefined", "Awkward", "Error", "AggregateError"}
+    assert {event["error"]["type"] for event in sent.values()} >= {
+        "undefined",
+        "Awkward",
+        "Error",
+        "AggregateError",
+    }
+
+
+NATIVE = """
+    let handler = () => {};
+    let background;
+    globalThis.ErrorUtils = { getGlobalHandler: () => handler, setGlobalHandler: (next) => { handler = next; } };
+    globalThis.HermesInternal = { enablePromiseRejectionTracker: ({ onUnhandled }) => { globalThis.reject = onUnhandled; } };
+    for (const name of ["crypto", "CompressionStream", "Blob", "process"]) {
+      Object.defineProperty(globalThis, name, { value: undefined });
+    }
+    AbortSignal.timeout = undefined;
+    const svc = await import("svc-js");
+    const { listeners } = await import("react-native");
+    svc.init({ token: TOKEN, ingestUrl: URL, release: "shop@1.4.2+318", identity: true, capture: { sessions: true } });
+    svc.setUser({ id: "1", linkBy: { email: "jo@example.com" } });
+    handler(new TypeError("uncaught"), true);
+    reject(1, new RangeError("rejected"));
+    for (const change of listeners) change("background");
+    svc.captureException(new Error("handled"));
+    await svc.flush();
+"""
+
+
+@needs_node
+def test_react_native_needs_no_more_than_it_has(ingest: Ingest, tmp_path: Path) -> None:
+    stub = tmp_path / "node_modules" / "react-native"
+    stub.mkdir(parents=True)
+    (stub / "package.json").write_text('{"type": "module", "exports": "./index.js"}')
+    (stub / "index.js").write_text("""
+        export const listeners = [];
+        export const AppState = { addEventListener: (_type, listener) => listeners.push(listener) };
+        const constants = { reactNativeVersion: { major: 0, minor: 82, patch: 1 }, Model: "Pixel 8" };
+        export const Platform = { OS: "android", Version: 35, constants };
+    """)
+    shutil.copytree(LIBRARY, tmp_path / "node_modules" / "svc-js")
+    (tmp_path / "program.mjs").write_text(
+        f"const [TOKEN, URL] = {json.dumps([TOKEN, ingest.url])};\n{NATIVE}"
+    )
+    done = node("--conditions=react-native", "program.mjs", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "svc: linkBy needs WebCrypto, which only https pages have\n")
+    sent = {event["error"]["message"]: event for event in map(json.loads, accepted(ingest))}
+    assert {message: event["tags"]["handled"] for message, event in sent.items()} == {
+        "uncaught": "no", "rejected": "no", "handled": "yes",
+    }  # fmt: skip
+    event = sent["handled"]
+    assert event["device"] == {"os": "android", "osVersion": "35", "model": "Pixel 8"}
+    assert event["app"]["framework"] == {"name": "react-native", "version": "0.82.1"}
+    assert event["user"] == {"id": "1"}
+    assert [crumb["data"] for crumb in event["breadcrumbs"]] == [{"action": "background", "target": "app"}]

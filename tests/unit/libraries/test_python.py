@@ -43,7 +43,9 @@ def test_calls_of_the_scope_decide_the_event(case: dict[str, Any], start: Start)
     if "later" in case:
         svc.captureException(ValueError())
     assert svc.flush(10)
-    assert [scope_of(event) for event in sent.events] == [case[key] for key in ("event", "later") if key in case]
+    assert [scope_of(event) for event in sent.events] == [
+        case[key] for key in ("event", "later") if key in case
+    ]
 
 
 def test_tags_beyond_the_limit_are_left_out(start: Start) -> None:
@@ -151,7 +153,9 @@ def test_a_large_event_is_reduced_and_says_so(case: dict[str, Any]) -> None:
         "error": {
             "type": "Error",
             "message": "m" * case["messageChars"],
-            "stack": [{"function": "f", "file": "f.js", "line": n + 1, "inApp": True} for n in range(case["frames"])],
+            "stack": [
+                {"function": "f", "file": "f.js", "line": n + 1, "inApp": True} for n in range(case["frames"])
+            ],
         },
     }
     if case["breadcrumbs"]:

@@ -69,7 +69,12 @@ class Module:
                 (f"function {name}() {{ return ", "; }", f"{name}()", name),
                 (f"const {name} = () => ", ";", f"{name}()", name),
                 (f"const o{name} = {{ {name}() {{ return ", "; } };", f"o{name}.{name}()", f"Object.{name}"),
-                (f"class C{name} {{ static {name}() {{ return ", "; } }", f"C{name}.{name}()", f"C{name}.{name}"),
+                (
+                    f"class C{name} {{ static {name}() {{ return ",
+                    "; } }",
+                    f"C{name}.{name}()",
+                    f"C{name}.{name}",
+                ),
                 (f"class K{name} {{ constructor() {{ ", "; } }", f"new K{name}()", f"new K{name}"),
             ]
         )
@@ -96,7 +101,11 @@ class Module:
         message = " ".join(self._chance.choices(_WORDS, k=self._chance.randint(0, 6)))
         if self._chance.random() < 0.01:
             message = "x" * 20_000
-        return {"type": kind, "message": _as_sent(message), "stack": column}, f"new {name}({json.dumps(message)})"
+        return {
+            "type": kind,
+            "message": _as_sent(message),
+            "stack": column,
+        }, f"new {name}({json.dumps(message)})"
 
     def _aggregate(self, column: int) -> tuple[dict[str, Any], str]:
         text, members = "new AggregateError([", []

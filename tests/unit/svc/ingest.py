@@ -69,6 +69,9 @@ def _handler(ingest: Ingest) -> type[http.server.BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self._answer(200, b"{}", {})
 
+        def do_OPTIONS(self) -> None:
+            self._answer(204, b"", {"Access-Control-Allow-Headers": self.headers["Access-Control-Request-Headers"]})
+
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if self.headers.get("Content-Encoding") == "gzip":
@@ -88,6 +91,7 @@ def _handler(ingest: Ingest) -> type[http.server.BaseHTTPRequestHandler]:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
+            self.send_header("Access-Control-Allow-Origin", "*")
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
