@@ -35,7 +35,7 @@ Object.assign(runtime, {
     const { emit } = process;
     process.emit = function (name, ...args) {
       const [reason] = args;
-      // An error comes from the monitor too if it ends the process. Node prints less of it once its stack was read.
+      // One that ends the process comes from the monitor too: Node prints less of it once its stack was read.
       if (name === "unhandledRejection" && reason instanceof Error) process.nextTick(capture, reason);
       else if (name === "unhandledRejection") capture(reason);
       return emit.call(this, name, ...args);

@@ -1,5 +1,6 @@
 """The version is the same wherever it is said."""
 
+import json
 import re
 import tomllib
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from cli.__main__ import svc
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSION: str = PROJECT["version"]
+JAVASCRIPT = ROOT / "svc-js"
 CHART = yaml.safe_load((ROOT / "docker/chart/Chart.yaml").read_text(encoding="utf-8"))
 TAG = re.compile(r"(?:svc-service:|svc_reporting-)(\d[\w.]*)")
 
@@ -23,6 +25,14 @@ TAG = re.compile(r"(?:svc-service:|svc_reporting-)(\d[\w.]*)")
     ("where", "found"),
     [
         ("the library", library.__version__),
+        (
+            "the JavaScript package",
+            json.loads((JAVASCRIPT / "package.json").read_text(encoding="utf-8"))["version"],
+        ),
+        (
+            "its module",
+            re.findall(r'VERSION = "(.+)"', (JAVASCRIPT / "svc.js").read_text(encoding="utf-8"))[0],
+        ),
         ("the chart", CHART["version"]),
         ("the chart's images", CHART["appVersion"]),
         ("the installed service", version("svc-service")),

@@ -7,7 +7,6 @@ import random
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -269,7 +268,9 @@ NATIVE = """
     let handler = () => {};
     let background;
     globalThis.ErrorUtils = { getGlobalHandler: () => handler, setGlobalHandler: (next) => { handler = next; } };
-    globalThis.HermesInternal = { enablePromiseRejectionTracker: ({ onUnhandled }) => { globalThis.reject = onUnhandled; } };
+    globalThis.HermesInternal = {
+      enablePromiseRejectionTracker: ({ onUnhandled }) => { globalThis.reject = onUnhandled; },
+    };
     for (const name of ["crypto", "CompressionStream", "Blob", "process"]) {
       Object.defineProperty(globalThis, name, { value: undefined });
     }

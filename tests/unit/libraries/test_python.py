@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -109,7 +108,6 @@ def test_a_long_stack_loses_its_middle(case: dict[str, Any], start: Start) -> No
         nested(case["given"] - 1)
     except LookupError as error:
         svc.captureException(error)
-        assert len(list(traceback.walk_tb(error.__traceback__))) == case["given"]
     assert svc.flush(10)
     (event,) = sent.events
     assert len(event["error"]["stack"]) == min(case["given"], 100)

@@ -20,9 +20,13 @@ _CLASSES: Final = {
     "Renamed": "OrderLost",
 }  # fmt: skip
 _VALUES: Final = [
-    ("'text'", "String", "text"), ("42", "Number", "42"), ("null", "null", "null"),
-    ("undefined", "undefined", "undefined"), ("({ code: 7 })", "Object", '{"code":7}'), ("[1, 'a']", "Array", '[1,"a"]'),
-]  # fmt: skip
+    ("'text'", "String", "text"),
+    ("42", "Number", "42"),
+    ("null", "null", "null"),
+    ("undefined", "undefined", "undefined"),
+    ("({ code: 7 })", "Object", '{"code":7}'),
+    ("[1, 'a']", "Array", '[1,"a"]'),
+]
 
 
 @dataclass

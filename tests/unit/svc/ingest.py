@@ -70,7 +70,9 @@ def _handler(ingest: Ingest) -> type[http.server.BaseHTTPRequestHandler]:
             self._answer(200, b"{}", {})
 
         def do_OPTIONS(self) -> None:
-            self._answer(204, b"", {"Access-Control-Allow-Headers": self.headers["Access-Control-Request-Headers"]})
+            self._answer(
+                204, b"", {"Access-Control-Allow-Headers": self.headers["Access-Control-Request-Headers"]}
+            )
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -1,4 +1,4 @@
-"""The retry rules of section 7 as decisions."""
+"""Answers beyond the cases of all libraries (`tests/unit/libraries`)."""
 
 import json
 from typing import Any
@@ -18,13 +18,6 @@ def answer(status: int, body: Any = None, **headers: str) -> Answer:
     )
 
 
-def test_202_ends_a_batch() -> None:
-    got = answer(202, {"accepted": 3, "rejected": 0, "errors": []})
-    assert (got.accepted, got.errors) == (3, ())
-    assert RetryPolicy().after(got) == AnswerDecision(Fate.DONE)
-    assert RetryPolicy().after(answer(202, {})) == AnswerDecision(Fate.DONE)
-
-
 def test_partial_202_names_the_rejected() -> None:
     error = {
         "index": 1,
@@ -35,50 +28,10 @@ def test_partial_202_names_the_rejected() -> None:
     assert (got.accepted, got.errors) == (2, (error,))
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 405, 413])
-def test_other_4xx_are_not_retried(status: int) -> None:
-    assert RetryPolicy().after(answer(status, {"error": "x"})) == AnswerDecision(Fate.REFUSED)
-
-
-@pytest.mark.parametrize("status", [500, 502, 503, 599, 0])
-def test_5xx_and_silence_are_retried_after_1_2_and_4_seconds_then_given_up(status: int) -> None:
-    policy, got = RetryPolicy(), Answer(status)
-    assert [policy.after(got) for _ in range(4)] == [
-        AnswerDecision(Fate.AGAIN, 1.0),
-        AnswerDecision(Fate.AGAIN, 2.0),
-        AnswerDecision(Fate.AGAIN, 4.0),
-        AnswerDecision(Fate.GIVEN_UP, 0.0),
-    ]
-
-
-def test_longer_retry_after_of_a_503_is_respected() -> None:
-    policy, got = RetryPolicy(), answer(503, {"error": "internal"}, Retry_After="3")
-    assert [policy.after(got).wait for _ in range(3)] == [3.0, 3.0, 4.0]
-
-
-def test_429_waits_as_requested_and_backs_off_exponentially() -> None:
-    policy, got = RetryPolicy(), answer(429, {"error": "rateLimited", "retryAfterMs": 2500})
-    assert [policy.after(got).wait for _ in range(6)] == [2.5, 2.5, 4.0, 8.0, 16.0, 32.0]
-    assert policy.after(answer(429, {"retryAfterMs": 3_600_000})).wait == 3600.0
-    assert answer(429, {"retryAfterMs": 100}, Retry_After="7").wait == 7.0
-
-
-def test_429_is_retried_without_an_end_and_a_later_5xx_still_has_its_three() -> None:
-    policy = RetryPolicy()
-    assert all(policy.after(Answer(429)).fate is Fate.AGAIN for _ in range(100))
-    assert [policy.after(Answer(500)).fate for _ in range(4)] == [Fate.AGAIN] * 3 + [Fate.GIVEN_UP]
-
-
 @pytest.mark.parametrize(
     "got",
     [
-        answer(202, b"<html>"),
-        answer(202, b""),
         answer(202, [1]),
-        answer(202, {"errors": "none"}),
-        answer(200, {}),
-        answer(302, {}),
-        answer(204, b""),
         answer(999, {}),
     ],
 )

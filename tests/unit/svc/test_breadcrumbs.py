@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 
 from schemas.event import Breadcrumb
@@ -21,44 +20,6 @@ def wire(given_crumb: Mapping[str, Any] | str) -> dict[str, Any]:
 
 def test_time_is_iso_8601_in_utc_with_milliseconds() -> None:
     assert wire("m")["timestamp"] == "2026-09-21T14:13:20.123Z"
-
-
-@pytest.mark.parametrize(
-    ("client", "kind", "data"),
-    [
-        (
-            {"type": "nav", "data": {"from": "/a", "to": "/b?token=x"}},
-            "nav",
-            {"from": "/a", "to": "/b?token=***"},
-        ),
-        ({"type": "nav", "message": "/cart"}, "nav", {"to": "/cart"}),
-        (
-            {
-                "type": "net",
-                "data": {"method": "GET", "url": "http://h/?api_key=1", "status": "200", "durationMs": 1.6},
-            },
-            "net",
-            {"status": 200, "durationMs": 2, "method": "GET", "url": "http://h/?api_key=***"},
-        ),
-        ({"type": "net", "data": {"url": "/", "status": "broken", "durationMs": None}}, "net", {"url": "/"}),
-        ({"type": "log", "level": "error", "message": "m"}, "log", {"level": "error", "message": "m"}),
-        ({"type": "log"}, "log", {"level": "info", "message": ""}),
-        (
-            {"type": "user", "message": "click", "data": {"target": 5}},
-            "user",
-            {"action": "click", "target": "5"},
-        ),
-        ({"type": "track", "message": "bought", "data": {"n": 1}}, "custom", {"n": 1, "track": "bought"}),
-        ({"type": "custom", "message": "m", "data": {"a": [1]}}, "custom", {"a": [1], "message": "m"}),
-        ({"message": "m"}, "custom", {"message": "m"}),
-        ({"type": "unheard", "message": "m"}, "custom", {"type": "unheard", "message": "m"}),
-        ({"message": "m", "category": "auth"}, "custom", {"category": "auth", "message": "m"}),
-        ({"data": 7}, "custom", {"value": 7}),
-    ],
-)
-def test_client_breadcrumb_becomes_the_wires(client: dict[str, Any], kind: str, data: dict[str, Any]) -> None:
-    made = wire(client)
-    assert (made["type"], made["data"]) == (kind, data)
 
 
 def test_values_that_are_not_json_are_converted() -> None:

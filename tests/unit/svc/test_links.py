@@ -1,40 +1,21 @@
-"""Each row of the `linkBy` table, and that the plain value goes nowhere."""
+"""The plain value of `linkBy` goes nowhere. Cases: `tests/unit/libraries`."""
 
 import gc
 import hashlib
 import json
 import weakref
 from collections.abc import Callable
-from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import svc
-from svc.links import NORMALISERS, link_hashes, normalise
+from svc.links import NORMALISERS, normalise
 from tests.unit.svc.ingest import Ingest
 
 
 def sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "spelled"),
-    [
-        ("email", "  Jo.Smith@Example.COM ", "jo.smith@example.com"),
-        ("phone", "+49 (0) 170 / 123-45", "+49017012345"),
-        ("phone", "0170 12345", "+017012345"),
-        ("username", " JoSmith\t", "josmith"),
-        ("googleSub", " 10Ab ", "10Ab"),
-        ("appleSub", " 00.Xy ", "00.Xy"),
-        ("metaSub", "\n9Z ", "9Z"),
-        ("customerNumber", " AbC 1 ", " AbC 1 "),
-    ],
-)
-def test_value_is_normalised_by_its_key_and_hashed(key: str, value: str, spelled: str) -> None:
-    assert link_hashes({key: value}) == {key: sha256(spelled)}
 
 
 def test_hash_leaves_and_plain_value_does_not(start: Callable[..., Ingest]) -> None:
@@ -60,19 +41,6 @@ def test_plain_value_is_not_retained_in_memory(start: Callable[..., Ingest]) -> 
     values.clear()
     gc.collect()
     assert [ref() for ref in alive] == [None, None]
-
-
-def test_identity_is_off_by_default(start: Callable[..., Ingest], sent: Callable[[], dict[str, Any]]) -> None:
-    start()
-    svc.set_user({"id": "1", "linkBy": {"email": "jo@example.com"}})
-    assert sent()["user"] == {"id": "1"}
-
-
-def test_empty_values_are_not_linked() -> None:
-    assert (
-        link_hashes({"email": "  ", "phone": "none", "username": "", "googleSub": " ", "x": "", "y": None})
-        == {}
-    )
 
 
 @given(st.sampled_from(sorted(NORMALISERS)), st.text())

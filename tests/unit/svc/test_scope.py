@@ -1,4 +1,4 @@
-"""Each row of the table of section 2.11, as the server sees it."""
+"""The scope beyond the cases of all libraries (`tests/unit/libraries`)."""
 
 import threading
 from collections.abc import Callable
@@ -48,37 +48,6 @@ def test_before_init_everything_does_nothing() -> None:
     assert svc.stats() == {}
 
 
-USERS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]] = {
-    "as given": (
-        {"id": " 42 ", "name": "Jo Smith", "anonymous": False},
-        {"id": " 42 ", "name": "Jo Smith", "anonymous": False},
-    ),
-    "without unknown fields": ({"id": "42", "email": "jo@example.com", "ip": "10.0.0.1"}, {"id": "42"}),
-    "null clears": (None, None),
-}
-
-
-@pytest.mark.parametrize(("user", "wire"), USERS.values(), ids=USERS)
-def test_set_user_replaces_the_user(
-    start: Start, sent: Sent, user: dict[str, Any] | None, wire: dict[str, Any] | None
-) -> None:
-    start()
-    svc.set_user({"id": "before", "name": "before"})
-    svc.set_user(user)
-    assert sent().get("user") == wire
-
-
-def test_tags_ride_on_every_later_event_merged_until_they_are_cleared(start: Start, sent: Sent) -> None:
-    start()
-    assert given_tags(sent()) == {}
-    svc.set_tag("plan", "free")
-    assert [given_tags(sent()) for _ in range(2)] == [{"plan": "free"}] * 2
-    svc.set_tags({"plan": "pro", "region": "eu"})
-    assert given_tags(sent()) == {"plan": "pro", "region": "eu"}
-    svc.clear_tags()
-    assert given_tags(sent()) == {}
-
-
 def test_tags_are_cut_to_the_limits_and_the_cuts_are_counted(
     start: Start, sent: Sent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -116,22 +85,6 @@ def test_breadcrumb_input_is_message_type_level_and_data_all_optional(start: Sta
     assert text["message"] == "a text"
 
 
-def test_breadcrumbs_are_a_ring_of_a_hundred(start: Start, sent: Sent) -> None:
-    start()
-    for n in range(105):
-        svc.add_breadcrumb({"message": str(n)})
-    assert [crumb["message"] for crumb in svc.get_breadcrumbs()] == [str(n) for n in range(5, 105)]
-    assert [crumb["data"]["message"] for crumb in sent()["breadcrumbs"]] == [str(n) for n in range(5, 105)]
-
-
-def test_clear_breadcrumbs_empties_the_ring(start: Start, sent: Sent) -> None:
-    start()
-    svc.add_breadcrumb({"message": "m"})
-    svc.clear_breadcrumbs()
-    assert svc.get_breadcrumbs() == []
-    assert "breadcrumbs" not in sent()
-
-
 def test_get_breadcrumbs_returns_a_copy(start: Start) -> None:
     start()
     svc.add_breadcrumb({"data": {"a": 1}})
@@ -155,31 +108,6 @@ def test_capture_takes_a_snapshot_that_later_changes_do_not_touch(start: Start) 
     (event,) = ingest.events
     assert (given_tags(event), event["user"]) == ({"when": "before"}, {"id": "before"})
     assert [crumb["data"] for crumb in event["breadcrumbs"]] == [{"message": "before", "deep": {"n": 1}}]
-
-
-def test_user_and_tags_of_a_capture_are_for_its_event_only(start: Start, sent: Sent) -> None:
-    ingest = start()
-    svc.set_tags({"a": "scope", "b": "scope"})
-    svc.capture_exception(ValueError(), tags={"a": "own"}, user={"id": "own"}, fingerprint=["x", 1])
-    later = sent()
-    first = ingest.events[0]
-    assert given_tags(first) == {"a": "own", "b": "scope"}
-    assert first["user"] == {"id": "own"}
-    assert first["fingerprint"] == ["x", "1"]
-    assert given_tags(later) == {"a": "scope", "b": "scope"}
-    assert "user" not in later
-
-
-@pytest.mark.parametrize("switched_on", [True, False])
-def test_track_adds_a_breadcrumb_if_enabled(start: Start, sent: Sent, switched_on: bool) -> None:
-    start(trackAutoBreadcrumb=switched_on)
-    svc.track("bought", {"items": 3})
-    crumbs = svc.get_breadcrumbs()
-    assert [crumb["type"] for crumb in crumbs] == (["track"] if switched_on else [])
-    wire = sent().get("breadcrumbs", [])
-    assert [(crumb["type"], crumb["data"]) for crumb in wire] == (
-        [("custom", {"items": 3, "track": "bought"})] if switched_on else []
-    )
 
 
 def test_misuse_raises_nothing(start: Start) -> None:
@@ -249,14 +177,6 @@ def test_a_bad_argument_of_a_capture_loses_itself_and_not_the_event(
     (event,) = ingest.events
     assert (event["id"], given_tags(event), event["user"]) == (event_id, {"feature": "pay"}, {"id": "7"})
     assert f"capture_exception: {field} left out" in caplog.text
-
-
-def test_a_fingerprint_given_as_one_text_is_one_part(start: Start) -> None:
-    ingest = start()
-    svc.capture_exception(ValueError(), fingerprint="payment down")
-    svc.capture_exception(ValueError(), fingerprint=7)  # type: ignore[arg-type]
-    assert svc.flush(10)
-    assert [event.get("fingerprint") for event in ingest.events] == [["payment down"], None]
 
 
 def test_invalid_users_and_tags_are_named_in_the_log(start: Start, caplog: pytest.LogCaptureFixture) -> None:
