@@ -62,7 +62,7 @@ class Module:
             call, frame = self._caller(f"f{number}_{caller}", call)
             callers.append(frame)
         self.lines.append(f"export const t{number} = () => {call};")
-        has_more_causes = _place(error, name, innermost, callers)
+        has_more_causes = _set_stacks(error, name, innermost, callers)
         tags = {f"tag{n}": self._chance.choice(["a", "ä😀", ""]) for n in range(self._chance.randint(0, 3))}
         self.thrown.append(Thrown(self._chance.choice([*FOLLOW]), error, has_more_causes, tags))
 
@@ -128,7 +128,7 @@ def _as_sent(message: str, limit: int = 16_384) -> str:
     return message if len(message) <= limit else message[: limit - 1] + "…"
 
 
-def _place(error: dict[str, Any], name: str, line: int, callers: list[list[Any]]) -> bool:
+def _set_stacks(error: dict[str, Any], name: str, line: int, callers: list[list[Any]]) -> bool:
     """Give the error and ten causes their stacks, which differ only in a column; whether it has more causes."""
     for _ in range(11):
         if error["stack"] is not None:
