@@ -45,11 +45,12 @@ Object.assign(runtime, {
   watchEnding(transport) {
     process.on("exit", () => {
       const calls = [];
-      transport()?.leave((url, { signal: _, ...init }) => {
+      const waiting = transport()?.leave((url, { signal: _, ...init }) => {
         calls.push([url, init]);
         return new Promise(() => {});
       });
-      if (calls.length && sendInThread(calls) < calls.length) warn("the server didn't take the last events");
+      if (waiting) warn(`${waiting} events are lost: they could be sent only later`);
+      else if (sendInThread(calls) < calls.length) warn("the last events are lost: no answer");
     });
   },
 });
@@ -63,6 +64,7 @@ const THREAD = `
 
 /** How many calls of `fetch` got a 202. A process that ends runs no callbacks: it waits for a thread. */
 function sendInThread(calls) {
+  if (!calls.length) return 0;
   const state = new Int32Array(new SharedArrayBuffer(8));
   new Worker(THREAD, { eval: true, workerData: { calls, state } });
   Atomics.wait(state, 0, 0, SHUTDOWN_MS);

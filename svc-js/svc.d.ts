@@ -5,13 +5,13 @@
  *
  *     svc.init({ token: "svc_pk_...", release: "shop@1.4.2+318", ingestUrl: "https://errors.example" });
  *
- * From then on errors that nothing handles are reported. No function throws; before `init` none has an effect.
+ * From then on uncaught errors are reported. No function throws, and before `init` none has an effect.
  */
 
 export interface Options {
   /** The project's token; without one nothing is sent. In Node by default SVC_TOKEN. */
   token?: string;
-  /** `<app-name>@<version>+<build>`, such as `shop@1.4.2+318`; a missing part becomes `app`, `0.0.0` or `0`. */
+  /** `<app-name>@<version>+<build>`, such as `shop@1.4.2+318`; missing parts are `app`, `0.0.0` and `0`. */
   release?: string;
   /** The address of the edge, by default http://127.0.0.1:8080; in Node SVC_INGEST_URL. */
   ingestUrl?: string;
@@ -40,7 +40,7 @@ export interface Capture {
   errors?: boolean;
   /** A breadcrumb of each fetch and XMLHttpRequest. By default false. */
   network?: boolean;
-  /** A breadcrumb when the application comes to the foreground or goes to the background. By default false. */
+  /** A breadcrumb when the application comes to the foreground or leaves it. By default false. */
   sessions?: boolean;
   /** A breadcrumb of each route change. By default true. */
   navigation?: boolean;
@@ -121,13 +121,13 @@ export declare const VERSION: string;
 /** Starts reporting. A second call replaces the first and starts with an empty scope. */
 export declare function init(options?: Options): void;
 
-/** Reports a handled error, or any other value, with its causes. The event's id, or null if nothing is sent. */
+/** Reports a handled error, or any value, with its causes. The event's id, or null if nothing is sent. */
 export declare function captureException(error: unknown, options?: CaptureOptions): string | null;
 
 /** Sets the user of later events; null clears it. */
 export declare function setUser(user: User | null): void;
 
-/** Sets a tag of later events; null removes it. An event has at most 50, of 64 characters with values of 200. */
+/** Sets a tag of later events; null removes it. At most 50 keys of 64 characters, values are cut to 200. */
 export declare function setTag(key: string, value: string | null): void;
 export declare function setTags(tags: Record<string, string | null>): void;
 export declare function clearTags(): void;

@@ -66,7 +66,8 @@ function resolve(given) {
   const [, name = "app", version = "0.0.0", build = "0"] = parts;
   const release = `${name}@${version}+${build}`;
   if (release !== resolved.release) warn(`release isn't <app-name>@<version>+<build>; using ${release}`);
-  const { environment, device, framework } = resolved;
+  const { environment, device, framework, breadcrumbCapacity: size } = resolved;
+  if (!(size > 0 && size <= 100)) resolved.breadcrumbCapacity = 100;
   const app = { version, build, framework };
   resolved.constant = { kind: "error", platform: "javascript", release, environment, device, app };
   resolved.ingestUrl = resolved.ingestUrl.replace(/\/+$/, "");

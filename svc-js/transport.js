@@ -193,7 +193,7 @@ export function createTransport(options, sdk) {
 
   /** Sends what waits by requests that outlive the page; at the end of a process by `send`. */
   function leave(send = fetch) {
-    if (pause() > 0) return;
+    if (pause() > 0) return unsettled().length;
     for (const batch of sending) if (!batch.outlives) post(batch, send);
     for (let batch; (batch = take(room() - 13)).items.length;) deliver(batch, send);
   }

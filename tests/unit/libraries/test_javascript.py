@@ -18,10 +18,10 @@ from edge.validation.validate import STRICT, checked_text, open_batch, validate
 from tests.unit.libraries.cases import FOLDER
 from tests.unit.libraries.thrown import FOLLOW, Module, Thrown
 from tests.unit.svc.conftest import TOKEN
-from tests.unit.svc.ingest import Ingest
+from tests.unit.svc.ingest import Ingest, Reply
 
 LIBRARY = Path(__file__).parents[3] / "svc-js"
-SOURCES = sorted(LIBRARY.glob("*.js"))
+SOURCES = sorted([*LIBRARY.glob("*.js"), LIBRARY / "svc.d.ts"])
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None and "CI" not in os.environ, reason="there is no Node here")
 ERRORS = 1_000
@@ -204,7 +204,31 @@ def test_a_program_without_a_server_ends_with_a_warning(tmp_path: Path) -> None:
         svc.captureException(new Error("m"));
     """)
     done = node(program)
-    assert (done.returncode, done.stderr) == (0, "svc: the server didn't take the last events\n")
+    assert (done.returncode, done.stderr) == (0, "svc: the last events are lost: no answer\n")
+
+
+@needs_node
+def test_a_program_that_ends_before_a_retry_says_so(ingest: Ingest, tmp_path: Path) -> None:
+    ingest.answers.append(Reply(429, {}, {"Retry-After": "60"}))
+    program = tmp_path / "program.mjs"
+    program.write_text(f"""
+        import * as svc from "{LIBRARY}/node.js";
+        const {{ fetch }} = globalThis;
+        const answered = new Promise((resolve) => {{
+          globalThis.fetch = async (...args) => {{
+            const {{ status, headers }} = await fetch(...args);
+            return {{ status, headers, text: async () => setImmediate(resolve) && "{{}}" }};
+          }};
+        }});
+        svc.init({{ release: "shop@1.4.2+318" }});
+        svc.captureException(new Error("m"));
+        svc.flush();
+        await answered;
+        process.exit();
+    """)
+    done = node(program, ingest=ingest)
+    assert (done.returncode, done.stderr) == (0, "svc: 1 events are lost: they could be sent only later\n")
+    assert len(ingest.requests) == 1
 
 
 AWKWARD = """
