@@ -31,7 +31,7 @@ install: .venv/installed  ## .venv with everything that the demo needs
 .venv/installed-test: .venv/installed
 	@echo "Installing the test tools into .venv, and a browser if there is none"
 	@$(PIP) -e '.[local,test,lint]'
-	@$(RUN) -m local.browser
+	@$(RUN) -m tests.browser_program
 	@touch $@
 
 lint: .venv/installed-test  ## formatting, rules and types

@@ -9,9 +9,9 @@ from typing import Any, Literal
 import axe_playwright_python
 from playwright.sync_api import Browser, Page, Playwright, StorageState, expect
 
+from tests.browser_program import PROGRAMS
 from tests.e2e.page_server import PASSWORD
 
-INSTALLED = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 AXE = (Path(axe_playwright_python.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]
 PATIENCE_MS = 60_000
@@ -21,7 +21,7 @@ Scheme = Literal["light", "dark"]
 def launch(playwright: Playwright) -> Browser:
     """An installed Chromium, else Playwright's own. Expectations have a long timeout for a busy machine."""
     expect.set_options(timeout=PATIENCE_MS)
-    found = next(filter(None, map(shutil.which, INSTALLED)), None)
+    found = next(filter(None, map(shutil.which, PROGRAMS)), None)
     return playwright.chromium.launch(executable_path=found)
 
 

@@ -1,6 +1,6 @@
 """The browser for the tests: an installed one, else Debian's package, else Playwright's download.
 
-`python -m local.browser` prints its path, after installing one if necessary.
+`python -m tests.browser_program` prints its path, after installing one if necessary.
 """
 
 import os
