@@ -26,16 +26,14 @@ FLAGS = (
 
 
 def class_path(jars: Path) -> str:
-    """All jars in a fixed order: a class archive is valid only for the identical class path."""
+    """All jars, as Java takes them."""
     return os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
 
 
-def kafka_command(
-    java: Java, jars: Path, program: list[str], heap_mb: int, extra: tuple[str, ...] = ()
-) -> list[str]:
+def kafka_command(java: Java, jars: Path, program: list[str], heap_mb: int) -> list[str]:
     """The command that runs `program` (a main class and its arguments) with a heap of at most `heap_mb`."""
     heap = (f"-Xms{min(64, heap_mb)}m", f"-Xmx{heap_mb}m")
-    return [java.program, *extra, *heap, *FLAGS, "-cp", class_path(jars), *program]
+    return [java.program, *heap, *FLAGS, "-cp", class_path(jars), *program]
 
 
 def format_data(

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from local.disk_space import require_space
-from local.kafka.class_archive import class_archive
 from local.kafka.command_line import format_data, kafka_command
 from local.kafka.config import properties
 from local.kafka.downloads import kafka_jars
@@ -47,9 +46,7 @@ class LocalKafka(LocalServer):
         data, config = self.directory / "data", self.directory / "server.properties"
         config.write_text(properties(self._ports, data, self.overrides))
         format_data(java, jars, config, data)
-        archive = class_archive(java, jars)
-        extra = (f"-XX:SharedArchiveFile={archive}",) if archive else ()
-        return kafka_command(java, jars, ["kafka.Kafka", str(config)], self.heap_mb, extra)
+        return kafka_command(java, jars, ["kafka.Kafka", str(config)], self.heap_mb)
 
     def ready(self) -> bool:
         """True when the broker lists itself and has our cluster id: another broker may have taken the port."""

@@ -28,11 +28,6 @@ def test_jar_that_is_cut_off_missing_or_foreign_is_noticed(tmp_path: Path) -> No
     assert not is_whole(tmp_path)
 
 
-def test_class_archive_next_to_the_jars_is_no_damage(tmp_path: Path) -> None:
-    (filled(tmp_path) / "classes-0.jsa").touch()
-    assert is_whole(tmp_path)
-
-
 def test_empty_cache_is_not_whole(tmp_path: Path) -> None:
     assert not is_whole(tmp_path)
 
