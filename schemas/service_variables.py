@@ -1,49 +1,28 @@
 """Variables that Kubernetes and container links set for services.
 
 A service named `svc-edge` gives all processes of its namespace variables with the prefix of the settings.
-`svc-dashboard` even gives one with the name of a setting (SVC_DASHBOARD_PORT). They are recognized by the
-syntax of both name and value, so that a mistyped setting is still refused.
+`svc-dashboard` even gives one with the name of a setting (SVC_DASHBOARD_PORT), whose value is an address.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from typing import Final
 
-_SERVICE: Final = r"SVC(?:_[A-Z0-9]+)*"
-_HOST: Final = re.compile(rf"{_SERVICE}_SERVICE_HOST|{_SERVICE}_PORT_\d+_(?:TCP|UDP|SCTP)_ADDR")
-_NUMBER: Final = re.compile(
-    rf"{_SERVICE}_SERVICE_PORT(?:_[A-Z0-9]+)*|{_SERVICE}_PORT_\d+_(?:TCP|UDP|SCTP)_PORT"
+_NAME: Final = re.compile(
+    r"SVC(_[A-Z0-9]+)*_(SERVICE_HOST|SERVICE_PORT(_[A-Z0-9]+)*|PORT_\d+_(TCP|UDP|SCTP)(_ADDR|_PORT|_PROTO)?)"
 )
-_LINK: Final = re.compile(rf"{_SERVICE}_PORT(?:_\d+_(?:TCP|UDP|SCTP))?")
-_PROTOCOL: Final = re.compile(rf"{_SERVICE}_PORT_\d+_(?:TCP|UDP|SCTP)_PROTO")
-_URL: Final = re.compile(r"(?:tcp|udp|sctp)://(.+):(\d{1,5})")
+_LINK: Final = re.compile(r"(tcp|udp|sctp)://.+:\d+")
 
 
 def is_service_variable(name: str, value: str) -> bool:
-    """Whether Kubernetes set the variable for a service, by the syntax of its name and value."""
-    if _HOST.fullmatch(name):
-        return _is_ip(value)
-    if _NUMBER.fullmatch(name):
-        return _is_port(value)
-    if _PROTOCOL.fullmatch(name):
-        return value in {"tcp", "udp", "sctp"}
-    link = _URL.fullmatch(value) if _LINK.fullmatch(name) else None
-    return link is not None and _is_ip(link[1].strip("[]")) and _is_port(link[2])
+    """Whether Kubernetes set the variable for a service. No setting has such a name, but for those of ports."""
+    return bool(_NAME.fullmatch(name) or (name.endswith("_PORT") and _LINK.fullmatch(value)))
 
 
 def service_variables(environ: Mapping[str, str]) -> list[str]:
     """The names of such variables in an environment."""
-    return sorted(name for name, value in environ.items() if is_service_variable(name, value))
-
-
-def _is_ip(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_port(text: str) -> bool:
-    return text.isdecimal() and 0 < int(text) <= 65535
+    return sorted(
+        name
+        for name, value in environ.items()
+        if name.startswith("SVC_") and is_service_variable(name, value)
+    )

@@ -270,14 +270,9 @@ def test_variables_of_kubernetes_services_are_passed_over() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("SVC_EDGE_SERVICE_HOST", "edge.example"),
-        ("SVC_EDGE_SERVICE_PORT", "http"),
-        ("SVC_EDGE_SERVICE_PORT", "65536"),
         ("SVC_EDGE_PORT", "8080"),
         ("SVC_EDGE_PORT", "http://10.0.0.1:8080"),
-        ("SVC_EDGE_PORT_8080_TCP", "10.0.0.1:8080"),
-        ("SVC_EDGE_PORT_8080_TCP_PROTO", "http"),
-        ("SVC_EDGE_PORT_8080_TCP_ADDR", ""),
+        ("SVC_EDGE_PORT_TCP", "tcp"),
         ("SVC_DASHBOARD_PORT", "tcp://10.0.0.1"),
         ("SVC_INGEST_HOSTS", "10.0.0.1"),
     ],
