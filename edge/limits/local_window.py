@@ -22,7 +22,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +30,6 @@ WINDOW_SECONDS: Final = 60
 _WINDOW_US: Final = WINDOW_SECONDS * 1_000_000
 _WORD: Final = struct.Struct("<Q")
 _MAX_OPEN: Final = 2048
-_ALLOCATION_BYTES: Final = 64 * 1024
-"""Step by which a ring's disk space is allocated: all of it at the usual limit, not 80 MB at the highest limit."""
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -53,21 +51,15 @@ def monotonic_us() -> int:
     return time.monotonic_ns() // 1000
 
 
-class _Ring:
-    """A mapped ring, shared at `path`, or private to this process if that is None.
+class _Ring(NamedTuple):
+    """A mapped ring, and its byte in the lock file.
 
-    `lock_byte` is its byte in the lock file; the first `allocated` bytes may be touched.
+    One that isn't shared, because of a failure, is used until `private_until` (microseconds); others have 0.
     """
 
-    __slots__ = ("allocated", "lock_byte", "path", "slots")
-
-    def __init__(
-        self, slots: mmap.mmap, allocated: int, path: Path | None = None, lock_byte: int = 0
-    ) -> None:
-        self.slots = slots
-        self.allocated = allocated
-        self.path = path
-        self.lock_byte = lock_byte
+    slots: mmap.mmap
+    lock_byte: int = 0
+    private_until: int = 0
 
 
 class LocalWindow:
@@ -78,44 +70,35 @@ class LocalWindow:
         self._now_us = now_us
         self._lock = -1
         self._rings: OrderedDict[tuple[str, int], _Ring] = OrderedDict()
-        self._fallbacks: dict[tuple[str, int], int] = {}
 
     async def acquire(self, token: str, limit: int) -> int:
         """Admit and return 0, or milliseconds until a retry can succeed."""
         if limit <= 0:
             return WINDOW_SECONDS * 1000
-        if self._fallbacks:
-            self._retry_disk(token, limit)
-        ring = self._rings.get((token, limit)) or self._open(token, limit)
-        if ring.path is None:
-            return self._check(ring, limit)
+        ring = self._rings.get((token, limit))
+        if ring is None or 0 < ring.private_until <= self._now_us():
+            ring = self._open(token, limit)
+        if ring.private_until:
+            return self._check(ring.slots, limit)
+        fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, ring.lock_byte)
         try:
-            fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, ring.lock_byte)
-            try:
-                return self._check(ring, limit)
-            finally:
-                fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, ring.lock_byte)
-        except OSError as error:
-            self._close((token, limit))
-            return self._check(self._fall_back(token, limit, error), limit)
+            return self._check(ring.slots, limit)
+        finally:
+            fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, ring.lock_byte)
 
     async def close(self) -> None:
         """Unmap and close the files, which other processes may still use."""
         for ring in self._rings.values():
             ring.slots.close()
         self._rings.clear()
-        self._fallbacks.clear()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
 
-    def _check(self, ring: _Ring, limit: int) -> int:
-        slots = ring.slots
+    def _check(self, slots: mmap.mmap, limit: int) -> int:
         now = self._now_us()
         (head,) = _WORD.unpack_from(slots, 0)
         slot = 8 + head % limit * 8
-        if slot >= ring.allocated:
-            _allocate(ring, slot, limit)
         (oldest,) = _WORD.unpack_from(slots, slot)
         # 0 is an unused slot: the monotonic clock starts at boot.
         if oldest and now - oldest < _WINDOW_US:
@@ -126,88 +109,42 @@ class LocalWindow:
         return 0
 
     def _open(self, token: str, limit: int) -> _Ring:
+        size = 8 + limit * 8
         try:
-            ring = self._map(token, limit)
+            ring = self._map(token, limit, size)
         except OSError as error:
-            ring = self._fall_back(token, limit, error)
+            if not any(known.private_until for known in self._rings.values()):
+                log.warning(
+                    "can't store a rate limit on disk: each worker counts for itself (%s)",
+                    error,
+                    extra={"event": "rate_limit_disk_failed"},
+                )
+            ring = _Ring(mmap.mmap(-1, size), private_until=self._now_us() + _WINDOW_US)
         self._rings[token, limit] = ring
         if len(self._rings) > _MAX_OPEN:
-            self._close(next(iter(self._rings)))
+            _, oldest = self._rings.popitem(last=False)
+            oldest.slots.close()
         return ring
 
-    def _fall_back(self, token: str, limit: int, error: OSError) -> _Ring:
-        if not self._fallbacks:
-            log.warning(
-                "can't store a rate limit on disk: each worker counts for itself (%s)",
-                error,
-                extra={"event": "rate_limit_disk_failed"},
-            )
-        self._fallbacks[token, limit] = self._now_us() + _WINDOW_US
-        ring = self._rings[token, limit] = _Ring(mmap.mmap(-1, _size(limit)), _size(limit))
-        return ring
-
-    def _retry_disk(self, token: str, limit: int) -> None:
-        """Retry once per window; until it succeeds the ring in memory counts on."""
-        retry_at = self._fallbacks.get((token, limit))
-        if retry_at is None or self._now_us() < retry_at:
-            return
-        try:
-            ring = self._map(token, limit)
-        except OSError:
-            self._fallbacks[token, limit] = self._now_us() + _WINDOW_US
-            return
-        self._close((token, limit))
-        self._rings[token, limit] = ring
-        if not self._fallbacks:
-            log.warning("rate limits are stored on disk again", extra={"event": "rate_limit_disk_recovered"})
-
-    def _close(self, key: tuple[str, int]) -> None:
-        self._rings.pop(key).slots.close()
-        self._fallbacks.pop(key, None)
-
-    def _map(self, token: str, limit: int) -> _Ring:
+    def _map(self, token: str, limit: int, size: int) -> _Ring:
         if self._lock < 0:
             self._directory.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(self._directory / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         # The name must not reveal the token: folders end up in listings and backups.
         digest = blake2b(token.encode(), digest_size=12).hexdigest()
         lock_byte = int(digest[:7], 16)
-        path = self._directory / f"{digest}-{limit}"
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            if os.fstat(file).st_size < _size(limit):
-                # Every process grows the sparse file to the same size: no lock is needed.
-                os.ftruncate(file, _size(limit))
-            ring = _Ring(mmap.mmap(file, _size(limit)), 0, path, lock_byte)
-        finally:
-            os.close(file)
+        file = os.open(self._directory / f"{digest}-{limit}", os.O_RDWR | os.O_CREAT, 0o600)
+        # Under the lock: on a file system without support libc writes back the bytes that it has read.
         fcntl.lockf(self._lock, fcntl.LOCK_EX, 1, lock_byte)
         try:
-            _allocate(ring, 0, limit)
+            os.ftruncate(file, size)
+            # macOS doesn't have it, but is only used for development.
+            if hasattr(os, "posix_fallocate"):
+                os.posix_fallocate(file, 0, size)
+            return _Ring(mmap.mmap(file, size), lock_byte)
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN, 1, lock_byte)
-        return ring
-
-
-def _size(limit: int) -> int:
-    return 8 + limit * 8
-
-
-def _allocate(ring: _Ring, slot: int, limit: int) -> None:
-    """Allocate disk space up to `slot`, and one step more. Raises OSError.
-
-    The caller holds the ring's lock: on a file system without support libc writes back the bytes that it has read.
-    """
-    assert ring.path is not None
-    allocated = min(slot + _ALLOCATION_BYTES, _size(limit))
-    # macOS doesn't have it, but is only used for development.
-    if hasattr(os, "posix_fallocate"):
-        file = os.open(ring.path, os.O_RDWR)
-        try:
-            os.posix_fallocate(file, ring.allocated, allocated - ring.allocated)
-        finally:
             os.close(file)
-    ring.allocated = allocated
 
 
 def _boot() -> str:

@@ -104,16 +104,6 @@ def test_a_ring_has_its_room_on_the_disk_before_it_is_touched(tmp_path: Path, li
     assert found.st_blocks * 512 >= found.st_size
 
 
-def test_room_of_a_large_ring_is_taken_as_it_is_needed(tmp_path: Path) -> None:
-    window = LocalWindow(tmp_path)
-    limit = 1_000_000
-    for taken in range(20_000):
-        assert now(window, "t", limit) == 0
-        if taken % 1000 == 0:
-            assert ring_of(tmp_path).stat().st_blocks * 512 >= 8 + 8 * (taken + 1)
-    assert ring_of(tmp_path).stat().st_blocks * 512 < 8 * limit / 10
-
-
 def test_a_hole_of_an_old_ring_is_filled_and_its_window_stays(tmp_path: Path) -> None:
     clock = Clock()
     now(LocalWindow(tmp_path, clock), "t", 5000)
@@ -151,15 +141,6 @@ def test_process_counts_for_itself_while_the_disk_has_no_room_and_with_the_other
     tmp_path: Path,
 ) -> None:
     assert in_a_process(take_on_a_full_disk, str(tmp_path)) == (20, 0, 20, 0)
-
-
-def test_ring_that_gets_no_more_room_goes_on_in_memory(tmp_path: Path) -> None:
-    window = LocalWindow(tmp_path, Clock())
-    limit = 20_000
-    assert now(window, "t", limit) == 0
-    ring_of(tmp_path).unlink()
-    # Counts on the disk are lost in memory: up to a window's more are admitted, none is refused.
-    assert limit < [now(window, "t", limit) for _ in range(2 * limit)].count(0) < 2 * limit
 
 
 async def test_folder_that_can_not_be_made_refuses_no_request(tmp_path: Path) -> None:
