@@ -73,18 +73,9 @@ class EdgeMetrics:
             ["project", "sdk", "outcome", "reason"],
         )
         self.body_bytes = counter("svc_edge_body_bytes", "Decoded bytes of bodies that were read.")
-        self.spooled = counter("svc_edge_spooled_events", "Events that went to the disk spool.")
-        self.quarantined = counter(
-            "svc_edge_spool_quarantined_segments",
-            "Segments of the disk spool that were quarantined, by reason: damaged, too-large or unfinished.",
-            ["reason"],
-        )
         self.too_large = counter(
             "svc_edge_too_large_events",
             "Accepted events that are larger than the topic takes, each time a segment with them is quarantined.",
-        )
-        self.kafka_drops = counter(
-            "svc_edge_kafka_drops", "Producers given up because Kafka did not acknowledge."
         )
         self.kafka_errors = counter(
             "svc_edge_kafka_errors",

@@ -73,8 +73,7 @@ class EdgeProcess:
             settings.spool_max_age_hours * 3600,
         )
         self._sink = KafkaSink(settings, settings.edge_send_deadline_seconds, self._fail)
-        self._delivery = ChunkDelivery(self._sink, self._spool)
-        self._chunker = Chunker(self._delivery.deliver, ChunkLimits())
+        self._chunker = Chunker(ChunkDelivery(self._sink, self._spool).deliver, ChunkLimits())
         self._projects = ProjectSnapshot(self._root / "projects.json")
         self._outcomes = OutcomeReporter(self._sink, self._folder.directory / "outcomes.json")
         self._metrics = EdgeMetrics()
@@ -106,9 +105,7 @@ class EdgeProcess:
         connections = ConnectionLimits(
             affordable(settings.edge_connections, descriptors()), settings.edge_address_connections
         )
-        self._spawn(
-            Gauges(self._metrics, self._chunker, self._delivery, self._sink, self._spool, connections).run()
-        )
+        self._spawn(Gauges(self._metrics, self._chunker, self._sink, self._spool, connections).run())
         self._runner = web.ServerRunner(
             build_app(ingest, self.health, self._metrics, connections, settings.edge_head_seconds),
             shutdown_timeout=settings.edge_stop_seconds,

@@ -10,7 +10,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from broker.batch_producer import BatchProducer
 from broker.dead_events import DeadEvent, dead_letter_messages
 from broker.message import Message
-from processors.positions import OffsetGap, SourceRecord, new_records
+from processors.positions import SourceRecord, new_records
 from processors.processors_metrics import ProcessorsMetrics
 from schemas.topics import Topic
 
@@ -81,13 +81,7 @@ class PartitionStage(Generic[S]):
 
     def _new_records(self, state: S, records: Sequence[SourceRecord]) -> list[SourceRecord]:
         """Drop repeats. Raises OffsetGap."""
-        try:
-            new = new_records(self.source, state.partition, state.next_offset, records)
-        except OffsetGap:
-            self._metrics.gaps.labels(self.name).inc()
-            raise
-        self._metrics.repeats.labels(self.name).inc(len(records) - len(new))
-        return new
+        return new_records(self.source, state.partition, state.next_offset, records)
 
     async def _publish(self, outputs: Iterable[Output]) -> None:
         """Write the outputs in order; returns once all in-sync replicas have them.

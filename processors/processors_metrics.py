@@ -22,30 +22,17 @@ class ProcessorsMetrics:
         )
         self.dead = counter("dead_letters", "Records dead-lettered.", "stage")
         self.records = counter("records", "Records processed.", "stage")
-        self.repeats = counter("records_repeated", "Repeated records dropped.", "stage")
         self.forwarded_again = counter("records_forwarded_again", "Records replayed after a start.")
-        self.stale = counter("records_stale", "Records dropped because their partition had moved.", "stage")
-        self.gaps = counter("gaps", "Gaps in the delivered records; the worker stops.", "stage")
         self.increments = counter("increments", "Increments folded into issues.")
-        self.increments_repeated = counter("increments_repeated", "Repeated increments dropped.")
         self.issues_written = counter("issues_written", "Issue states written.")
-        self.batches = counter("batches", "Batches handled.", "stage")
-        self.batch_seconds = counter("batch_seconds", "Time spent handling batches.", "stage")
-        self.rebalances = counter("rebalances", "Rebalances of the group.")
         self.lag = gauge("lag_records", "Records not processed yet.", "topic", "partition")
         self.ids = gauge("seen_ids", "Ids in the index.", "partition")
-        self.rules_failed = gauge("rules_failed", "Grouping rules that are ignored: they don't parse.")
         self.rules_skipped = counter(
             "rules_skipped",
             "Times that a grouping rule was skipped on an event: it was too expensive, or failed.",
             "project",
         )
-        self.id_bytes = gauge("seen_index_bytes", "Memory of the index of ids, estimated.", "partition")
-        self.table_entries = gauge("table_entries", "Entries of a table.", "table", "partition")
         self.recovering = gauge("recovering", "1 while tables are recovered.")
-        self.recovery_seconds = gauge("recovery_seconds", "Duration of the last recovery.")
-        self.recovery_records = gauge("recovery_records", "Records of tables read by the last recovery.")
-        self.rebuilt = counter("rebuilds", "Partitions replayed from the log's start.", "stage")
         self.age = Histogram(
             "svc_processors_event_age_seconds",
             "From receipt to publishing, of the oldest event of a batch.",
@@ -56,9 +43,6 @@ class ProcessorsMetrics:
     def forget(self, partition: int, *topics: str) -> None:
         """Reset the gauges of a partition of these source topics: it moved to another worker."""
         label = str(partition)
-        for sizes in (self.ids, self.id_bytes):
-            sizes.labels(label).set(0)
-        for table in ("seen", "issues"):
-            self.table_entries.labels(table, label).set(0)
+        self.ids.labels(label).set(0)
         for topic in topics:
             self.lag.labels(topic, label).set(0)

@@ -19,7 +19,6 @@ class ChunkDelivery:
     def __init__(self, sink: Sink, spool: Spool) -> None:
         self._sink = sink
         self._spool = spool
-        self.spooled_events = 0
 
     async def deliver(self, partition: int, partitions: int, events: list[EventTuple]) -> None:
         """Return when the events are on stable storage. Raises SpoolFull if neither sink nor spool accepts them."""
@@ -35,7 +34,6 @@ class ChunkDelivery:
         if remaining:
             # This includes events that are too large for the topic: the drain quarantines them.
             await self._spool.append(encode_chunk(remaining))
-            self.spooled_events += len(remaining)
 
 
 async def send_partitioned(sink: Sink, events: Iterable[EventTuple]) -> list[EventTuple]:

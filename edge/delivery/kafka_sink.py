@@ -85,7 +85,6 @@ class KafkaSink:
         self.failures: dict[Topic, Failure] = {}
         self.errors: Counter[str] = Counter()
         self.partitions = 0
-        self.drops = 0
         self.attempted = False
         self.has_delivered = False
 
@@ -215,7 +214,6 @@ class KafkaSink:
     def _drop(self, producer: RecordProducer) -> None:
         self._producer = None
         self.connected.clear()
-        self.drops += 1
         now = asyncio.get_running_loop().time()
         for timeout in self._waiting:
             if timeout.when() is not None and not timeout.expired():

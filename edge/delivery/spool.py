@@ -8,7 +8,6 @@ import asyncio
 import logging
 import os
 import time
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -65,7 +64,6 @@ class Spool:
         # One thread: writes, seals and removals never overlap.
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="spool")
         self.size = sum(self._sizes.values())
-        self.quarantined: Counter[QuarantineReason] = Counter()
         self.too_large_events = 0
         self.quarantined_bytes = quarantined_bytes(directory)
         self._refused = False
@@ -128,7 +126,6 @@ class Spool:
 
     async def quarantine(self, segment: Path, reason: QuarantineReason) -> None:
         """Rename a segment, so that it doesn't block the next ones. This needs no disk space."""
-        self.quarantined[reason] += 1
         target = segment.with_name(segment.name + reason.suffix)
         await self._forget(segment, lambda: segment.rename(target))
         await self.count_quarantined()

@@ -7,7 +7,6 @@ from typing import Final
 from prometheus_client import Counter
 
 from broker.send_errors import SendErrorKind
-from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import Chunker
 from edge.delivery.kafka_sink import Failure, KafkaSink
 from edge.delivery.spool import Spool
@@ -59,14 +58,12 @@ class Gauges:
         self,
         metrics: EdgeMetrics,
         chunker: Chunker,
-        delivery: ChunkDelivery,
         sink: KafkaSink,
         spool: Spool,
         connections: ConnectionLimits,
     ) -> None:
         self._metrics = metrics
         self._chunker = chunker
-        self._delivery = delivery
         self._sink = sink
         self._spool = spool
         self._connections = connections
@@ -89,13 +86,9 @@ class Gauges:
         metrics.quarantined_bytes.set(spool.quarantined_bytes)
         metrics.kafka_up.set(sink.up and Topic.EVENTS not in sink.failures)
         metrics.undelivered.set(min(sink.silent_seconds, spool.age_seconds))
-        self._raise(metrics.spooled, self._delivery.spooled_events)
-        self._raise(metrics.kafka_drops, sink.drops)
         self._raise(metrics.too_large, spool.too_large_events)
         for error, count in sink.errors.items():
             self._raise(metrics.kafka_errors, count, error)
-        for reason, count in spool.quarantined.items():
-            self._raise(metrics.quarantined, count, reason.value)
 
     def _raise(self, counter: Counter, count: int, label: str = "") -> None:
         before = self._counted.get((counter, label), 0)

@@ -137,11 +137,8 @@ class AggregatorStage(PartitionStage[DeltasState]):
         next_offset = log_start
         if position is not None and whole:
             next_offset = max(log_start, position.offset + 1)
-        if not whole:
-            self._metrics.rebuilt.labels(self.name).inc()
         until = max((one.life.since for one in found), default=-1)
         self._states[partition] = DeltasState(partition, next_offset, versions, until)
-        self._metrics.table_entries.labels("issues", str(partition)).set(len(part))
         return whole
 
     async def handle_batch(self, by_partition: Mapping[int, Sequence[SourceRecord]]) -> None:
@@ -210,7 +207,7 @@ class AggregatorStage(PartitionStage[DeltasState]):
         self, state: DeltasState, at: int, bundle: Sequence[SourceIncrements], changes: BatchChanges
     ) -> None:
         folds, dirty = state.folds, changes.dirty
-        folded = repeated = 0
+        folded = 0
         for source in bundle:
             partition, offset = source.partition, source.offset
             for increment in source.increments:
@@ -219,14 +216,12 @@ class AggregatorStage(PartitionStage[DeltasState]):
                     fold = folds[increment.issue] = Fold.new(increment, at)
                 is_first = not fold.has_events
                 if not fold.add_increment(partition, offset, increment):
-                    repeated += 1
                     continue
                 folded += 1
                 dirty[fold.id] = fold
                 if is_first or fold.stands_out or not fold.is_open:
                     changes.increment(fold, partition, offset, increment, is_first=is_first)
         self._metrics.increments.inc(folded)
-        self._metrics.increments_repeated.inc(repeated)
 
     def _find(self, state: DeltasState, issue: int) -> Fold | None:
         fold = state.folds.get(issue)
@@ -262,7 +257,6 @@ class AggregatorStage(PartitionStage[DeltasState]):
         position = DeltasPosition(last, issues, state.versions, state.until)
         await self._seen.write(partition, [(deltas_key(partition), encode_position(position))])
         self._metrics.issues_written.inc(len(changes))
-        self._metrics.table_entries.labels("issues", str(partition)).set(issues)
 
     def _evict(self, state: DeltasState) -> None:
         """Keep the folds that were added last."""

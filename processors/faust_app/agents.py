@@ -13,7 +13,6 @@ from processors.faust_app.fence import Interrupted, RebalanceFence
 from processors.faust_app.patches import arrivals
 from processors.grouper.grouper_stage import GrouperStage
 from processors.positions import SourceRecord
-from processors.processors_metrics import ProcessorsMetrics
 
 IDLE_FACTOR: Final = 10.0
 """Idle time after a batch, in multiples of the batch's duration: the next one is larger."""
@@ -30,7 +29,6 @@ class Agent:
         name: str,
         stage: GrouperStage | AggregatorStage,
         fence: RebalanceFence,
-        metrics: ProcessorsMetrics,
         *,
         max_records: int,
         seconds: float,
@@ -39,7 +37,6 @@ class Agent:
         self.name = name
         self._stage = stage
         self._fence = fence
-        self._metrics = metrics
         self._max_records = max_records
         self._seconds = seconds
         self._idle_seconds = idle_seconds
@@ -61,7 +58,6 @@ class Agent:
     async def _handle(self, events: Sequence[EventT[Any]], generation: int) -> None:
         held = self._stage.partitions if self._fence.open else set()
         owned = [e for e in events if e.message.partition in held and e.message.generation_id == generation]
-        self._metrics.stale.labels(self.name).inc(len(events) - len(owned))
         if not owned:
             return
         started = time.perf_counter()
@@ -72,11 +68,8 @@ class Agent:
                 return
             for event in owned:
                 event.ack()
-        seconds = time.perf_counter() - started
-        self._metrics.batches.labels(self.name).inc()
-        self._metrics.batch_seconds.labels(self.name).inc(seconds)
         if self._idle_seconds:
-            await asyncio.sleep(min(self._idle_seconds, IDLE_FACTOR * seconds))
+            await asyncio.sleep(min(self._idle_seconds, IDLE_FACTOR * (time.perf_counter() - started)))
 
 
 def _by_partition(events: Sequence[EventT[Any]]) -> dict[int, list[SourceRecord]]:

@@ -108,7 +108,6 @@ def parts_of(
         "grouper",
         grouper,
         fence,
-        metrics,
         max_records=settings.processors_batch_chunks,
         seconds=BATCH_SECONDS,
     )
@@ -116,7 +115,6 @@ def parts_of(
         "aggregator",
         aggregator,
         fence,
-        metrics,
         max_records=DELTAS_BATCH,
         seconds=FOLD_SECONDS,
         idle_seconds=MAX_IDLE_SECONDS,

@@ -76,7 +76,6 @@ class Recovery:
                 stage.drop(partition)
         self._started, self._read_before = time.monotonic(), self._read()
         self._grouper.assigned_at = self._started
-        self._metrics.rebalances.inc()
         self._metrics.recovering.set(1)
 
     async def restore(self, consumer: Any, partitions: set[int]) -> None:
@@ -104,8 +103,6 @@ class Recovery:
         gc.freeze()
         seconds, read = time.monotonic() - self._started, self._read() - self._read_before
         self._metrics.recovering.set(0)
-        self._metrics.recovery_seconds.set(seconds)
-        self._metrics.recovery_records.set(read)
         log.info(
             "recovered in %.2f s: partitions %s, %d table records read, %d ids restored",
             seconds,

@@ -97,11 +97,6 @@ class Dedupe:
         return len(self._index)
 
     @property
-    def size(self) -> int:
-        """Memory that the index takes, estimated."""
-        return self._index.size
-
-    @property
     def oldest_day(self) -> int:
         return 0 if self._clock is None else self._clock.day - self._days
 

@@ -171,11 +171,6 @@ class Fingerprinter:
             return ""
         return owned.given[1][fitting[0].position].assignee if fitting else ""
 
-    @property
-    def failed_rules(self) -> int:
-        """How many rules are ignored because they don't parse."""
-        return sum(len(known.rules.errors) + len(known.owners.errors) for known in self._compiled.values())
-
     def _by_error(self, event: EventOutline, outcome: RuleOutcome) -> EventGrouping:
         """The grouping by platform, error and the event's own fingerprint, and by the effect of the rules."""
         key = (event.platform, bytes(event.error), bytes(event.fingerprint), outcome)

@@ -136,8 +136,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         start, dedupe, entries, latest = await asyncio.to_thread(
             recovered, partition, part, log_start, self._days, WINDOW
         )
-        if start.next_offset is None and log_start:
-            self._metrics.rebuilt.labels(self.name).inc()
         next_offset = log_start if start.next_offset is None else start.next_offset
         boundary = await self._boundary(partition, start, next_offset)
         if boundary.last >= log_end:
@@ -231,7 +229,6 @@ class GrouperStage(PartitionStage[PartitionState]):
         bad = len({event.offset for event in output.dead} - recorded)
         self._limit.add_batch(len(new) - replayed - bad, bad)
         output.records = len(new)
-        self._metrics.rules_failed.set(self._fingerprinter.failed_rules)
         for project, skipped in output.rules_skipped:
             self._metrics.rules_skipped.labels(str(project)).inc(sum(outcome.count for outcome in skipped))
         return output
@@ -291,10 +288,7 @@ class GrouperStage(PartitionStage[PartitionState]):
             await self._seen.write(partition, [(key, encode(published))])
 
     def _measure(self, partition: int) -> None:
-        dedupe, label = self._states[partition].dedupe, str(partition)
-        self._metrics.ids.labels(label).set(len(dedupe))
-        self._metrics.id_bytes.labels(label).set(dedupe.size)
-        self._metrics.table_entries.labels("seen", label).set(len(self._seen.part(partition)))
+        self._metrics.ids.labels(str(partition)).set(len(self._states[partition].dedupe))
 
 
 def _public(partition: int, grouped: GroupedEvent) -> Message:

@@ -89,11 +89,6 @@ class IdIndex:
     def __len__(self) -> int:
         return len(self._recent) + sum(self._sorted.values())
 
-    @property
-    def size(self) -> int:
-        """Memory taken, estimated."""
-        return 100 * len(self._recent) + 16 * (len(self) - len(self._recent))
-
     def new(self, day: int, keys: bytes, stored: Collection[bytes] = ()) -> list[int]:
         """Positions of the joined keys that are neither in the index nor `stored`, the first of equal ones.
 

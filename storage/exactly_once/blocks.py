@@ -43,7 +43,6 @@ class Block:
         self.put_back: list[PutBack] = []
         self.by_id = False
         self.source_offsets: dict[int, int] = {}
-        self.repeats = 0
         self.oldest_ms = 1 << 62
         self._replayed: set[tuple[int, bytes]] = set()
         self._records: list[tuple[int, Record]] = []
@@ -91,7 +90,6 @@ class Block:
             return source_offset
         origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
         if origin is None and chunk.offset <= source_offset:
-            self.repeats += 1
             return source_offset
         self.by_id |= chunk.offset < verify_until
         self._add(record, chunk, events, origin)

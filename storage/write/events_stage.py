@@ -180,7 +180,6 @@ class EventsStage:
         committed = await self._source.committed(partitions)
         for plan in {state.state for state in committed.values() if isinstance(state.state, BlockPlan)}:
             block = await self._read_plan(plan)
-            self._metrics.repeated_blocks.inc()
             log.info(
                 "replaying a planned block of %d rows",
                 len(block),
@@ -247,11 +246,10 @@ class EventsStage:
     async def _read(self, partitions: set[int], blocks: "_OpenBlocks", timeout: float) -> None:
         for partition, records in (await self._source.read(partitions, timeout, _READ_RECORDS)).items():
             block = blocks.of(partition)
-            source_offset, repeats = self._source_offsets[partition], block.repeats
+            source_offset = self._source_offsets[partition]
             for record in records:
                 source_offset = block.feed(record, source_offset, self._verify_until[partition])
             self._source_offsets[partition] = source_offset
-            self._metrics.repeats.inc(block.repeats - repeats)
 
     async def _flush(self, inserter: BlockInserter, blocks: Iterable[Block]) -> None:
         """Record the plan, insert, commit: block by block."""

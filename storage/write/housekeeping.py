@@ -76,7 +76,6 @@ async def run_housekeeping(inserter: Inserter, metrics: WriterMetrics) -> None:
             )
         today = datetime.now(UTC).date()
         for partition in await inserter.run(partial(drop_expired, today=today)):
-            metrics.dropped_partitions.labels(partition.table).inc()
             log.info(
                 "dropped %s of %s: past its retention",
                 partition.name,

@@ -38,14 +38,6 @@ class WriterMetrics:
         self.waiting = Gauge(
             "svc_writer_waiting", "1 while an insert waits for ClickHouse.", ["table"], registry=registry
         )
-        self.repeats = Counter(
-            "svc_writer_repeats",
-            "Records dropped because their source position was written before.",
-            registry=registry,
-        )
-        self.repeated_blocks = Counter(
-            "svc_writer_repeated_blocks", "Planned blocks that were replayed.", registry=registry
-        )
         self.repaired_rows = Counter(
             "svc_writer_repaired_rows",
             "Rows repaired after an insert, by table.",
@@ -95,9 +87,6 @@ class WriterMetrics:
             "svc_writer_audit_settled_timestamp_seconds",
             "Events received before this time were compared by the last audit.",
             registry=registry,
-        )
-        self.dropped_partitions = Counter(
-            "svc_writer_dropped_partitions", "Partitions past their retention.", ["table"], registry=registry
         )
 
     def forget_audit(self) -> None:

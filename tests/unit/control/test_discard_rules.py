@@ -25,7 +25,7 @@ def test_a_discarded_fingerprint_drops_its_events_until_it_is_kept_again() -> No
     assert grouper.group(carried(4, kind=1))[1].fingerprint == found.fingerprint
 
 
-def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
+def test_a_rule_that_fails_groups_nothing() -> None:
     rules = (
         GroupingRule(name="broken", match="(type:X", fingerprint=("all",)),
         GroupingRule(name="fine", match="environment:nowhere", fingerprint=("none",)),
@@ -35,8 +35,6 @@ def test_a_rule_that_fails_is_counted_and_groups_nothing() -> None:
     registry.apply(b"1", encode_project(project))
     grouper = Fingerprinter(registry)
     _, before = grouper.group(carried(1, kind=1))
-    assert grouper.failed_rules == 0
     registry.apply(b"1", encode_project(replace(project, grouping_rules=rules)))
     _, after = grouper.group(carried(2, kind=1))
-    assert grouper.failed_rules == 1
     assert after.fingerprint == before.fingerprint

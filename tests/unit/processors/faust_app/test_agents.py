@@ -4,13 +4,10 @@ from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from prometheus_client import CollectorRegistry
-
 from processors.faust_app.agents import Agent
 from processors.faust_app.fence import Interrupted, RebalanceFence
 from processors.grouper.grouper_stage import GrouperStage
 from processors.positions import SourceRecord
-from processors.processors_metrics import ProcessorsMetrics
 
 GENERATION = 5
 
@@ -66,8 +63,7 @@ async def handled(*events: Event, opened: bool = True, interrupted: bool = False
             assert (limit, within) == (40, 0.1)
             yield list(events)
 
-    metrics = ProcessorsMetrics(CollectorRegistry())
-    agent = Agent("grouper", cast(GrouperStage, stage), fence, metrics, max_records=40, seconds=0.1)
+    agent = Agent("grouper", cast(GrouperStage, stage), fence, max_records=40, seconds=0.1)
     await agent.function(lambda: GENERATION)(Stream())  # type: ignore[arg-type]
     return stage.handled
 

@@ -311,7 +311,6 @@ def test_owners_follow_the_project() -> None:
     projects = registry(owners=[OwnerRule("type:Kind*", "ann"), OwnerRule("type:(", "eve")])
     grouper = Fingerprinter(projects)
     assert owners_of(run(fresh(), [source(0, [carried(1)])], grouper)) == [(0, "ann")]
-    assert grouper.failed_rules == 1
     [project] = projects
     projects.apply(b"1", encode_project(replace(project, owners=(OwnerRule("type:Kind*", "bob"),))))
     assert owners_of(run(fresh(), [source(0, [carried(1)])], grouper)) == [(0, "bob")]

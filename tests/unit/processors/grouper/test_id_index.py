@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from processors.grouper.dedup_log import KEY_BYTES
 from processors.grouper.id_index import IdIndex, id_keys, sorted_runs, split
-from tests.unit.processors.made import DAY, HOUR, START, event_id
+from tests.unit.processors.made import HOUR, START, event_id
 
 
 def keys(numbers: list[int], spread: int = 0) -> bytes:
@@ -85,13 +85,6 @@ def test_equal_high_halves_are_told_apart() -> None:
     high = bytes(8)
     index.restore(0, high + b"%08d" % 1 + high + b"%08d" % 2)
     assert index.new(0, high + b"%08d" % 2 + high + b"%08d" % 3) == [1]
-
-
-def test_a_million_ids_take_less_than_twenty_megabytes() -> None:
-    index = IdIndex()
-    ids = [event_id(n, START + n % DAY) for n in range(200_000)]
-    index.new(0, id_keys([1] * len(ids), ids))
-    assert index.size / len(ids) < 20
 
 
 def test_unmerged_runs_are_searched_and_merged_later() -> None:
