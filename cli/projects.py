@@ -210,7 +210,7 @@ def token() -> None:
 @click.pass_obj
 def add_token(workspace: Workspace, project: str, as_json: bool) -> None:
     """Add a token to a project and print it."""
-    changed = _edit(workspace, project, lambda p: project_edits.add_token(p, _now_ms())[0])
+    changed = _edit(workspace, project, lambda p: project_edits.add_token(p, _now_ms()))
     new = CreatedProject(changed.id, changed.name, changed.tokens[-1].token)
     output(as_json, new, lambda: click.echo(new.token))
 

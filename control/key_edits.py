@@ -7,7 +7,7 @@ from typing import Annotated, Final, get_args
 from msgspec import Meta, Struct, convert
 from msgspec.structs import replace
 
-from control.project_edits import MAX_NAME, MAX_RETENTION_DAYS, Days, Name
+from control.project_edits import MAX_NAME, MAX_RETENTION_DAYS, Days, Name, revoked
 from schemas.errors import BadChange, Detail
 from schemas.projects import ApiKey, KeyFields, Project, Scope, key_hash
 from schemas.times import DAY_MS, iso
@@ -64,11 +64,5 @@ def add_key(project: Project, new: NewKey, secret: str, by: str, now_ms: int) ->
 
 
 def revoke_key(project: Project, key: str, now_ms: int) -> Project:
-    """The record with a key revoked, by its id; a repeat keeps the first time. Raises BadChange for an unknown key."""
-    if all(known.id != key for known in project.keys):
-        raise BadChange([Detail("key", "there is no key with this id")])
-    keys = (
-        replace(known, revoked_at=known.revoked_at or iso(now_ms)) if known.id == key else known
-        for known in project.keys
-    )
-    return replace(project, keys=tuple(keys))
+    """The record with a key revoked, by its id. Raises BadChange for an unknown key."""
+    return replace(project, keys=revoked(project.keys, "id", key, now_ms, "there is no key with this id"))

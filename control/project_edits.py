@@ -4,7 +4,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,6 +21,7 @@ from schemas.projects import (
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
     LINK_FIELD,
+    ApiKey,
     GroupingRule,
     OwnerRule,
     Project,
@@ -30,6 +31,7 @@ from schemas.projects import (
 from schemas.read_api import Sort
 from schemas.times import iso
 
+R = TypeVar("R", Token, ApiKey)
 MAX_NAME: Final = 100
 MAX_RATE_LIMIT: Final = 10_000_000
 MAX_RETENTION_DAYS: Final = 3650
@@ -146,30 +148,37 @@ def already_created(projects: Iterable[Project], project: Project) -> Project | 
     )
 
 
-def add_token(project: Project, now_ms: int, request: str = "") -> tuple[Project, Token]:
-    """The project with one more token, and the token; a repeated request returns the same token.
-
-    Raises BadChange if the project has too many tokens, and KeyReused.
-    """
-    if is_repeat(request, requests_of(project)):
-        return project, next(known for known in project.tokens if known.request == request)
+def add_token(project: Project, now_ms: int, request: str = "") -> Project:
+    """The project with one more token. Raises BadChange if it has too many."""
     if len(project.tokens) >= MAX_TOKENS:
         raise BadChange([Detail("tokens", f"a project has at most {MAX_TOKENS} tokens")])
-    token = _token(now_ms, request)
-    return msgspec.structs.replace(project, tokens=(*project.tokens, token)), token
+    return msgspec.structs.replace(project, tokens=(*project.tokens, _token(now_ms, request)))
+
+
+def token_of(project: Project, request: str) -> Token:
+    """The token that a request added; the last one without a key."""
+    return next(known for known in reversed(project.tokens) if known.request == request)
 
 
 def revoke_token(project: Project, token: str, now_ms: int) -> Project:
-    """The project with a token revoked; a repeat keeps the first time. Raises BadChange for an unknown token."""
-    if all(known.token != token for known in project.tokens):
-        raise BadChange([Detail("token", "not a token of this project")])
-    tokens = tuple(
-        msgspec.structs.replace(known, revoked_at=iso(now_ms))
-        if known.token == token and known.revoked_at is None
-        else known
-        for known in project.tokens
-    )
+    """The project with a token revoked. Raises BadChange for an unknown token."""
+    tokens = revoked(project.tokens, "token", token, now_ms, "not a token of this project")
     return msgspec.structs.replace(project, tokens=tokens)
+
+
+def revoked(known: tuple[R, ...], field: str, value: str, now_ms: int, unknown: str) -> tuple[R, ...]:
+    """Tokens or keys, with the one revoked whose field has the value; a repeat keeps the first time.
+
+    Raises BadChange without one.
+    """
+    if all(getattr(one, field) != value for one in known):
+        raise BadChange([Detail(field, unknown)])
+    return tuple(
+        msgspec.structs.replace(one, revoked_at=one.revoked_at or iso(now_ms))
+        if getattr(one, field) == value
+        else one
+        for one in known
+    )
 
 
 def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:

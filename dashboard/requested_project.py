@@ -1,14 +1,14 @@
 """Lookup and edits of the project in a path."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
 from control.project_edits import apply_once
+from dashboard.auth.auth import author_of
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import HttpError, not_found, unavailable
 from dashboard.http.inputs import read_project
-from schemas.change_records import Author
 from schemas.projects import Project
 
 
@@ -38,19 +38,17 @@ def project_of(request: web.Request) -> Project:
     return find_project(state_of(request), request.match_info["project"])
 
 
-async def edit_project(
-    state: State,
-    project: Project,
-    change: Callable[[Project], Project],
-    author: Author,
-    request: str = "",
-) -> Project:
-    """The project after a change; a non-empty `request` (the name of an idempotent request) applies it once.
+Edit = Callable[[Callable[[Project], Project]], Awaitable[Project]]
+"""Makes a change of the project in a request's path."""
+
+
+async def edit_project(request: web.Request, change: Callable[[Project], Project], name: str = "") -> Project:
+    """The path's project after a change; a non-empty `name`, that of an idempotent request, applies it once.
 
     Raises HttpError, ProjectsUnavailable, KeyReused, and the errors of `change`.
     """
-    edited = await state.dependencies.projects.edit(
-        project.number, lambda old: apply_once(old, request, change), author
+    edited = await state_of(request).dependencies.projects.edit(
+        project_of(request).number, lambda old: apply_once(old, name, change), author_of(request)
     )
     if edited is None:
         raise no_project()

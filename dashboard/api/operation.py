@@ -106,8 +106,7 @@ class Call(Generic[Q, B]):
 
     async def edit(self, change: Callable[[Project], Project]) -> Project:
         """The path's project after a change, made once under the request's key; errors as in `edit_project`."""
-        project = self.project()
-        return await edit_project(self.state, project, change, self.author, self.request_name(project.id))
+        return await edit_project(self._request, change, self.request_name(self.project().id))
 
     def issue(self) -> str:
         return read_issue(self._request.match_info["issue"])

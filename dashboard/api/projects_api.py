@@ -12,12 +12,12 @@ from control.project_edits import (
     add_token,
     create,
     revoke_token,
+    token_of,
     update,
 )
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.auth.access import Role
 from dashboard.http.http_errors import not_found, unavailable
-from dashboard.requested_project import edit_project
 from schemas.projects import OwnerRule, Project, Token
 
 
@@ -103,17 +103,9 @@ async def _update(call: Call[NoInput, ProjectChanges]) -> ProjectView:
 
 
 async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
-    project, now_ms = call.project(), call.state.dependencies.now_ms()
-    request = call.request_name(project.id)
-    created: list[Token] = []
-
-    def change(old: Project) -> Project:
-        changed, token = add_token(old, now_ms, request)
-        created.append(token)
-        return changed
-
-    # Without the request's name: a repeat must find its token, which `add_token` looks up.
-    return _view_with(await edit_project(call.state, project, change, call.author), created[-1])
+    request, now_ms = call.request_name(call.project().id), call.state.dependencies.now_ms()
+    project = await call.edit(lambda old: add_token(old, now_ms, request))
+    return _view_with(project, token_of(project, request))
 
 
 async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:

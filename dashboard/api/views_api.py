@@ -14,13 +14,11 @@ from control.project_edits import (
 )
 from dashboard.api.operation import Call, NoInput, Operation
 from dashboard.auth.access import Role
-from dashboard.dependencies import State
 from dashboard.http.http_errors import invalid, not_found
 from dashboard.http.inputs import read_view
-from dashboard.requested_project import edit_project
+from dashboard.requested_project import Edit
 from dashboard.time_ranges import range_parameters, read_page_range
 from query.parse import parse
-from schemas.change_records import Author
 from schemas.errors import QueryError
 from schemas.projects import Project, SavedView
 from schemas.read_api import Sort
@@ -41,38 +39,30 @@ class NewView(ViewChanges, frozen=True, kw_only=True):
     range: ViewRange = "14d"
 
 
-async def save_view(
-    state: State, project: Project, fields: NewView, author: Author, request: str = ""
-) -> SavedView:
+async def save_view(edit: Edit, fields: NewView, now_ms: int, request: str = "") -> SavedView:
     """Save a list under a name. `request` is the request's name under its idempotency key.
 
     Raises HttpError, BadChange, KeyReused, ProjectsUnavailable.
     """
-    _check(state, fields)
+    _check(fields, now_ms)
     view = view_id(request)
-    edited = await edit_project(state, project, lambda old: add_view(old, view, fields), author, request)
-    return _find(edited, view)
+    return _find(await edit(lambda old: add_view(old, view, fields)), view)
 
 
-async def edit_view(
-    state: State, project: Project, view: str, changes: ViewChanges, author: Author, request: str = ""
-) -> SavedView:
-    """Rename a view, or change its list; parameters and errors as for `save_view`."""
-    _check(state, changes)
-    edited = await edit_project(state, project, lambda old: change_view(old, view, changes), author, request)
-    return _find(edited, view)
+async def edit_view(edit: Edit, view: str, changes: ViewChanges, now_ms: int) -> SavedView:
+    """Rename a view, or change its list; errors as for `save_view`."""
+    _check(changes, now_ms)
+    return _find(await edit(lambda old: change_view(old, view, changes)), view)
 
 
-async def delete_view(
-    state: State, project: Project, view: str, author: Author, request: str = ""
-) -> Project:
-    """The project without a view; parameters and errors as for `save_view`."""
+async def delete_view(edit: Edit, view: str) -> Project:
+    """The project without a view; errors as for `save_view`."""
 
-    def edit(old: Project) -> Project:
+    def change(old: Project) -> Project:
         _find(old, view)
         return remove_view(old, view)
 
-    return await edit_project(state, project, edit, author, request)
+    return await edit(change)
 
 
 def _find(project: Project, view: str) -> SavedView:
@@ -82,13 +72,13 @@ def _find(project: Project, view: str) -> SavedView:
     raise not_found("this view doesn't exist")
 
 
-def _check(state: State, fields: ViewChanges) -> None:
+def _check(fields: ViewChanges, now_ms: int) -> None:
     try:
         parse(fields.query or "")
     except QueryError as error:
         raise invalid("query", error.message) from None
     if fields.range is not None:
-        read_page_range(range_parameters(fields.range), state.dependencies.now_ms())
+        read_page_range(range_parameters(fields.range), now_ms)
 
 
 async def _list(call: Call[NoInput, NoInput]) -> Views:
@@ -96,19 +86,17 @@ async def _list(call: Call[NoInput, NoInput]) -> Views:
 
 
 async def _add(call: Call[NoInput, NewView]) -> SavedView:
-    project = call.project()
-    return await save_view(call.state, project, call.body, call.author, call.request_name(project.id))
+    name = call.request_name(call.project().id)
+    return await save_view(call.edit, call.body, call.state.dependencies.now_ms(), name)
 
 
 async def _change(call: Call[NoInput, ViewChanges]) -> SavedView:
-    project, view = call.project(), read_view(call.path("view"))
-    name = call.request_name(project.id)
-    return await edit_view(call.state, project, view, call.body, call.author, name)
+    view = read_view(call.path("view"))
+    return await edit_view(call.edit, view, call.body, call.state.dependencies.now_ms())
 
 
 async def _remove(call: Call[NoInput, NoInput]) -> Views:
-    project, view = call.project(), read_view(call.path("view"))
-    remaining = await delete_view(call.state, project, view, call.author, call.request_name(project.id))
+    remaining = await delete_view(call.edit, read_view(call.path("view")))
     return Views(list(remaining.saved_views))
 
 

@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from control.key_edits import SCOPES, NewKey, add_key, revoke_key
-from dashboard.auth.auth import IDENTITY, author_of, read_form
+from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.dependencies import state_of
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
@@ -19,23 +19,18 @@ async def show_keys(request: web.Request) -> web.Response:
 
 async def create_key(request: web.Request) -> web.Response:
     """Create a key and show its secret."""
-    state, form, secret = state_of(request), await read_form(request), new_secret_key()
-    by, now_ms = request[IDENTITY].name, state.dependencies.now_ms()
+    form, secret = await read_form(request), new_secret_key()
+    by, now_ms = request[IDENTITY].name, state_of(request).dependencies.now_ms()
     scopes = tuple(scope for scope in SCOPES if scope in form)
     new = NewKey(form.get("name", ""), scopes, _days(form.get("expiresInDays", "").strip()))
-    await edit_project(
-        state, project_of(request), lambda old: add_key(old, new, secret, by, now_ms), author_of(request)
-    )
+    await edit_project(request, lambda old: add_key(old, new, secret, by, now_ms))
     return _page(request, secret)
 
 
 async def revoke(request: web.Request) -> web.Response:
     """Revoke a key."""
-    state, key = state_of(request), request.match_info["apiKey"]
-    now_ms = state.dependencies.now_ms()
-    await edit_project(
-        state, project_of(request), lambda old: revoke_key(old, key, now_ms), author_of(request)
-    )
+    key, now_ms = request.match_info["apiKey"], state_of(request).dependencies.now_ms()
+    await edit_project(request, lambda old: revoke_key(old, key, now_ms))
     return redirect(request.path.partition(f"/{key}/")[0])
 
 

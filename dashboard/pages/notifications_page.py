@@ -20,7 +20,7 @@ from dashboard.api.notifications_api import (
     read_log,
     undelivered_of,
 )
-from dashboard.auth.auth import author_of, read_form
+from dashboard.auth.auth import read_form
 from dashboard.dependencies import State, state_of
 from dashboard.http.http_errors import HttpError, http_error_of, invalid, unavailable
 from dashboard.http.responses import redirect
@@ -92,9 +92,7 @@ async def change_notifications(request: web.Request) -> web.Response:
     failure = None
     if form["do"] == "save" and not details:
         try:
-            await edit_project(
-                state, project, lambda old: set_notification_rules(old, rules), author_of(request)
-            )
+            await edit_project(request, lambda old: set_notification_rules(old, rules))
             return redirect(f"/projects/{project.id}/notifications?saved=1")
         except ProjectsUnavailable as error:
             failure = http_error_of(error)

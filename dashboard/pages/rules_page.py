@@ -10,7 +10,7 @@ from msgspec import Struct
 from control.project_edits import set_rules
 from dashboard.api.rules_api import Skipped, check_rules, skip_counts
 from dashboard.auth.access import Role
-from dashboard.auth.auth import IDENTITY, author_of, read_form
+from dashboard.auth.auth import IDENTITY, read_form
 from dashboard.auth.authorize import require_issues
 from dashboard.dependencies import changes_of, state_of
 from dashboard.http.http_errors import HttpError
@@ -76,7 +76,7 @@ async def change_rules(request: web.Request) -> web.Response:
                 # First, so that the first event by the rule is in the issue already.
                 names = [hex64(fingerprint) for fingerprint in merged]
                 await changes_of(state).merge_fingerprints(into, names, by=request[IDENTITY].name)
-            await edit_project(state, project, lambda old: set_rules(old, rules), author_of(request))
+            await edit_project(request, lambda old: set_rules(old, rules))
             return redirect(f"/projects/{project.id}/rules?saved=1")
         tested = await try_rules(state, project, rules, TrialRequest(), merged)
     except HttpError as error:

@@ -5,7 +5,7 @@ from typing import Final
 from aiohttp import web
 
 from control.project_edits import Owner, ProjectChanges, add_token, revoke_token, update
-from dashboard.auth.auth import author_of, read_form
+from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
 from dashboard.http.http_errors import not_found
 from dashboard.http.responses import redirect
@@ -40,8 +40,7 @@ async def save_settings(request: web.Request) -> web.Response:
     fields = {name: form.get(name, "").strip() for name in FIELDS}
     try:
         changes = _changes(fields)
-        author = author_of(request)
-        await edit_project(state_of(request), project, lambda old: update(old, changes), author)
+        await edit_project(request, lambda old: update(old, changes))
     except BadChange as error:
         return _page(request, project, fields, error.details, status=400)
     return redirect(f"/projects/{project.id}/settings?saved=1")
@@ -49,10 +48,9 @@ async def save_settings(request: web.Request) -> web.Response:
 
 async def create_token(request: web.Request) -> web.Response:
     """Create another token."""
-    state, project = state_of(request), project_of(request)
-    now_ms = state.dependencies.now_ms()
+    project, now_ms = project_of(request), state_of(request).dependencies.now_ms()
     try:
-        await edit_project(state, project, lambda old: add_token(old, now_ms)[0], author_of(request))
+        await edit_project(request, lambda old: add_token(old, now_ms))
     except BadChange as error:
         return _page(request, project, _fields_of(project), error.details, status=400)
     return redirect(f"/projects/{project.id}/settings#tokens")
@@ -60,11 +58,11 @@ async def create_token(request: web.Request) -> web.Response:
 
 async def revoke_project_token(request: web.Request) -> web.Response:
     """Revoke a token."""
-    state, project, token = state_of(request), project_of(request), request.match_info["token"]
+    project, token = project_of(request), request.match_info["token"]
     if all(known.token != token for known in project.tokens):
         raise not_found("not a token of this project")
-    now_ms = state.dependencies.now_ms()
-    await edit_project(state, project, lambda old: revoke_token(old, token, now_ms), author_of(request))
+    now_ms = state_of(request).dependencies.now_ms()
+    await edit_project(request, lambda old: revoke_token(old, token, now_ms))
     return redirect(f"/projects/{project.id}/settings#tokens")
 
 

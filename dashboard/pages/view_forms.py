@@ -1,17 +1,18 @@
 """Saved views of the issue list: links, and forms to save, rename and remove them."""
 
+from functools import partial
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from control.project_edits import ViewChanges
 from dashboard.api.views_api import NewView, delete_view, edit_view, save_view
-from dashboard.auth.auth import author_of, read_form
+from dashboard.auth.auth import read_form
 from dashboard.dependencies import state_of
 from dashboard.http.inputs import decode_fields, read_view
 from dashboard.http.responses import redirect
 from dashboard.pages.list_parameters import ALL_STATES, PLAIN_SORT, ListParameters
-from dashboard.requested_project import project_of
+from dashboard.requested_project import edit_project, project_of
 from dashboard.time_ranges import range_parameters
 from dashboard.view.filters import split_view
 from schemas.projects import Project, SavedView
@@ -47,24 +48,22 @@ def view_link(view: SavedView) -> str:
 
 async def post_view(request: web.Request) -> web.Response:
     """Save the list under a name."""
-    project, view = project_of(request), decode_fields(await read_form(request), NewView)
-    return _show(project, await save_view(state_of(request), project, view, author_of(request)))
+    view, now_ms = decode_fields(await read_form(request), NewView), state_of(request).dependencies.now_ms()
+    return _show(request, await save_view(partial(edit_project, request), view, now_ms))
 
 
 async def post_view_name(request: web.Request) -> web.Response:
     """Rename a view."""
-    project, changes = project_of(request), decode_fields(await read_form(request), ViewChanges)
-    view = read_view(request.match_info["view"])
-    return _show(project, await edit_view(state_of(request), project, view, changes, author_of(request)))
+    changes = decode_fields(await read_form(request), ViewChanges)
+    view, now_ms = read_view(request.match_info["view"]), state_of(request).dependencies.now_ms()
+    return _show(request, await edit_view(partial(edit_project, request), view, changes, now_ms))
 
 
 async def post_view_removal(request: web.Request) -> web.Response:
     """Remove a view; its issues don't change."""
-    project = project_of(request)
-    view = read_view(request.match_info["view"])
-    await delete_view(state_of(request), project, view, author_of(request))
-    return redirect(f"/projects/{project.id}/issues")
+    await delete_view(partial(edit_project, request), read_view(request.match_info["view"]))
+    return redirect(f"/projects/{project_of(request).id}/issues")
 
 
-def _show(project: Project, view: SavedView) -> web.Response:
-    return redirect(f"/projects/{project.id}/issues{view_link(view)}")
+def _show(request: web.Request, view: SavedView) -> web.Response:
+    return redirect(f"/projects/{project_of(request).id}/issues{view_link(view)}")

@@ -36,7 +36,7 @@ QUIET = QuietHours("22:00", "06:00")
 def a_project() -> Project:
     """A project that has of everything one."""
     return replace(
-        add_token(create("shop", now_ms=NOW), NOW)[0],
+        add_token(create("shop", now_ms=NOW), NOW),
         grouping_rules=(
             GroupingRule("one", "type:A", ("x",), discard=True),
             GroupingRule("two", "type:B", ("y",)),
@@ -61,7 +61,7 @@ RULE = PROJECT.notification_rules[0]
 EDITS: dict[str, Callable[[Project], Project]] = {
     "update": lambda old: update(old, ProjectChanges(name="other", payload_retention_days=3)),
     "once": lambda old: apply_once(old, "k", lambda one: update(one, ProjectChanges(retention_days=7))),
-    "token": lambda old: add_token(old, NOW)[0],
+    "token": lambda old: add_token(old, NOW),
     "revoke": lambda old: revoke_token(old, old.tokens[0].token, NOW),
     "rules": lambda old: set_rules(
         old, [GroupingRule("two", "type:C"), GroupingRule("one", "type:A", ("x",))]
