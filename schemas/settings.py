@@ -15,17 +15,22 @@ NotNegative = Annotated[int, Meta(ge=0)]
 Seconds = Annotated[float, Meta(gt=0)]
 
 
+def about(description: str) -> Meta:
+    """What a setting is for."""
+    return Meta(description=description)
+
+
+def secret(description: str) -> Meta:
+    """The same of one that no output shows."""
+    return Meta(description=description, extra={"secret": True})
+
+
 GroupedEvents = Annotated[
-    bool,
-    Meta(
-        description="also write one record an event to grouped-events; false: it costs a third of the throughput"
-    ),
+    bool, about("also write one record an event to grouped-events; false: it costs a third of the throughput")
 ]
 DashboardUrl = Annotated[
     str,
-    Meta(
-        description="address of the dashboard, for links in messages and on its pages; unset: messages have no links"
-    ),
+    about("address of the dashboard, for links in messages and on its pages; unset: messages have no links"),
 ]
 
 
@@ -34,57 +39,46 @@ class LogSettings(Struct, frozen=True, kw_only=True):
 
     data_dir: Annotated[
         str,
-        Meta(
-            description="folder of this machine's data: spool, local servers, caches; .svc: needs no special rights"
-        ),
+        about("folder of this machine's data: spool, local servers, caches; .svc: needs no special rights"),
     ] = ".svc"
     log_level: Annotated[
-        Literal["debug", "info", "warning", "error"],
-        Meta(description="minimum log level; info: nothing for each event"),
+        Literal["debug", "info", "warning", "error"], about("minimum log level; info: nothing for each event")
     ] = "info"
     instance: Annotated[
-        str, Meta(description="text that readyz returns, by which `svc up` recognizes its own processes")
+        str, about("text that readyz returns, by which `svc up` recognizes its own processes")
     ] = ""
 
 
 class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     """Kafka's address and topic names."""
 
-    kafka_bootstrap: Annotated[
-        str, Meta(description="host:port list; unset: `svc up` starts a local broker")
-    ] = ""
+    kafka_bootstrap: Annotated[str, about("host:port list; unset: `svc up` starts a local broker")] = ""
     kafka_security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
-        Meta(description="security protocol; PLAINTEXT: that of a local broker"),
+        about("security protocol; PLAINTEXT: that of a local broker"),
     ] = "PLAINTEXT"
     kafka_sasl_mechanism: Annotated[
         Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"],
-        Meta(description="with SASL_*; SCRAM-SHA-512: the strongest with a password"),
+        about("with SASL_*; SCRAM-SHA-512: the strongest with a password"),
     ] = "SCRAM-SHA-512"
-    kafka_username: Annotated[str, Meta(description="with SASL_*; with OAUTHBEARER the client's id")] = ""
-    kafka_password: Annotated[
-        str, Meta(description="with SASL_*; with OAUTHBEARER the client's secret", extra={"secret": True})
-    ] = ""
+    kafka_username: Annotated[str, about("with SASL_*; with OAUTHBEARER the client's id")] = ""
+    kafka_password: Annotated[str, secret("with SASL_*; with OAUTHBEARER the client's secret")] = ""
     kafka_token_url: Annotated[
-        str,
-        Meta(
-            description="with OAUTHBEARER: address that issues tokens for client credentials (RFC 6749, 4.4)"
-        ),
+        str, about("with OAUTHBEARER: address that issues tokens for client credentials (RFC 6749, 4.4)")
     ] = ""
     kafka_token_scope: Annotated[
-        str, Meta(description="with OAUTHBEARER: scope to ask for, if the address needs one")
+        str, about("with OAUTHBEARER: scope to ask for, if the address needs one")
     ] = ""
-    kafka_ca_file: Annotated[str, Meta(description="PEM file of the CA; unset: the system's CAs")] = ""
+    kafka_ca_file: Annotated[str, about("PEM file of the CA; unset: the system's CAs")] = ""
     kafka_certificate_file: Annotated[
-        str,
-        Meta(description="PEM file of the client certificate, for brokers that authenticate clients by it"),
+        str, about("PEM file of the client certificate, for brokers that authenticate clients by it")
     ] = ""
     kafka_key_file: Annotated[
-        str, Meta(description="PEM file of its private key; unset: it is in the certificate's file")
+        str, about("PEM file of its private key; unset: it is in the certificate's file")
     ] = ""
-    kafka_client_id: Annotated[
-        str, Meta(description="name of the clients in the brokers' logs, metrics and quotas")
-    ] = "svc"
+    kafka_client_id: Annotated[str, about("name of the clients in the brokers' logs, metrics and quotas")] = (
+        "svc"
+    )
     kafka_session_seconds: Annotated[
         float,
         Meta(
@@ -97,7 +91,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         ),
     ] = 10.0
     topic_prefix: Annotated[
-        str, Meta(description="prefix of all topic names; svc.: they stay together on a shared Kafka")
+        str, about("prefix of all topic names; svc.: they stay together on a shared Kafka")
     ] = "svc."
     topic_partitions: Annotated[
         int,
@@ -115,8 +109,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
         Meta(ge=1, le=9, description="replicas of each topic that `svc migrate` creates; 1: a local broker"),
     ] = 1
     topic_names: Annotated[
-        str,
-        Meta(description="whole names of topics, without the prefix: events=NAME,grouped=NAME"),
+        str, about("whole names of topics, without the prefix: events=NAME,grouped=NAME")
     ] = ""
 
     @property
@@ -134,21 +127,14 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
     """ClickHouse's address."""
 
     clickhouse_url: Annotated[
-        str,
-        Meta(
-            description="http(s)://user:password@host:port/database; unset: `svc up` starts a local one",
-            extra={"secret": True},
-        ),
+        str, secret("http(s)://user:password@host:port/database; unset: `svc up` starts a local one")
     ] = ""
     clickhouse_shards: Annotated[
         str,
-        Meta(
-            description=(
-                "instead of SVC_CLICKHOUSE_URL: comma-separated addresses of n servers; "
-                "vertical bars separate replicas; "
-                "don't reorder or change: partition p is stored on server p mod n"
-            ),
-            extra={"secret": True},
+        secret(
+            "instead of SVC_CLICKHOUSE_URL: comma-separated addresses of n servers; "
+            "vertical bars separate replicas; "
+            "don't reorder or change: partition p is stored on server p mod n"
         ),
     ] = ""
     clickhouse_cluster: Annotated[
@@ -160,17 +146,12 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = ""
     clickhouse_reader_url: Annotated[
         str,
-        Meta(
-            description=(
-                "address with a user who only reads, within limits; any of several servers; "
-                "unset: SVC_CLICKHOUSE_URL"
-            ),
-            extra={"secret": True},
+        secret(
+            "address with a user who only reads, within limits; any of several servers; "
+            "unset: SVC_CLICKHOUSE_URL"
         ),
     ] = ""
-    clickhouse_ca_file: Annotated[
-        str, Meta(description="PEM file of the CA for https; unset: the system's CAs")
-    ] = ""
+    clickhouse_ca_file: Annotated[str, about("PEM file of the CA for https; unset: the system's CAs")] = ""
 
     @property
     def shard_urls(self) -> tuple[str, ...]:
@@ -197,113 +178,99 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
 class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     """`svc edge`."""
 
-    ingest_host: Annotated[
-        str, Meta(description="address to listen on; 127.0.0.1: nothing is exposed unasked")
-    ] = "127.0.0.1"
+    ingest_host: Annotated[str, about("address to listen on; 127.0.0.1: nothing is exposed unasked")] = (
+        "127.0.0.1"
+    )
     ingest_port: Annotated[
-        Port, Meta(description="port to listen on; 8080 to 8084: all processes fit on one machine")
+        Port, about("port to listen on; 8080 to 8084: all processes fit on one machine")
     ] = 8080
     edge_workers: Annotated[
         Positive,
-        Meta(
-            description="processes that share the port; `--workers` overrides it; "
+        about(
+            "processes that share the port; `--workers` overrides it; "
             "1: a core takes tens of thousands of events a second"
         ),
     ] = 1
     edge_send_deadline_seconds: Annotated[
         Seconds,
-        Meta(
-            description="maximum wait for Kafka's acknowledgement before an event is spooled; "
+        about(
+            "maximum wait for Kafka's acknowledgement before an event is spooled; "
             "2: clients still wait for their response"
         ),
     ] = 2.0
     edge_connections: Annotated[
         Positive,
-        Meta(
-            description=(
-                "open connections of a worker; further ones are closed; "
-                "20000: fewer if its limit of file descriptors is lower"
-            )
+        about(
+            "open connections of a worker; further ones are closed; "
+            "20000: fewer if its limit of file descriptors is lower"
         ),
     ] = 20_000
     edge_address_connections: Annotated[
         NotNegative,
-        Meta(
-            description=(
-                "those of one IPv4 address or IPv6 /64, at most half of all; "
-                "5000: one address can't take them all; 0: any number, behind proxies"
-            )
+        about(
+            "those of one IPv4 address or IPv6 /64, at most half of all; "
+            "5000: one address can't take them all; 0: any number, behind proxies"
         ),
     ] = 5000
     edge_head_seconds: Annotated[
         Seconds,
-        Meta(
-            description="maximum time to receive a request's head; "
+        about(
+            "maximum time to receive a request's head; "
             "10: a phone needs less, and slow heads hold connections"
         ),
     ] = 10.0
     edge_body_timeout_seconds: Annotated[
-        Seconds,
-        Meta(description="maximum time to receive a body; 30: a full one over a slow mobile line"),
+        Seconds, about("maximum time to receive a body; 30: a full one over a slow mobile line")
     ] = 30.0
     edge_body_least_rate: Annotated[
         Positive,
-        Meta(
-            description="minimum average rate of a body after 5 s, in bytes a second; a slower connection is closed; "
+        about(
+            "minimum average rate of a body after 5 s, in bytes a second; a slower connection is closed; "
             "1024: below any usable line"
         ),
     ] = 1024
     edge_body_bytes: Annotated[
         Positive,
-        Meta(
-            description="bytes of unanswered bodies in a worker; beyond it requests get 503; "
+        about(
+            "bytes of unanswered bodies in a worker; beyond it requests get 503; "
             "256 MiB: fits a small container"
         ),
     ] = 268_435_456
     edge_token_body_bytes: Annotated[
         Positive,
-        Meta(
-            description="bytes of them that one token may hold; beyond it its requests get 429; "
+        about(
+            "bytes of them that one token may hold; beyond it its requests get 429; "
             "32 MiB: an eighth, so one token never fills the memory"
         ),
     ] = 33_554_432
     edge_drain_seconds: Annotated[
         Seconds,
-        Meta(
-            description="time between failing readyz and closing the port at SIGTERM; "
+        about(
+            "time between failing readyz and closing the port at SIGTERM; "
             "0.2: enough without a load balancer; with one, the interval of its checks"
         ),
     ] = 0.2
     edge_stop_seconds: Annotated[
-        Seconds,
-        Meta(description="maximum wait for requests in flight at SIGTERM; 20: below Kubernetes' 30"),
+        Seconds, about("maximum wait for requests in flight at SIGTERM; 20: below Kubernetes' 30")
     ] = 20.0
     spool_max_bytes: Annotated[
         Positive,
-        Meta(
-            description="maximum disk space of the spool; beyond it requests get 503; "
-            "1 GiB: some two million events"
-        ),
+        about("maximum disk space of the spool; beyond it requests get 503; 1 GiB: some two million events"),
     ] = 1_073_741_824
     spool_max_age_hours: Annotated[
         Seconds,
-        Meta(
-            description="age of the oldest event at which a spool that can't drain refuses new ones; "
+        about(
+            "age of the oldest event at which a spool that can't drain refuses new ones; "
             "72: a long weekend, within SVC_DEDUPE_DAYS"
         ),
     ] = 72.0
     rate_limit_store: Annotated[
-        str,
-        Meta(
-            description="redis:// or valkey:// URL; unset: shared by the workers of one machine",
-            extra={"secret": True},
-        ),
+        str, secret("redis:// or valkey:// URL; unset: shared by the workers of one machine")
     ] = ""
     rate_limit_store_seconds: Annotated[
         Seconds,
-        Meta(
-            description="maximum wait for the store; then this machine decides alone for 5 s; "
-            "0.25: a client is waiting"
+        about(
+            "maximum wait for the store; then this machine decides alone for 5 s; 0.25: a client is waiting"
         ),
     ] = 0.25
 
@@ -311,21 +278,19 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
 class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc processors`."""
 
-    processors_app: Annotated[
-        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
-    ] = "svc-processors"
+    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
+        "svc-processors"
+    )
     processors_worker: Annotated[
-        str, Meta(description="name of this worker, stable and unique: its static member id and data folder")
+        str, about("name of this worker, stable and unique: its static member id and data folder")
     ] = "0"
-    health_host: Annotated[
-        str, Meta(description="address of health and metrics of processors, writer and notify")
-    ] = "127.0.0.1"
-    processors_health_port: Annotated[Port, Meta(description="port of health and metrics")] = 8082
+    health_host: Annotated[str, about("address of health and metrics of processors, writer and notify")] = (
+        "127.0.0.1"
+    )
+    processors_health_port: Annotated[Port, about("port of health and metrics")] = 8082
     processors_batch_chunks: Annotated[
         Positive,
-        Meta(
-            description="maximum chunks in a batch; 48: a batch's fixed costs spread over thousands of events"
-        ),
+        about("maximum chunks in a batch; 48: a batch's fixed costs spread over thousands of events"),
     ] = 48
     processors_bad_limit: Annotated[
         int,
@@ -355,116 +320,96 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
 class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc writer`."""
 
-    writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
-    writer_worker: Annotated[str, Meta(description="name of this writer, stable and unique")] = "0"
-    health_host: Annotated[
-        str, Meta(description="address of health and metrics of processors, writer and notify")
-    ] = "127.0.0.1"
-    writer_health_port: Annotated[Port, Meta(description="port of health and metrics")] = 8083
+    writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
+    writer_worker: Annotated[str, about("name of this writer, stable and unique")] = "0"
+    health_host: Annotated[str, about("address of health and metrics of processors, writer and notify")] = (
+        "127.0.0.1"
+    )
+    writer_health_port: Annotated[Port, about("port of health and metrics")] = 8083
     writer_block_rows: Annotated[
         Positive,
-        Meta(
-            description="rows after which a block is inserted; "
-            "20000: an insert costs about the same whatever its size"
+        about(
+            "rows after which a block is inserted; 20000: an insert costs about the same whatever its size"
         ),
     ] = 20_000
     writer_wait_seconds: Annotated[
-        Seconds, Meta(description="maximum wait for a block to fill under load; 1: fewer, larger inserts")
+        Seconds, about("maximum wait for a block to fill under load; 1: fewer, larger inserts")
     ] = 1.0
     writer_quiet_seconds: Annotated[
-        Seconds,
-        Meta(description="wait after the first row when few events arrive; 0.1: people don't notice it"),
+        Seconds, about("wait after the first row when few events arrive; 0.1: people don't notice it")
     ] = 0.1
     writer_audit_seconds: Annotated[
         Seconds,
-        Meta(
-            description="interval of the comparison of accepted, stored and counted events; "
+        about(
+            "interval of the comparison of accepted, stored and counted events; "
             "60: a fault shows within minutes, for 0.3 % of two cores"
         ),
     ] = 60.0
-    processors_app: Annotated[
-        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
-    ] = "svc-processors"
+    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
+        "svc-processors"
+    )
 
 
 class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
     """`svc dashboard`."""
 
-    dashboard_host: Annotated[str, Meta(description="address to listen on")] = "127.0.0.1"
-    dashboard_port: Annotated[Port, Meta(description="port to listen on")] = 8081
-    admin_password: Annotated[
-        str, Meta(description="sign-in of the dashboard and the read API", extra={"secret": True})
-    ]
-    session_secret: Annotated[
-        str,
-        Meta(
-            description="key of the session cookies; unset: derived from the password", extra={"secret": True}
-        ),
-    ] = ""
+    dashboard_host: Annotated[str, about("address to listen on")] = "127.0.0.1"
+    dashboard_port: Annotated[Port, about("port to listen on")] = 8081
+    admin_password: Annotated[str, secret("sign-in of the dashboard and the read API")]
+    session_secret: Annotated[str, secret("key of the session cookies; unset: derived from the password")] = (
+        ""
+    )
     session_hours: Annotated[
-        Positive, Meta(description="hours that a sign-in lasts; 168: people sign in once a week")
+        Positive, about("hours that a sign-in lasts; 168: people sign in once a week")
     ] = 168
     secure_cookies: Annotated[
         bool,
-        Meta(
-            description="send cookies only over https, whatever a proxy reports; "
-            "false: http://127.0.0.1 must work"
-        ),
+        about("send cookies only over https, whatever a proxy reports; false: http://127.0.0.1 must work"),
     ] = False
     dashboard_trusted_proxies: Annotated[
         str,
-        Meta(
-            description=(
-                "addresses and networks of proxies, separated by commas, "
-                "whose X-Forwarded-For and X-Forwarded-Proto are trusted; unset: any client could send these headers"
-            )
+        about(
+            "addresses and networks of proxies, separated by commas, "
+            "whose X-Forwarded-For and X-Forwarded-Proto are trusted; unset: any client could send these headers"
         ),
     ] = ""
     dashboard_proxy_user_header: Annotated[
         str,
-        Meta(
-            description="header in which a trusted proxy names the person who signed in; unset: it signs in nobody"
-        ),
+        about("header in which a trusted proxy names the person who signed in; unset: it signs in nobody"),
     ] = ""
     dashboard_proxy_groups_header: Annotated[
-        str, Meta(description="header of the person's groups, separated by commas; unset: no groups")
+        str, about("header of the person's groups, separated by commas; unset: no groups")
     ] = ""
     dashboard_proxy_secret: Annotated[
         str,
-        Meta(
-            description="what the proxy sends as Svc-Proxy-Secret, at least 16 characters; required with the header",
-            extra={"secret": True},
-        ),
+        secret("what the proxy sends as Svc-Proxy-Secret, at least 16 characters; required with the header"),
     ] = ""
     dashboard_proxy_sign_out_url: Annotated[
-        str, Meta(description="address at which the proxy signs people out; unset: they stay signed in there")
+        str, about("address at which the proxy signs people out; unset: they stay signed in there")
     ] = ""
     dashboard_password_sign_in: Annotated[
-        bool, Meta(description="accept the admin password; true: a way in while the proxy is broken")
+        bool, about("accept the admin password; true: a way in while the proxy is broken")
     ] = True
     dashboard_roles: Annotated[
         str,
-        Meta(
-            description="JSON object of the groups with the roles viewer, member and admin, `*` being everyone "
+        about(
+            "JSON object of the groups with the roles viewer, member and admin, `*` being everyone "
             "whom the proxy signed in; in `projects` the same by id or name"
         ),
     ] = '{"viewer": ["*"]}'
     dashboard_partial_answers: Annotated[
         bool,
-        Meta(
-            description=(
-                "answer without the rows of unavailable ClickHouse servers, and say so; "
-                "false: 503, since people believe figures that are too low"
-            )
+        about(
+            "answer without the rows of unavailable ClickHouse servers, and say so; "
+            "false: 503, since people believe figures that are too low"
         ),
     ] = False
-    processors_app: Annotated[
-        str, Meta(description="Faust's app id: consumer group of the grouper and aggregator")
-    ] = "svc-processors"
-    writer_group: Annotated[str, Meta(description="consumer group of the writer")] = "svc-writer"
+    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
+        "svc-processors"
+    )
+    writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
     ingest_url: Annotated[
-        str,
-        Meta(description="address of the ingest endpoints, shown to newcomers who send their first event"),
+        str, about("address of the ingest endpoints, shown to newcomers who send their first event")
     ] = ""
     dashboard_url: DashboardUrl = ""
 
@@ -474,21 +419,20 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
 
     notify_channels: Annotated[
         str,
-        Meta(
-            description="JSON object of channels by name, each with `apprise` (a URL of that library), "
-            "`webhook` and `secret`, or `alertmanager`",
-            extra={"secret": True},
+        secret(
+            "JSON object of channels by name, each with `apprise` (a URL of that library), "
+            "`webhook` and `secret`, or `alertmanager`"
         ),
     ] = ""
-    notify_group: Annotated[
-        str, Meta(description="consumer group; one member is active, the others stand by")
-    ] = "svc-notify"
-    health_host: Annotated[
-        str, Meta(description="address of health and metrics of processors, writer and notify")
-    ] = "127.0.0.1"
-    notify_health_port: Annotated[Port, Meta(description="port of health and metrics")] = 8084
+    notify_group: Annotated[str, about("consumer group; one member is active, the others stand by")] = (
+        "svc-notify"
+    )
+    health_host: Annotated[str, about("address of health and metrics of processors, writer and notify")] = (
+        "127.0.0.1"
+    )
+    notify_health_port: Annotated[Port, about("port of health and metrics")] = 8084
     notify_seconds: Annotated[
-        Seconds, Meta(description="maximum wait for a channel's answer; 10: mail servers are slow")
+        Seconds, about("maximum wait for a channel's answer; 10: mail servers are slow")
     ] = 10.0
     dashboard_url: DashboardUrl = ""
 
@@ -503,11 +447,7 @@ class AnalystSettings(LogSettings, frozen=True, kw_only=True):
     """ClickHouse's user `analyst`: `svc up` with a local ClickHouse, and `svc analysts`."""
 
     analyst_password: Annotated[
-        str,
-        Meta(
-            description="password of ClickHouse's user `analyst`; unset: generated, in the data directory",
-            extra={"secret": True},
-        ),
+        str, secret("password of ClickHouse's user `analyst`; unset: generated, in the data directory")
     ] = ""
     analyst_projects: Annotated[
         str,
@@ -529,8 +469,8 @@ class LibrarySettings(Struct, frozen=True, kw_only=True):
     Protocol, section 1.
     """
 
-    token: Annotated[str, Meta(description="project token", extra={"secret": True})] = ""
-    ingest_url: Annotated[str, Meta(description="address of the ingest endpoints")] = ""
+    token: Annotated[str, secret("project token")] = ""
+    ingest_url: Annotated[str, about("address of the ingest endpoints")] = ""
 
 
 ALL: Final = (
