@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from control.issue_changes import set_discarded
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.dependencies import changes_of
 from schemas.changes import CommentData, Hexes, Merge, UnmergeData, Update
@@ -44,11 +44,15 @@ class SimilarQuery(Struct, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=50, description="maximum number of issues")] = 10
 
 
+@operation("PATCH", "/issues/{issue}", Role.MEMBER)
 async def _update(call: Call[NoInput, Update]) -> Issue:
+    """Resolve, ignore, reopen or assign an issue."""
     return await changes_of(call.state).update(call.issue(), call.body, by=call.by, key=call.key)
 
 
+@operation("POST", "/projects/{project}/issues:bulk", Role.MEMBER)
 async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
+    """Apply the same change to many issues."""
     project, body = call.project(), call.body
     update = Update(**{name: getattr(body, name) for name in Update.__struct_fields__})
     await call.require_issues(body.issues)
@@ -59,65 +63,40 @@ async def _update_many(call: Call[NoInput, BulkUpdate]) -> ChangedIssues:
     return ChangedIssues(await changes.update_many(project.number, body.issues, update, by=call.by, key=key))
 
 
+@operation("POST", "/issues/{issue}/merge", Role.MEMBER, errors=(WireError.CONFLICT,))
 async def _merge(call: Call[NoInput, Merge]) -> Issue:
+    """Merge other issues into this one."""
     await call.require_issues(call.body.issues)
     return await changes_of(call.state).merge(call.issue(), call.body.issues, by=call.by, key=call.key)
 
 
+@operation("POST", "/issues/{issue}/unmerge", Role.MEMBER)
 async def _unmerge(call: Call[NoInput, UnmergeData]) -> Issue:
+    """Split merged fingerprints off into separate issues."""
     changes = changes_of(call.state)
     return await changes.unmerge(call.issue(), call.body.fingerprints, by=call.by, key=call.key)
 
 
+@operation("POST", "/issues/{issue}/comments", Role.MEMBER, status=201)
 async def _comment(call: Call[NoInput, CommentData]) -> ChangeDone:
+    """Comment on an issue."""
     await changes_of(call.state).comment(call.issue(), call.body.text, by=call.by, key=call.key)
     return ChangeDone()
 
 
+@operation("POST", "/issues/{issue}/discard", Role.ADMIN)
 async def _discard(call: Call[NoInput, DiscardData]) -> Issue:
+    """Drop an issue's new events before they are stored, or store them again."""
     projects, changes = call.state.dependencies.projects, changes_of(call.state)
     (issue,) = await changes.find([call.issue()])
     request = call.request_name(issue.project_id)
     return await set_discarded(projects, changes, issue, call.body.discard, call.author, request)
 
 
+@operation("GET", "/issues/{issue}/similar", Role.VIEWER)
 async def _similar(call: Call[SimilarQuery, NoInput]) -> SimilarIssues:
+    """Issues with the most similar grouping."""
     return await call.reader.read(ListSimilarIssues(call.issue(), limit=call.query.limit))
 
 
-OPERATIONS = (
-    Operation("PATCH", "/issues/{issue}", "Resolve, ignore, reopen or assign an issue", _update, Role.MEMBER),
-    Operation(
-        "POST",
-        "/projects/{project}/issues:bulk",
-        "Apply the same change to many issues",
-        _update_many,
-        Role.MEMBER,
-    ),
-    Operation(
-        "POST",
-        "/issues/{issue}/merge",
-        "Merge other issues into this one",
-        _merge,
-        Role.MEMBER,
-        errors=(WireError.CONFLICT,),
-    ),
-    Operation(
-        "POST",
-        "/issues/{issue}/unmerge",
-        "Split merged fingerprints off into separate issues",
-        _unmerge,
-        Role.MEMBER,
-    ),
-    Operation("POST", "/issues/{issue}/comments", "Comment on an issue", _comment, Role.MEMBER, status=201),
-    Operation(
-        "POST",
-        "/issues/{issue}/discard",
-        "Drop an issue's new events before they are stored, or store them again",
-        _discard,
-        Role.ADMIN,
-    ),
-    Operation(
-        "GET", "/issues/{issue}/similar", "Issues with the most similar grouping", _similar, Role.VIEWER
-    ),
-)
+OPERATIONS = (_update, _update_many, _merge, _unmerge, _comment, _discard, _similar)

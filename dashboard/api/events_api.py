@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.inputs import Cursor, PageSize, Query, RangeQuery
 from schemas.errors import WireError
@@ -24,14 +24,18 @@ class EventQuery(RangeQuery, frozen=True):
     cursor: Cursor | None = None
 
 
+@operation("GET", "/issues/{issue}/events", Role.VIEWER)
 async def _of_issue(call: Call[EventQuery, NoInput]) -> EventPage:
+    """Events of an issue, newest first."""
     query = call.query
     return await call.read_with_warnings(
         ListIssueEvents(call.issue(), query.query, **query.bounds(), limit=query.limit, cursor=query.cursor)
     )
 
 
+@operation("GET", "/projects/{project}/events", Role.VIEWER)
 async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
+    """Events of a project, newest first."""
     query = call.query
     return await call.read_with_warnings(
         ListProjectEvents(
@@ -40,33 +44,16 @@ async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
     )
 
 
+@operation("GET", "/issues/{issue}/events/{event}", Role.VIEWER, errors=(WireError.DAMAGED,))
 async def _get_of_issue(call: Call[MatchQuery, NoInput]) -> EventDetail:
+    """An event of an issue, as it was sent."""
     return await call.reader.read(GetIssueEvent(call.issue(), call.event(), call.query.query))
 
 
+@operation("GET", "/projects/{project}/events/{event}", Role.VIEWER, errors=(WireError.DAMAGED,))
 async def _get_of_project(call: Call[NoInput, NoInput]) -> EventDetail:
+    """An event of a project, as it was sent."""
     return await call.reader.read(GetProjectEvent(call.project().number, call.event()))
 
 
-OPERATIONS = (
-    Operation("GET", "/issues/{issue}/events", "Events of an issue, newest first", _of_issue, Role.VIEWER),
-    Operation(
-        "GET",
-        "/issues/{issue}/events/{event}",
-        "An event of an issue, as it was sent",
-        _get_of_issue,
-        Role.VIEWER,
-        errors=(WireError.DAMAGED,),
-    ),
-    Operation(
-        "GET", "/projects/{project}/events", "Events of a project, newest first", _of_project, Role.VIEWER
-    ),
-    Operation(
-        "GET",
-        "/projects/{project}/events/{event}",
-        "An event of a project, as it was sent",
-        _get_of_project,
-        Role.VIEWER,
-        errors=(WireError.DAMAGED,),
-    ),
-)
+OPERATIONS = (_of_issue, _get_of_issue, _of_project, _get_of_project)

@@ -4,7 +4,7 @@ import asyncio
 
 import msgspec
 
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.inputs import Cursor, PageQuery, PageSize, RangeQuery
 from schemas.read_api import ActivityPage, CountedIssue, IssuePage, Sort
@@ -20,7 +20,9 @@ class IssueQuery(RangeQuery, frozen=True):
     cursor: Cursor | None = None
 
 
+@operation("GET", "/projects/{project}/issues", Role.VIEWER)
 async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
+    """Issues with events in the range that the query matches."""
     query = call.query
     return await call.read_with_warnings(
         ListIssues(
@@ -34,27 +36,21 @@ async def _list(call: Call[IssueQuery, NoInput]) -> IssuePage:
     )
 
 
+@operation("GET", "/issues/{issue}", Role.VIEWER)
 async def _get(call: Call[RangeQuery, NoInput]) -> CountedIssue:
+    """An issue."""
     issue, warnings = await asyncio.gather(
         call.reader.read(GetIssue(call.issue(), call.query.query, **call.query.bounds())), call.warnings()
     )
     return CountedIssue(**msgspec.structs.asdict(issue), warnings=warnings)
 
 
+@operation("GET", "/issues/{issue}/activity", Role.VIEWER)
 async def _activity(call: Call[PageQuery, NoInput]) -> ActivityPage:
+    """Changes of an issue, newest first."""
     return await call.reader.read(
         ListActivity(call.issue(), limit=call.query.limit, cursor=call.query.cursor)
     )
 
 
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/projects/{project}/issues",
-        "Issues with events in the range that the query matches",
-        _list,
-        Role.VIEWER,
-    ),
-    Operation("GET", "/issues/{issue}", "An issue", _get, Role.VIEWER),
-    Operation("GET", "/issues/{issue}/activity", "Changes of an issue, newest first", _activity, Role.VIEWER),
-)
+OPERATIONS = (_list, _get, _activity)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from broker.errors import KafkaError
 from control.project_edits import set_notification_rules
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.dependencies import State
 from dashboard.http.http_errors import HttpError, unavailable
@@ -91,22 +91,30 @@ class Undelivered(Struct, frozen=True, rename="camel"):
     messages: list[UndeliveredMessage]
 
 
+@operation("GET", "/projects/{project}/notification-rules", Role.VIEWER)
 async def _get(call: Call[NoInput, NoInput]) -> NotificationRules:
+    """The notification rules."""
     return NotificationRules(list(call.project().notification_rules))
 
 
+@operation("PUT", "/projects/{project}/notification-rules", Role.ADMIN)
 async def _put(call: Call[NoInput, NotificationRulesInput]) -> NotificationRules:
+    """Replace the notification rules; they apply to activity from now on."""
     rules = _read(call.body.rules)
     project = await call.edit(lambda old: set_notification_rules(old, rules))
     return NotificationRules(list(project.notification_rules))
 
 
+@operation("POST", "/projects/{project}/notification-rules:preview", Role.ADMIN, is_trial=True)
 async def _preview(call: Call[NoInput, NotificationRulesInput]) -> Preview:
+    """Test these rules on the last 14 days: the messages that they would have sent; changes nothing."""
     project, rules = call.project().id, _read(call.body.rules)
     return preview_of(await read_log(call.state, DAYS), project, rules, call.state.dependencies.now_ms())
 
 
+@operation("GET", "/projects/{project}/notifications", Role.VIEWER)
 async def _undelivered(call: Call[NoInput, NoInput]) -> Undelivered:
+    """Messages that could not be delivered, and the names of the channels."""
     project = call.project().id
     return undelivered_of(await read_log(call.state, STORED_DAYS), project)
 
@@ -174,28 +182,4 @@ def _causes(causes: Iterable[Cause]) -> list[CauseView]:
     return [CauseView(one.id, one.kind, one.issue, one.at, one.value) for one in causes]
 
 
-OPERATIONS = (
-    Operation("GET", "/projects/{project}/notification-rules", "The notification rules", _get, Role.VIEWER),
-    Operation(
-        "PUT",
-        "/projects/{project}/notification-rules",
-        "Replace the notification rules; they apply to activity from now on",
-        _put,
-        Role.ADMIN,
-    ),
-    Operation(
-        "POST",
-        "/projects/{project}/notification-rules:preview",
-        "Test these rules on the last 14 days: the messages that they would have sent; changes nothing",
-        _preview,
-        Role.ADMIN,
-        is_trial=True,
-    ),
-    Operation(
-        "GET",
-        "/projects/{project}/notifications",
-        "Messages that could not be delivered, and the names of the channels",
-        _undelivered,
-        Role.VIEWER,
-    ),
-)
+OPERATIONS = (_get, _put, _preview, _undelivered)

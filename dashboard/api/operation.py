@@ -119,6 +119,9 @@ class Call(Generic[Q, B]):
         return str(self._request.match_info[name])
 
 
+Handle = Callable[[Call[Any, Any]], Awaitable[Any]]
+
+
 class Operation(Struct, frozen=True):
     """`handler` is annotated with the query string, the body and the answer.
 
@@ -129,7 +132,7 @@ class Operation(Struct, frozen=True):
     method: str
     path: str
     summary: str
-    handler: Callable[[Call[Any, Any]], Awaitable[Any]]
+    handler: Handle
     needs: Role
     status: int = 200
     errors: tuple[WireError, ...] = ()
@@ -156,6 +159,24 @@ class Operation(Struct, frozen=True):
     def takes_key(self) -> bool:
         """Whether it is a change, which an `Idempotency-Key` makes idempotent."""
         return self.method != "GET" and not self.is_trial
+
+
+def operation(
+    method: str,
+    path: str,
+    needs: Role,
+    *,
+    status: int = 200,
+    errors: tuple[WireError, ...] = (),
+    is_trial: bool = False,
+) -> Callable[[Handle], Operation]:
+    """Makes an operation of a handler, whose docstring is the summary."""
+
+    def declared(handler: Handle) -> Operation:
+        summary = (handler.__doc__ or "").removesuffix(".")
+        return Operation(method, path, summary, handler, needs, status, errors, is_trial)
+
+    return declared
 
 
 def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> None:

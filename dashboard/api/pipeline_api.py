@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.dependencies import lag_of
 from schemas.times import iso
@@ -27,7 +27,9 @@ class PipelineState(Struct, frozen=True):
     behind: BehindView | None
 
 
+@operation("GET", "/pipeline", Role.NONE)
 async def _get(call: Call[NoInput, NoInput]) -> PipelineState:
+    """Whether accepted events wait to be stored, and until when all are."""
     lag, now_ms = lag_of(call.state), call.state.dependencies.now_ms()
     if lag.behind is None:
         return PipelineState(lag.is_known, None)
@@ -37,12 +39,4 @@ async def _get(call: Call[NoInput, NoInput]) -> PipelineState:
     )
 
 
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/pipeline",
-        "Whether accepted events wait to be stored, and until when all are",
-        _get,
-        Role.NONE,
-    ),
-)
+OPERATIONS = (_get,)

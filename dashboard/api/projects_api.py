@@ -15,7 +15,7 @@ from control.project_edits import (
     token_of,
     update,
 )
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.http_errors import not_found, unavailable
 from schemas.projects import OwnerRule, Project, Token
@@ -74,13 +74,17 @@ def _view_with(project: Project, token: Token) -> ProjectWithToken:
     return ProjectWithToken(**msgspec.structs.asdict(view(project)), token=token.token)
 
 
+@operation("GET", "/projects", Role.NONE)
 async def _list(call: Call[NoInput, NoInput]) -> ProjectList:
+    """The projects that you may see."""
     if not call.state.dependencies.projects.loaded:
         raise unavailable("projects are not loaded yet")
     return ProjectList(list(map(view, call.visible_projects())))
 
 
+@operation("POST", "/projects", Role.ADMIN, status=201)
 async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
+    """Create a project with one token."""
     dependencies, body = call.state.dependencies, call.body
     project = create(
         body.name,
@@ -94,42 +98,33 @@ async def _create(call: Call[NoInput, NewProject]) -> ProjectWithToken:
     return _view_with(written, written.tokens[0])
 
 
+@operation("GET", "/projects/{project}", Role.VIEWER)
 async def _get(call: Call[NoInput, NoInput]) -> ProjectView:
+    """A project."""
     return view(call.project())
 
 
+@operation("PATCH", "/projects/{project}", Role.ADMIN)
 async def _update(call: Call[NoInput, ProjectChanges]) -> ProjectView:
+    """Change a project; omitted fields stay unchanged."""
     return view(await call.edit(lambda old: update(old, call.body)))
 
 
+@operation("POST", "/projects/{project}/tokens", Role.ADMIN, status=201)
 async def _add_token(call: Call[NoInput, NoInput]) -> ProjectWithToken:
+    """Create another token."""
     request, now_ms = call.request_name(call.project().id), call.state.dependencies.now_ms()
     project = await call.edit(lambda old: add_token(old, now_ms, request))
     return _view_with(project, token_of(project, request))
 
 
+@operation("DELETE", "/projects/{project}/tokens/{token}", Role.ADMIN)
 async def _revoke_token(call: Call[NoInput, NoInput]) -> ProjectView:
+    """Revoke a token: events sent with it are refused."""
     token, now_ms = call.path("token"), call.state.dependencies.now_ms()
     if all(known.token != token for known in call.project().tokens):
         raise not_found("not a token of this project")
     return view(await call.edit(lambda old: revoke_token(old, token, now_ms)))
 
 
-OPERATIONS = (
-    Operation("GET", "/projects", "The projects that you may see", _list, Role.NONE),
-    Operation("POST", "/projects", "Create a project with one token", _create, Role.ADMIN, status=201),
-    Operation("GET", "/projects/{project}", "A project", _get, Role.VIEWER),
-    Operation(
-        "PATCH", "/projects/{project}", "Change a project; omitted fields stay unchanged", _update, Role.ADMIN
-    ),
-    Operation(
-        "POST", "/projects/{project}/tokens", "Create another token", _add_token, Role.ADMIN, status=201
-    ),
-    Operation(
-        "DELETE",
-        "/projects/{project}/tokens/{token}",
-        "Revoke a token: events sent with it are refused",
-        _revoke_token,
-        Role.ADMIN,
-    ),
-)
+OPERATIONS = (_list, _create, _get, _update, _add_token, _revoke_token)

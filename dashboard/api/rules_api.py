@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from control.project_edits import set_rules
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.http_errors import HttpError
 from dashboard.http.inputs import RangeQuery
@@ -64,7 +64,9 @@ class RuleStates(Struct, frozen=True):
     rules: list[RuleState]
 
 
+@operation("GET", "/projects/{project}/grouping-rules", Role.VIEWER)
 async def _get(call: Call[NoInput, NoInput]) -> RuleStates:
+    """The grouping rules, in order."""
     project = call.project()
     return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
 
@@ -106,7 +108,9 @@ def _read(body: RuleList) -> list[GroupingRule]:
     return rules
 
 
+@operation("PUT", "/projects/{project}/grouping-rules", Role.ADMIN)
 async def _put(call: Call[NoInput, RuleList]) -> RuleStates:
+    """Replace the grouping rules; they apply to new events."""
     rules = _read(call.body)
     project = await call.edit(lambda old: set_rules(old, rules))
     return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
@@ -118,7 +122,9 @@ class SampleQuery(RangeQuery, frozen=True):
     limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS, description="maximum number of events")] = MAX_EVENTS
 
 
+@operation("POST", "/projects/{project}/grouping-rules:test", Role.ADMIN, is_trial=True)
 async def _test(call: Call[SampleQuery, RuleList]) -> RuleTest:
+    """Try rules on past events: the events they match and the resulting issues; changes nothing."""
     rules, query = _read(call.body), call.query
     sample = TrialRequest(query.query, **query.bounds(), limit=query.limit)
     return await call.with_warnings(try_rules(call.state, call.project(), rules, sample))
@@ -141,21 +147,4 @@ def _joined(details: Iterable[Detail]) -> str | None:
     return "; ".join(f"{detail.field}: {detail.message}".removeprefix(": ") for detail in details) or None
 
 
-OPERATIONS = (
-    Operation("GET", "/projects/{project}/grouping-rules", "The grouping rules, in order", _get, Role.VIEWER),
-    Operation(
-        "PUT",
-        "/projects/{project}/grouping-rules",
-        "Replace the grouping rules; they apply to new events",
-        _put,
-        Role.ADMIN,
-    ),
-    Operation(
-        "POST",
-        "/projects/{project}/grouping-rules:test",
-        "Try rules on past events: the events they match and the resulting issues; changes nothing",
-        _test,
-        Role.ADMIN,
-        is_trial=True,
-    ),
-)
+OPERATIONS = (_get, _put, _test)

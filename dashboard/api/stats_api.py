@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.inputs import PageQuery, RangeQuery, TimeQuery
 from schemas.changes import MAX_RELEASE
@@ -34,63 +34,45 @@ class ComparisonQuery(Struct, frozen=True):
     after: ReleaseName = ""
 
 
+@operation("GET", "/projects/{project}/stats", Role.VIEWER)
 async def _of_project(call: Call[StatsQuery, NoInput]) -> Series:
+    """A project's events and users over time."""
     query = call.query
     return await call.read_with_warnings(
         GetProjectStats(call.project().number, query.query, interval=query.interval, **query.bounds())
     )
 
 
+@operation("GET", "/issues/{issue}/stats", Role.VIEWER)
 async def _of_issue(call: Call[StatsQuery, NoInput]) -> Series:
+    """An issue's events and users over time."""
     query = call.query
     return await call.read_with_warnings(
         GetIssueStats(call.issue(), query.query, interval=query.interval, **query.bounds())
     )
 
 
+@operation("GET", "/projects/{project}/releases", Role.VIEWER)
 async def _releases(call: Call[PageQuery, NoInput]) -> Releases:
+    """Releases with their events, new issues and regressions."""
     return await call.reader.read(
         ListReleases(call.project().number, limit=call.query.limit, cursor=call.query.cursor)
     )
 
 
+@operation("GET", "/projects/{project}/releases:compare", Role.VIEWER)
 async def _compared(call: Call[ComparisonQuery, NoInput]) -> ReleaseComparison:
+    """Issues of two releases: new, gone, worse or better by their share of the events."""
     query = call.query
     return await call.reader.read(CompareReleases(call.project().number, query.before, query.after))
 
 
+@operation("GET", "/projects/{project}/outcomes", Role.VIEWER)
 async def _outcomes(call: Call[OutcomesQuery, NoInput]) -> OutcomeSeries:
+    """Counts of everything that was sent, by outcome, SDK and reason."""
     return await call.reader.read(
         CountOutcomes(call.project().number, **call.query.bounds(), interval=call.query.interval)
     )
 
 
-OPERATIONS = (
-    Operation(
-        "GET", "/projects/{project}/stats", "A project's events and users over time", _of_project, Role.VIEWER
-    ),
-    Operation(
-        "GET", "/issues/{issue}/stats", "An issue's events and users over time", _of_issue, Role.VIEWER
-    ),
-    Operation(
-        "GET",
-        "/projects/{project}/releases:compare",
-        "Issues of two releases: new, gone, worse or better by their share of the events",
-        _compared,
-        Role.VIEWER,
-    ),
-    Operation(
-        "GET",
-        "/projects/{project}/releases",
-        "Releases with their events, new issues and regressions",
-        _releases,
-        Role.VIEWER,
-    ),
-    Operation(
-        "GET",
-        "/projects/{project}/outcomes",
-        "Counts of everything that was sent, by outcome, SDK and reason",
-        _outcomes,
-        Role.VIEWER,
-    ),
-)
+OPERATIONS = (_of_project, _of_issue, _compared, _releases, _outcomes)

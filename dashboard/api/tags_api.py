@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.inputs import RangeQuery, read_key
 from schemas.read_api import Keys, TagFacets, TagValues
@@ -20,60 +20,42 @@ class PrefixQuery(Struct, frozen=True):
     prefix: Prefix = ""
 
 
+@operation("GET", "/projects/{project}/tags", Role.VIEWER)
 async def _of_project(call: Call[RangeQuery, NoInput]) -> TagFacets:
+    """Tags of a project's events, with the 10 most frequent values of each."""
     return await call.read_with_warnings(
         CountProjectTags(call.project().number, call.query.query, **call.query.bounds())
     )
 
 
+@operation("GET", "/issues/{issue}/tags", Role.VIEWER)
 async def _of_issue(call: Call[RangeQuery, NoInput]) -> TagFacets:
+    """Tags of an issue's events, with the 10 most frequent values of each."""
     return await call.read_with_warnings(
         CountIssueTags(call.issue(), call.query.query, **call.query.bounds())
     )
 
 
+@operation("GET", "/projects/{project}/tags/{key}/values", Role.VIEWER)
 async def _values(call: Call[PrefixQuery, NoInput]) -> TagValues:
+    """Values of a tag with a prefix."""
     return await call.reader.read(
         CompleteTag(call.project().number, read_key(call.path("key")), call.query.prefix)
     )
 
 
+@operation("GET", "/projects/{project}/fields/{field}/values", Role.VIEWER)
 async def _field_values(call: Call[PrefixQuery, NoInput]) -> TagValues:
+    """Values of a field of the query language with a prefix."""
     return await call.reader.read(
         CompleteField(call.project().number, read_key(call.path("field")), call.query.prefix)
     )
 
 
+@operation("GET", "/projects/{project}/keys", Role.VIEWER)
 async def _keys(call: Call[PrefixQuery, NoInput]) -> Keys:
+    """Keys with a prefix that a query may use."""
     return await call.reader.read(CompleteKey(call.project().number, call.query.prefix))
 
 
-OPERATIONS = (
-    Operation(
-        "GET",
-        "/projects/{project}/tags",
-        "Tags of a project's events, with the 10 most frequent values of each",
-        _of_project,
-        Role.VIEWER,
-    ),
-    Operation(
-        "GET",
-        "/issues/{issue}/tags",
-        "Tags of an issue's events, with the 10 most frequent values of each",
-        _of_issue,
-        Role.VIEWER,
-    ),
-    Operation(
-        "GET", "/projects/{project}/tags/{key}/values", "Values of a tag with a prefix", _values, Role.VIEWER
-    ),
-    Operation(
-        "GET",
-        "/projects/{project}/fields/{field}/values",
-        "Values of a field of the query language with a prefix",
-        _field_values,
-        Role.VIEWER,
-    ),
-    Operation(
-        "GET", "/projects/{project}/keys", "Keys with a prefix that a query may use", _keys, Role.VIEWER
-    ),
-)
+OPERATIONS = (_of_project, _of_issue, _values, _field_values, _keys)

@@ -12,7 +12,7 @@ from control.project_edits import (
     remove_view,
     view_id,
 )
-from dashboard.api.operation import Call, NoInput, Operation
+from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.http_errors import invalid, not_found
 from dashboard.http.inputs import read_view
@@ -81,41 +81,31 @@ def _check(fields: ViewChanges, now_ms: int) -> None:
         read_page_range(range_parameters(fields.range), now_ms)
 
 
+@operation("GET", "/projects/{project}/views", Role.VIEWER)
 async def _list(call: Call[NoInput, NoInput]) -> Views:
+    """Saved views of a project."""
     return Views(list(call.project().saved_views))
 
 
+@operation("POST", "/projects/{project}/views", Role.MEMBER, status=201)
 async def _add(call: Call[NoInput, NewView]) -> SavedView:
+    """Save a list under a name: query, sort order and range."""
     name = call.request_name(call.project().id)
     return await save_view(call.edit, call.body, call.state.dependencies.now_ms(), name)
 
 
+@operation("PATCH", "/projects/{project}/views/{view}", Role.MEMBER)
 async def _change(call: Call[NoInput, ViewChanges]) -> SavedView:
+    """Rename a saved view or change its list."""
     view = read_view(call.path("view"))
     return await edit_view(call.edit, view, call.body, call.state.dependencies.now_ms())
 
 
+@operation("DELETE", "/projects/{project}/views/{view}", Role.MEMBER)
 async def _remove(call: Call[NoInput, NoInput]) -> Views:
+    """Remove a saved view."""
     remaining = await delete_view(call.edit, read_view(call.path("view")))
     return Views(list(remaining.saved_views))
 
 
-OPERATIONS = (
-    Operation("GET", "/projects/{project}/views", "Saved views of a project", _list, Role.VIEWER),
-    Operation(
-        "POST",
-        "/projects/{project}/views",
-        "Save a list under a name: query, sort order and range",
-        _add,
-        Role.MEMBER,
-        status=201,
-    ),
-    Operation(
-        "PATCH",
-        "/projects/{project}/views/{view}",
-        "Rename a saved view or change its list",
-        _change,
-        Role.MEMBER,
-    ),
-    Operation("DELETE", "/projects/{project}/views/{view}", "Remove a saved view", _remove, Role.MEMBER),
-)
+OPERATIONS = (_list, _add, _change, _remove)
