@@ -44,6 +44,7 @@ PATHS = {
     "token": "none",
     "apiKey": "none",
     "view": "none",
+    "apiKey": "none",
 }
 
 
