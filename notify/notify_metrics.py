@@ -1,5 +1,7 @@
 """Metrics of `svc notify`."""
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 
@@ -8,19 +10,14 @@ class NotifyMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.causes = Counter("svc_notify_causes", "Causes that were recorded.", registry=registry)
-        self.decisions = Counter(
-            "svc_notify_messages",
-            "Notifications produced by rules, including failed deliveries.",
-            registry=registry,
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        self.causes = counter("svc_notify_causes", "Causes that were recorded.")
+        self.decisions = counter(
+            "svc_notify_messages", "Notifications produced by rules, including failed deliveries."
         )
-        self.attempts = Counter(
-            "svc_notify_attempts",
-            "Attempts to send, by channel and outcome.",
-            ["channel", "outcome"],
-            registry=registry,
+        self.attempts = counter(
+            "svc_notify_attempts", "Attempts to send, by channel and outcome.", ["channel", "outcome"]
         )
-        self.outgoing = Gauge(
-            "svc_notify_outgoing", "Messages that are not delivered yet.", registry=registry
-        )
-        self.given_up = Counter("svc_notify_given_up", "Messages that were given up.", registry=registry)
+        self.outgoing = gauge("svc_notify_outgoing", "Messages that are not delivered yet.")
+        self.given_up = counter("svc_notify_given_up", "Messages that were given up.")

@@ -1,5 +1,7 @@
 """The writer's Prometheus metrics."""
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -12,81 +14,58 @@ class WriterMetrics:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.registry = registry
-        self.rows = Counter("svc_writer_rows", "Rows inserted.", ["table"], registry=registry)
-        self.block_rows = Histogram(
-            "svc_writer_block_rows", "Rows of a block.", ["table"], buckets=_ROWS, registry=registry
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
+        histogram = partial(Histogram, registry=registry)
+        self.rows = counter("svc_writer_rows", "Rows inserted.", ["table"])
+        self.block_rows = histogram("svc_writer_block_rows", "Rows of a block.", ["table"], buckets=_ROWS)
+        self.insert_seconds = histogram(
+            "svc_writer_insert_seconds", "Duration of an insert.", ["table"], buckets=_SECONDS
         )
-        self.insert_seconds = Histogram(
-            "svc_writer_insert_seconds",
-            "Duration of an insert.",
-            ["table"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self.event_age_seconds = Histogram(
+        self.event_age_seconds = histogram(
             "svc_writer_event_age_seconds",
             "From an event's receipt at the edge until it can be queried: the oldest of each block.",
             buckets=_AGES,
-            registry=registry,
         )
-        self.failures = Counter(
-            "svc_writer_insert_failures",
-            "Inserts that failed, by reason.",
-            ["table", "reason"],
-            registry=registry,
+        self.failures = counter(
+            "svc_writer_insert_failures", "Inserts that failed, by reason.", ["table", "reason"]
         )
-        self.waiting = Gauge(
-            "svc_writer_waiting", "1 while an insert waits for ClickHouse.", ["table"], registry=registry
+        self.waiting = gauge("svc_writer_waiting", "1 while an insert waits for ClickHouse.", ["table"])
+        self.repaired_rows = counter(
+            "svc_writer_repaired_rows", "Rows repaired after an insert, by table.", ["table"]
         )
-        self.repaired_rows = Counter(
-            "svc_writer_repaired_rows",
-            "Rows repaired after an insert, by table.",
-            ["table"],
-            registry=registry,
-        )
-        self.dead_letters = Counter(
-            "svc_writer_dead_letters", "Records and events dead-lettered.", ["topic"], registry=registry
-        )
-        self.lag = Gauge(
-            "svc_writer_lag_records", "Records not written yet.", ["topic", "partition"], registry=registry
-        )
-        self.broken_parts = Gauge(
+        self.dead_letters = counter("svc_writer_dead_letters", "Records and events dead-lettered.", ["topic"])
+        self.lag = gauge("svc_writer_lag_records", "Records not written yet.", ["topic", "partition"])
+        self.broken_parts = gauge(
             "svc_writer_broken_parts",
             "Parts that ClickHouse has detached as broken: rows may be missing, run `svc reconcile --repair`.",
-            registry=registry,
         )
-        self.audits = Counter(
+        self.audits = counter(
             "svc_writer_audits",
             "Audits by result: equal, different, behind (nothing was compared), failed.",
             ["result"],
-            registry=registry,
         )
-        self.audit_difference = Gauge(
+        self.audit_difference = gauge(
             "svc_writer_audit_difference_events",
             "Events that a table lacks (missing) or has too many (surplus), found by two audits in a row:"
             " run `svc reconcile`.",
             ["kind", "what"],
-            registry=registry,
         )
-        self.audit_differing = Gauge(
+        self.audit_differing = gauge(
             "svc_writer_audit_differing_hours",
             "Pairs of project and hour in which accepted, stored or counted events differ.",
-            registry=registry,
         )
-        self.audit_lost_issues = Gauge(
+        self.audit_lost_issues = gauge(
             "svc_writer_audit_lost_issues",
             "Fingerprints that have events of the last day and no issue: run `svc reconcile --repair`.",
-            registry=registry,
         )
-        self.audit_at = Gauge(
+        self.audit_at = gauge(
             "svc_writer_audit_timestamp_seconds",
             "When the last audit began that compared anything; 0 where another writer audits.",
-            registry=registry,
         )
-        self.audit_until = Gauge(
+        self.audit_until = gauge(
             "svc_writer_audit_settled_timestamp_seconds",
             "Events received before this time were compared by the last audit.",
-            registry=registry,
         )
 
     def forget_audit(self) -> None:
