@@ -69,7 +69,7 @@ IDS: Final = f"""
 
 
 class StoredCounts(Struct, frozen=True):
-    """Counts of the stored events of one fingerprint.
+    """Counts of the stored events of one fingerprint, in the order of `COUNTED`.
 
     Times are Unix ms; the seven fields from `last_event` are of the newest event.
     """
@@ -178,41 +178,10 @@ def _counted_part(client: Client, projects: Sequence[int], part: Mapping[str, in
 
 
 def _counted_row(project: int, fingerprint: int, *row: Any) -> StoredCounts:
-    (
-        events,
-        first_ms,
-        last_ms,
-        received_ms,
-        first_release,
-        newest,
-        releases,
-        environments,
-        platforms,
-        hours,
-        users,
-    ) = row
-    last_event, last_release, error_type, message, platform, version, rule = newest
-    return StoredCounts(
-        project=project,
-        fingerprint=fingerprint,
-        events=events,
-        first_ms=first_ms,
-        last_ms=last_ms,
-        received_ms=received_ms,
-        first_release=first_release,
-        last_event=last_event.to_bytes(16, "big"),
-        last_release=last_release,
-        error_type=error_type,
-        message=message,
-        platform=platform,
-        version=version,
-        rule=rule,
-        releases=dict(releases),
-        environments=dict(environments),
-        platforms=dict(platforms),
-        hours=dict(hours),
-        users=list(users),
-    )
+    *counts, (last_event, *texts), releases, environments, platforms, hours, users = row
+    newest = [last_event.to_bytes(16, "big"), *texts]
+    values = [project, fingerprint, *counts, *newest, releases, environments, platforms, hours, users]
+    return StoredCounts(*values)
 
 
 def shown(client: Client) -> Iterator[StoredIssue]:
