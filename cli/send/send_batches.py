@@ -19,11 +19,6 @@ class SendBatch:
     first: int
     events: tuple[bytes, ...]
 
-    @property
-    def body(self) -> bytes:
-        """The wrapper of section 2.9 of the protocol, gzipped."""
-        return gzip.compress(HEAD + b",".join(self.events) + TAIL, compresslevel=1, mtime=0)
-
 
 def read_lines(file: Path, advance: Callable[[int], object] = lambda _: None) -> Iterator[bytes]:
     """The lines of a JSONL file, optionally gzipped; calls `advance` with the number of newly read bytes."""

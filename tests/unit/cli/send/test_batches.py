@@ -1,7 +1,6 @@
 """Batches: within the endpoint's limits, in order, without duplicates."""
 
 import gzip
-import json
 from pathlib import Path
 
 from hypothesis import given
@@ -30,11 +29,6 @@ def test_events_come_out_once_in_order_within_the_limits(events: list[bytes]) ->
 def test_event_that_is_no_json_does_not_spoil_its_neighbours() -> None:
     made = list(batches([b"{}", b"{", b"{}"]))
     assert [batch.events for batch in made] == [(b"{}",), (b"{",), (b"{}",)]
-
-
-def test_body_is_a_gzipped_wrapper() -> None:
-    (batch,) = batches([b'{"a":1}', b'{"b":2}'])
-    assert json.loads(gzip.decompress(batch.body)) == {"events": [{"a": 1}, {"b": 2}]}
 
 
 def test_plain_and_gzipped_files_give_the_same_lines_without_empty_ones(tmp_path: Path) -> None:
