@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from dashboard.view.activity import describe
-from dashboard.view.text import flat, plural, title
-from dashboard.view.time_texts import exact
+from dashboard.view.text import flat, title
+from dashboard.view.time_texts import exact, snooze
 from schemas.read_api import ActivityRow, Issue
 
 _LINE = 500
@@ -53,21 +53,8 @@ def _state(issue: Issue) -> str:
         where = "the next release" if issue.resolved_in == "next" else issue.resolved_in
         return f"resolved in {where}"
     if issue.status == "ignored":
-        return f"ignored {_until(issue.ignore_until or {})}"
+        return f"ignored {snooze(issue.ignore_until) or 'forever'}"
     return issue.status
-
-
-def _until(condition: dict[str, object]) -> str:
-    match condition:
-        case {"time": str(time)}:
-            return f"until {exact(time)}"
-        case {"events": int(count)}:
-            return f"for {plural(count, 'more event')}"
-        case {"users": int(count)}:
-            return f"for {plural(count, 'user')}"
-        case {"escalating": True}:
-            return "until it escalates"
-    return "forever"
 
 
 def _seen(time: str, release: str) -> str:

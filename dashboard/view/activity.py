@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from dashboard.view.charts import Mark
 from dashboard.view.raw_event import items_of, mapping_of, text_of
-from dashboard.view.text import plural
+from dashboard.view.time_texts import snooze
 from schemas.changes import NEXT
 from schemas.issues import SYSTEM, ActivityKind
 from schemas.read_api import ActivityRow
@@ -109,20 +109,6 @@ def _with(preposition: str, text: str) -> str:
     return f"{preposition} {text}" if text else ""
 
 
-def _snooze(until: Any) -> str:
-    """The condition that ends a snooze; empty without one."""
-    match mapping_of(until):
-        case {"time": str(time)}:
-            return f"until {time}"
-        case {"events": int(events)}:
-            return f"for {plural(events, 'event')}"
-        case {"users": int(users)}:
-            return f"for {plural(users, 'user')}"
-        case {"escalating": True}:
-            return "until it escalates"
-    return ""
-
-
 def _number(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else ""
 
@@ -131,8 +117,8 @@ _TEXTS: Final[dict[str, Callable[[dict[str, Any]], str]]] = {
     "created": _release,
     "regressed": _release,
     "resolved": _resolved,
-    "ignored": lambda data: _snooze(data.get("ignoreUntil")) or "forever",
-    "reopened": lambda data: _with("after being ignored", _snooze(data.get("ignoreUntil"))),
+    "ignored": lambda data: snooze(mapping_of(data.get("ignoreUntil"))) or "forever",
+    "reopened": lambda data: _with("after being ignored", snooze(mapping_of(data.get("ignoreUntil")))),
     "merged": _merged,
     "unmerged": _unmerged,
     "assigned": lambda data: text_of(data.get("assignee")) or "removed",

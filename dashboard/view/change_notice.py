@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from dashboard.view.time_texts import exact
+from dashboard.view.time_texts import snooze
 from schemas.changes import MAX_ASSIGNEE, is_issue
 from schemas.ids import hex64, issue_id
 from schemas.read_api import Issue
@@ -55,16 +55,7 @@ def _resolved(issue: Issue) -> str:
 
 def ignored(until: Mapping[str, object] | None) -> str:
     """How long an issue is ignored."""
-    match dict(until or {}):
-        case {"time": str(time)}:
-            return f"Ignored until {exact(time)}."
-        case {"events": int(count)}:
-            return f"Ignored until {count:,} more events."
-        case {"users": int(count)}:
-            return f"Ignored until {count:,} more users."
-        case {"escalating": True}:
-            return "Ignored until it escalates."
-    return "Ignored until it is reopened."
+    return f"Ignored {snooze(until) or 'until it is reopened'}."
 
 
 def _assigned(issue: Issue, was: str) -> ChangeNotice:

@@ -1,9 +1,11 @@
 """Times for people: relative, with the exact time as tooltip."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from markupsafe import Markup
 
+from dashboard.view.text import plural
 from schemas.issues import ESCALATING_MS, NEW_MS
 from schemas.times import from_ms, iso, parse_iso
 
@@ -40,6 +42,20 @@ def at(moment: str | int) -> Markup:
     """The exact time as a `<time>` element, which a script shows in the reader's zone."""
     text = exact(moment)
     return Markup('<time datetime="{}" title="{}" data-exact>{}</time>').format(iso(_ms(moment)), text, text)
+
+
+def snooze(until: Mapping[str, object] | None) -> str:
+    """The condition that ends a snooze; empty without one."""
+    match dict(until or {}):
+        case {"time": str(time)}:
+            return f"until {exact(time)}"
+        case {"events": int(count)}:
+            return f"until {plural(count, 'more event')}"
+        case {"users": int(count)}:
+            return f"until {plural(count, 'more user')}"
+        case {"escalating": True}:
+            return "until it escalates"
+    return ""
 
 
 def is_new(first_seen: str, now_ms: int) -> bool:
