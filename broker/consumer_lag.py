@@ -13,7 +13,7 @@ from msgspec import Struct
 from broker.client import committed_offsets, name_of, open_admin, open_consumer
 from broker.rights import record_groups
 from broker.types import Admin, Consumer, TopicPartition
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from schemas.topics import Topic
 
 _PAUSE_SECONDS: Final = 0.2
@@ -35,6 +35,11 @@ def readers(processors: str, writer: str, shards: int = 1) -> dict[str, list[Top
         writer: [Topic.GROUPED],
         **dict.fromkeys(record_groups(writer, shards), records),
     }
+
+
+def readers_of(settings: PipelineSettings) -> dict[str, list[Topic]]:
+    """The same by the settings."""
+    return readers(settings.processors_app, settings.writer_group, max(1, len(settings.shard_urls)))
 
 
 async def lags(settings: KafkaSettings, groups: Mapping[str, list[Topic]]) -> list[ConsumerLag]:

@@ -7,8 +7,8 @@ import msgspec
 from rich.box import SIMPLE
 from rich.table import Column, Table
 
-from broker.consumer_lag import readers
-from cli.console import console, current_user, json_option, output, servers_of, settings_of
+from broker.consumer_lag import readers_of
+from cli.console import console, current_user, json_option, output, servers_of
 from cli.failures import REFUSED_STATUS, fail, reported
 from cli.workspace import Workspace
 from control.erasure import (
@@ -20,7 +20,7 @@ from control.erasure import (
     left,
 )
 from control.operator_tools import OperatorTools
-from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import MigrateSettings
 from storage.maintain.erase.erase_user import UserReport
 from storage.shards import open_servers
 
@@ -62,16 +62,11 @@ def erase(
     settings = servers_of(workspace, MigrateSettings, clickhouse=True)
     user_id = None if user is None else _user_id(user)
     terminal = EraseConsole(dry_run=dry_run, yes=yes, as_json=as_json)
-    groups = readers(
-        settings_of(workspace, ProcessorsSettings).processors_app,
-        settings_of(workspace, WriterSettings).writer_group,
-        len(settings.shard_urls),
-    )
     with (
         reported(settings, "run it again to resume"),
         open_servers(settings, send_receive_timeout=_ANSWER_SECONDS) as servers,
     ):
-        tools = OperatorTools(settings, groups, servers, wait, by, terminal.say)
+        tools = OperatorTools(settings, readers_of(settings), servers, wait, by, terminal.say)
         number, record = find(tools, project)
         if user_id is None:
             report: Report = erase_project(tools, number, record, terminal.agree)

@@ -10,11 +10,11 @@ import msgspec
 from rich.box import SIMPLE
 from rich.table import Table
 
-from broker.consumer_lag import ConsumerLag, lags, readers
-from cli.console import console, json_option, output, servers_of, settings_of
+from broker.consumer_lag import ConsumerLag, lags, readers_of
+from cli.console import console, json_option, output, servers_of
 from cli.failures import reported
 from cli.workspace import Workspace
-from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import MigrateSettings
 from schemas.topics import Topic
 from storage.maintain.audit.damage import broken_parts
 from storage.maintain.reconcile.reconcile import TWICE, Reconciliation, compare, worst
@@ -51,18 +51,13 @@ def reconcile(workspace: Workspace, as_json: bool, repair: bool, wait: float) ->
     Exit status 1: they differ. 3: they differ, but the pipeline is behind, which may explain the difference.
     """
     settings = servers_of(workspace, MigrateSettings, clickhouse=True)
-    writer = settings_of(workspace, WriterSettings)
-    groups = readers(
-        settings_of(workspace, ProcessorsSettings).processors_app,
-        writer.writer_group,
-        len(settings.shard_urls),
-    )
+    groups = readers_of(settings)
     with reported(settings), open_servers(settings) as servers:
         behind = asyncio.run(_drain(settings, groups, wait))
         result = compare(servers, today())
         broken = {part.table for server in servers if repair for part in broken_parts(server.own)}
         repaired, late = (
-            repair_differences(writer, servers, result, broken, wait)
+            repair_differences(settings, servers, result, broken, wait)
             if broken or (repair and result.differences)
             else ({}, None)
         )

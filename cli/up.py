@@ -11,7 +11,6 @@ from pathlib import Path
 import click
 from rich.console import Console
 
-from broker.consumer_lag import readers
 from cli.doctor.basic_checks import CORRECT_SETTING
 from cli.doctor.damage_check import check_damage
 from cli.workspace import Workspace
@@ -22,7 +21,7 @@ from local.local_stack import PASSWORD_FILE, Stack
 from runtime.supervisor import Supervisor
 from schemas.environment import load
 from schemas.errors import BadSetting, CannotRun
-from schemas.settings import MigrateSettings, ProcessorsSettings, WriterSettings
+from schemas.settings import MigrateSettings
 
 BAD_SETTING = 2
 FAILED = 1
@@ -50,10 +49,7 @@ def print_error(console: Console, text: str) -> None:
 
 def warn_of_damage(environ: Mapping[str, str], console: Console) -> None:
     """Print rows lost to a full or failing disk, and the repair."""
-    groups = readers(
-        load(ProcessorsSettings, environ).processors_app, load(WriterSettings, environ).writer_group
-    )
-    for finding in check_damage(load(MigrateSettings, environ), groups, seconds=0):
+    for finding in check_damage(load(MigrateSettings, environ), seconds=0):
         if not finding.ok:
             print_error(console, f"\n{finding.message}: {finding.fix}")
 

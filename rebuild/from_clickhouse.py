@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from broker.client import committed_offsets, name_of, open_admin, open_consumer, open_producer, records_before
-from broker.consumer_lag import lags, readers
+from broker.consumer_lag import lags, readers_of
 from broker.types import Consumer, TopicPartition
 from grouping.fingerprint import culprit, fingerprint
 from processors.aggregator.position import (
@@ -192,8 +192,7 @@ async def _covered(need: Need, *topics: Topic) -> Covered:
 
     Raises RebuildRefused if the writer is behind on one of these topics.
     """
-    shards = len(need.writer.shard_urls)
-    groups = readers(need.processors.processors_app, need.writer.writer_group, shards)
+    groups = readers_of(need.processors)
     del groups[need.processors.processors_app]
     wanted = {group: [topic for topic in read if topic in topics] for group, read in groups.items()}
     for lag in await lags(need.writer, wanted):

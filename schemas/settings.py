@@ -28,6 +28,7 @@ def secret(description: str) -> Meta:
 GroupedEvents = Annotated[
     bool, about("also write one record an event to grouped-events; false: it costs a third of the throughput")
 ]
+HealthHost = Annotated[str, about("address of health and metrics of processors, writer and notify")]
 DashboardUrl = Annotated[
     str,
     about("address of the dashboard, for links in messages and on its pages; unset: messages have no links"),
@@ -175,6 +176,15 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
         return self.clickhouse_reader_url or self.clickhouse_url
 
 
+class PipelineSettings(ClickHouseSettings, frozen=True, kw_only=True):
+    """The pipeline's consumer groups."""
+
+    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
+        "svc-processors"
+    )
+    writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
+
+
 class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     """`svc edge`."""
 
@@ -275,18 +285,13 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = 0.25
 
 
-class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
+class ProcessorsSettings(PipelineSettings, frozen=True, kw_only=True):
     """`svc processors`."""
 
-    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
-        "svc-processors"
-    )
     processors_worker: Annotated[
         str, about("name of this worker, stable and unique: its static member id and data folder")
     ] = "0"
-    health_host: Annotated[str, about("address of health and metrics of processors, writer and notify")] = (
-        "127.0.0.1"
-    )
+    health_host: HealthHost = "127.0.0.1"
     processors_health_port: Annotated[Port, about("port of health and metrics")] = 8082
     processors_batch_chunks: Annotated[
         Positive,
@@ -317,14 +322,11 @@ class ProcessorsSettings(ClickHouseSettings, frozen=True, kw_only=True):
     grouped_events: GroupedEvents = False
 
 
-class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
+class WriterSettings(PipelineSettings, frozen=True, kw_only=True):
     """`svc writer`."""
 
-    writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
     writer_worker: Annotated[str, about("name of this writer, stable and unique")] = "0"
-    health_host: Annotated[str, about("address of health and metrics of processors, writer and notify")] = (
-        "127.0.0.1"
-    )
+    health_host: HealthHost = "127.0.0.1"
     writer_health_port: Annotated[Port, about("port of health and metrics")] = 8083
     writer_block_rows: Annotated[
         Positive,
@@ -345,12 +347,9 @@ class WriterSettings(ClickHouseSettings, frozen=True, kw_only=True):
             "60: a fault shows within minutes, for 0.3 % of two cores"
         ),
     ] = 60.0
-    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
-        "svc-processors"
-    )
 
 
-class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
+class DashboardSettings(PipelineSettings, frozen=True, kw_only=True):
     """`svc dashboard`."""
 
     dashboard_host: Annotated[str, about("address to listen on")] = "127.0.0.1"
@@ -404,10 +403,6 @@ class DashboardSettings(ClickHouseSettings, frozen=True, kw_only=True):
             "false: 503, since people believe figures that are too low"
         ),
     ] = False
-    processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
-        "svc-processors"
-    )
-    writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
     ingest_url: Annotated[
         str, about("address of the ingest endpoints, shown to newcomers who send their first event")
     ] = ""
@@ -427,9 +422,7 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
     notify_group: Annotated[str, about("consumer group; one member is active, the others stand by")] = (
         "svc-notify"
     )
-    health_host: Annotated[str, about("address of health and metrics of processors, writer and notify")] = (
-        "127.0.0.1"
-    )
+    health_host: HealthHost = "127.0.0.1"
     notify_health_port: Annotated[Port, about("port of health and metrics")] = 8084
     notify_seconds: Annotated[
         Seconds, about("maximum wait for a channel's answer; 10: mail servers are slow")
@@ -437,7 +430,7 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
     dashboard_url: DashboardUrl = ""
 
 
-class MigrateSettings(ClickHouseSettings, frozen=True, kw_only=True):
+class MigrateSettings(PipelineSettings, frozen=True, kw_only=True):
     """`svc migrate` and the commands that need both servers."""
 
     grouped_events: GroupedEvents = False

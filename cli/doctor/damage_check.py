@@ -1,15 +1,14 @@
 """The check of `svc doctor` and `svc up` for ClickHouse rows lost to a full or failing disk."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from broker.consumer_lag import passed
+from broker.consumer_lag import passed, readers_of
 from broker.errors import KafkaError
 from cli.doctor.basic_checks import Finding
 from schemas.errors import BadSetting
 from schemas.settings import MigrateSettings
-from schemas.topics import Topic
 from storage.client import ClickHouseError, open_client
 from storage.maintain.audit.damage import BrokenPart, broken_parts, without_issue
 from storage.shards import whole_url
@@ -20,14 +19,11 @@ _NAMED: Final = 3
 _PASS_SECONDS: Final = 15.0
 
 
-def check_damage(
-    settings: MigrateSettings, groups: Mapping[str, list[Topic]], seconds: float = _PASS_SECONDS
-) -> list[Finding]:
+def check_damage(settings: MigrateSettings, seconds: float = _PASS_SECONDS) -> list[Finding]:
     """One finding about the stored rows, or none.
 
-    There is none if ClickHouse or Kafka isn't known or doesn't answer, which another check reports. `groups`
-    are the readers of the pipeline. An issue is lost if it is missing once they have read up to
-    the log end at the time of the check; they get `seconds` for that.
+    There is none if ClickHouse or Kafka isn't known or doesn't answer, which another check reports. An issue is lost
+    if it is missing once the pipeline has read up to the log end at the time of the check; it gets `seconds` for that.
     """
     if not settings.shard_urls:
         return []
@@ -37,7 +33,7 @@ def check_damage(
         try:
             missing = without_issue(client)
             if missing and not broken:
-                if behind := asyncio.run(passed(settings, groups, seconds)):
+                if behind := asyncio.run(passed(settings, readers_of(settings), seconds)):
                     waits = f"no part is broken; {behind.group} is {behind.records:,} records of {behind.topic} behind"
                     return [Finding(NAME, True, waits)]
                 missing &= without_issue(client)

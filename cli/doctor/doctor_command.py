@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import click
 from rich.text import Text
 
-from broker.consumer_lag import readers
 from broker.rights import PROCESSES, Process, needs
 from cli.console import console, output
 from cli.doctor.basic_checks import Finding, check_disk, check_settings
@@ -18,7 +17,7 @@ from cli.doctor.rate_limit_store import check_rate_limit_store
 from cli.workspace import Workspace
 from local.discovery import running
 from schemas.environment import load
-from schemas.settings import EdgeSettings, MigrateSettings, NotifySettings, ProcessorsSettings, WriterSettings
+from schemas.settings import EdgeSettings, MigrateSettings, NotifySettings
 from storage.shards import only, shards_of
 
 
@@ -33,11 +32,10 @@ def findings(
         return results
     settings = load(MigrateSettings, environ)
     stores = {"processors", "writer", "dashboard", "operator"} & set(processes)
-    processors, writer = load(ProcessorsSettings, environ), load(WriterSettings, environ)
     needed = needs(
-        processors.processors_app,
-        writer.writer_group,
-        grouped_events=processors.grouped_events,
+        settings.processors_app,
+        settings.writer_group,
+        grouped_events=settings.grouped_events,
         prefix=settings.topic_prefix,
         shards=max(1, len(settings.shard_urls)),
         notify_group=load(NotifySettings, environ).notify_group,
@@ -51,9 +49,7 @@ def findings(
             settings.clickhouse_reader_url, settings.clickhouse_url, spread=len(settings.shard_urls) > 1
         )
     if {"writer", "operator"} & set(processes):
-        results += check_damage(
-            settings, readers(processors.processors_app, writer.writer_group, len(settings.shard_urls))
-        )
+        results += check_damage(settings)
     if "edge" in processes:
         results += check_rate_limit_store(load(EdgeSettings, environ))
     if settings.kafka_bootstrap and (named or set(processes) == set(PROCESSES)):

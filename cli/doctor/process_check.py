@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from broker.consumer_lag import readers
+from broker.consumer_lag import readers_of
 from broker.errors import KafkaError
 from broker.group_progress import GroupProgress, progress
 from cli.doctor.basic_checks import Finding
@@ -52,7 +52,7 @@ def expected(environ: Mapping[str, str], settings: MigrateSettings) -> list[Expe
     if not {"SVC_ADMIN_PASSWORD", "SVC_ADMIN_PASSWORD_FILE"} & environ.keys():
         environ = {**environ, "SVC_ADMIN_PASSWORD": "of the dashboard alone"}
     dashboard = load(DashboardSettings, environ)
-    groups = readers(processors.processors_app, writer.writer_group, max(1, len(settings.shard_urls)))
+    groups = readers_of(settings)
     grouping = {processors.processors_app: groups.pop(processors.processors_app)}
     notifying: dict[str, list[Topic]] = {notify.notify_group: []}
     return [

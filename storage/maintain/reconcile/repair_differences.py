@@ -6,7 +6,7 @@ from collections.abc import Set
 from datetime import UTC, date, datetime
 
 from broker.consumer_lag import ConsumerLag, passed
-from schemas.settings import WriterSettings
+from schemas.settings import PipelineSettings
 from schemas.topics import Topic
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.maintain.reconcile.duplicates import remove_duplicates
@@ -16,7 +16,7 @@ from storage.shards import Servers
 
 
 def repair_differences(
-    settings: WriterSettings,
+    settings: PipelineSettings,
     servers: Servers,
     result: Reconciliation,
     broken: Set[str],

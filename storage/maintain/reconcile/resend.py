@@ -17,7 +17,7 @@ import pyarrow as pa
 from broker.client import committed_offsets, open_admin, open_consumer, open_producer, records_before
 from broker.types import Consumer, Producer, Record, TopicPartition
 from schemas.issues import decode_issue
-from schemas.settings import WriterSettings
+from schemas.settings import PipelineSettings
 from schemas.topics import Topic
 from storage.client import INSERT_SETTINGS, Client
 from storage.exactly_once.blocks import Block
@@ -36,7 +36,7 @@ REMOVED: Final = "SELECT issue_id FROM issues FINAL WHERE deleted = 1"
 """Issues that a tombstone of the topic hides."""
 
 
-async def send_missing(settings: WriterSettings, servers: Servers, today: date) -> dict[str, int]:
+async def send_missing(settings: PipelineSettings, servers: Servers, today: date) -> dict[str, int]:
     """Send the events again that the writer has stored and a table lacks; returns how many, by table.
 
     The writer completes them by ids, so it stores once any that it also stores meanwhile. Events older than
@@ -98,7 +98,7 @@ async def _send_missing(
         await send()
 
 
-async def replay_issues(settings: WriterSettings, client: Client) -> int:
+async def replay_issues(settings: PipelineSettings, client: Client) -> int:
     """Insert the newest record of every issue; returns their number.
 
     Records that a tombstone has removed are written to the topic again while it still has them. Issues of
@@ -124,7 +124,7 @@ async def replay_issues(settings: WriterSettings, client: Client) -> int:
     return len(rows)
 
 
-async def _put_back(settings: WriterSettings, client: Client, removed: Set[bytes]) -> None:
+async def _put_back(settings: PipelineSettings, client: Client, removed: Set[bytes]) -> None:
     """Write the newest record of each removed issue again, unless its project is erased.
 
     Its processor notices the foreign record at its next write, and starts again with the topic's content of
@@ -145,7 +145,7 @@ async def _put_back(settings: WriterSettings, client: Client, removed: Set[bytes
             await producer.send_and_wait(record.topic, record.value, record.key, record.partition)
 
 
-async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Row], set[bytes]]:
+async def _issue_rows(settings: PipelineSettings, client: Client) -> tuple[list[Row], set[bytes]]:
     """The newest row of each issue, and the keys whose last record is a tombstone."""
     erased = projects(client)
     async with open_consumer(settings, Topic.ISSUES) as consumer:
@@ -164,7 +164,7 @@ async def _issue_rows(settings: WriterSettings, client: Client) -> tuple[list[Ro
     return [row for rows in by_key.values() for row in rows if row[0] not in erased], removed
 
 
-async def replay_records(settings: WriterSettings, clients: Sequence[Client], name: str) -> int:
+async def replay_records(settings: PipelineSettings, clients: Sequence[Client], name: str) -> int:
     """Insert all records of `outcomes`, `issue_activity` or `changes` on each server; returns the number of rows.
 
     The tables deduplicate rows. Records of erased projects are skipped. Raises KafkaError and
@@ -189,7 +189,7 @@ def _insert(clients: Sequence[Client], name: str, rows: pa.Table) -> None:
         client.insert_arrow(name, rows, settings=dict(INSERT_SETTINGS))
 
 
-async def _written(settings: WriterSettings, consumer: Consumer) -> dict[TopicPartition, int]:
+async def _written(settings: PipelineSettings, consumer: Consumer) -> dict[TopicPartition, int]:
     """By partition of `grouped`, the offset before which all records are stored; a planned block is not."""
     async with open_admin(settings) as admin:
         committed = await committed_offsets(admin, settings.writer_group, consumer.assignment())

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from broker.client import open_consumer, open_producer
-from broker.consumer_lag import readers
 from broker.types import TopicPartition
 from cli.doctor.basic_checks import Finding
 from cli.doctor.damage_check import check_damage
@@ -34,9 +33,12 @@ def empty(folders: list[str]) -> None:
 
 async def check(stage: Stage) -> list[Finding]:
     """Findings of `svc doctor` on the stored rows, without waiting for the pipeline."""
-    settings = load(MigrateSettings, stage.environ)
-    groups = readers(f"{stage.settings.topic_prefix}processors", stage.settings.writer_group)
-    return await asyncio.to_thread(check_damage, settings, groups, 0)
+    names = {
+        "SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}processors",
+        "SVC_WRITER_GROUP": stage.settings.writer_group,
+    }
+    settings = load(MigrateSettings, stage.environ | names)
+    return await asyncio.to_thread(check_damage, settings, 0)
 
 
 async def issues_on_their_way_are_not_lost(stage: Stage) -> None:
