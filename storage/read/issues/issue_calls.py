@@ -57,11 +57,11 @@ class FindProject(ReadCall[int], frozen=True):
     issue: str
 
     async def fetch(self, session: Session) -> int:
-        # Not from the session's memory: an issue that others may read takes as long as one that isn't there.
-        rows = await session.rows(issue_by_id(issue_number(self.issue), None, "project_id"))
-        if not rows:
+        # Not from the session's memory, and one row for any id: an issue of others takes as long as none.
+        [[project]] = await session.rows(issue_by_id(issue_number(self.issue), None, "max(project_id)"))
+        if not project:
             raise NotFound(NO_ISSUE)
-        return int(rows[0][0])
+        return int(project)
 
 
 class CountIssues(ReadCall[list[Issue]], frozen=True):
