@@ -48,8 +48,9 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         middlewares=[
             metrics_middleware(metrics),
             add_headers,
-            answer_errors,
+            # Outside, because error pages have forms too: a session that begins with one is kept.
             session_middleware(secrets.storage(settings), is_https),
+            answer_errors,
             authenticate,
         ],
         client_max_size=MAX_BODY_BYTES,

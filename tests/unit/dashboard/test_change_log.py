@@ -7,7 +7,7 @@ import pytest
 from schemas.change_records import Change
 from schemas.errors import ProjectsUnavailable
 from tests.unit.dashboard.auth.test_proxy_identity import PROXIED
-from tests.unit.dashboard.auth.test_proxy_sign_in import person, settings_page
+from tests.unit.dashboard.auth.test_proxy_sign_in import csrf_of, person, settings_page
 from tests.unit.dashboard.site import PASSWORD, Site, running_site
 
 
@@ -39,6 +39,17 @@ async def test_a_proxys_person_is_recorded_once_a_session() -> None:
             await settings_page(proxied, person("ann"))
         [change] = proxied.projects.changes
     assert (change.kind, change.by, change.after) == ("signedIn", "ann", '{"signIn":"proxy"}')
+
+
+async def test_a_session_that_begins_with_an_error_page_is_kept() -> None:
+    async with running_site(settings=PROXIED) as proxied:
+        for _ in range(2):
+            page = await proxied.client.get("/projects/99", headers=person("ann"))
+            assert page.status == 404
+        assert len(proxied.projects.changes) == 1
+        form = {"csrf": csrf_of(await page.text())}
+        left = await proxied.client.post("/sign-out", data=form, headers=person("ann"), allow_redirects=False)
+        assert left.status == 303
 
 
 async def test_a_sign_in_without_kafka_is_logged(
