@@ -3,6 +3,7 @@
 from typing import Final
 
 from dashboard.auth.access import Access, Role
+from dashboard.auth.proxy_identity import KEY_NAME
 from dashboard.dependencies import Dependencies
 from dashboard.http.http_errors import HttpError, unavailable
 from schemas.errors import Detail, WireError
@@ -45,7 +46,7 @@ def program_of(dependencies: Dependencies, secret: str) -> tuple[str, Access]:
     projects.note_use(key, now[:10])
     role = max(ROLES[scope] for scope in key.scopes)
     everywhere = project.number == ALL_PROJECTS
-    return f"key {key.name}", Access(role) if everywhere else Access(ids={project.id: role})
+    return f"{KEY_NAME}{key.name}", Access(role) if everywhere else Access(ids={project.id: role})
 
 
 def _refused(sentence: str) -> HttpError:

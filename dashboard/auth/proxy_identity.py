@@ -15,6 +15,8 @@ from schemas.settings import DashboardSettings
 PROOF_HEADER: Final = "Svc-Proxy-Secret"
 USER: Final = "admin"
 """The name of whoever signs in by the password and gives no other."""
+KEY_NAME: Final = "key "
+"""Before the name of a key in histories."""
 RESERVED: Final = frozenset({SYSTEM, "rebuild", USER})
 MAX_NAME: Final = 200
 MIN_SECRET: Final = 16
@@ -80,7 +82,7 @@ def is_name(name: str) -> bool:
     # Compatible characters, such as full-width ones, look like the reserved names.
     plain = unicodedata.normalize("NFKC", name).casefold().strip()
     is_plain = name == name.strip() and name.isprintable() and len(name) <= MAX_NAME
-    return bool(plain) and is_plain and plain not in RESERVED
+    return bool(plain) and is_plain and plain not in RESERVED and not plain.startswith(KEY_NAME)
 
 
 def parse_proxy(settings: DashboardSettings) -> ProxyHeaders:

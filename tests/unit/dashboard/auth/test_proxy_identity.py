@@ -71,7 +71,7 @@ def test_a_repeated_header_is_refused(again: tuple[str, str]) -> None:
     "name",
     [
         *("", " ", "ann ", " ann", "\u00a0", "ann\u200b", "ann\tlee", "\udcff", "\u202eann", "x" * 201),
-        *("admin", "Admin", "ＡＤＭＩＮ", "system", "SYSTEM", "rebuild"),
+        *("admin", "Admin", "ＡＤＭＩＮ", "system", "SYSTEM", "rebuild", "key ci", "Ｋey ci"),
     ],
 )
 def test_a_doubtful_name_is_refused(name: str) -> None:
@@ -80,7 +80,7 @@ def test_a_doubtful_name_is_refused(name: str) -> None:
     assert refused.value.reason == "name"
 
 
-@pytest.mark.parametrize("name", ["zoë", "李雷", "o'neil+x@shop.example", "x" * 200, "administrator"])
+@pytest.mark.parametrize("name", ["zoë", "李雷", "o'neil+x@shop.example", "x" * 200, "administrator", "key"])
 def test_a_plain_name_is_taken(name: str) -> None:
     assert read(("X-Forwarded-User", name), PROOF) == ProxyUser(name, ())
 
