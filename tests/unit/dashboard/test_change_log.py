@@ -44,7 +44,7 @@ async def test_a_proxys_person_is_recorded_once_a_session() -> None:
 async def test_a_session_that_begins_with_an_error_page_is_kept() -> None:
     async with running_site(settings=PROXIED) as proxied:
         for _ in range(2):
-            page = await proxied.client.get("/projects/99", headers=person("ann"))
+            page = await proxied.client.get("/projects/99/issues", headers=person("ann"))
             assert page.status == 404
         assert len(proxied.projects.changes) == 1
         form = {"csrf": csrf_of(await page.text())}
