@@ -34,8 +34,8 @@ from schemas.settings import DashboardSettings
 
 STATIC: Final = Path(__file__).parent / "static"
 MAX_BODY_BYTES: Final = 1_048_576
-MAX_REQUEST_LINE_BYTES: Final = 65_536
-"""A query of 4,000 characters may take 12 bytes per character when escaped."""
+MAX_LINE_BYTES: Final = 65_536
+"""A query of 4,000 characters may take 12 bytes per character when escaped. A header may name hundreds of groups."""
 
 
 def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Application:
@@ -88,7 +88,12 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
 def build_runner(app: web.Application) -> web.AppRunner:
     """The runner that serves the application; the caller sets it up and cleans it up."""
     return Runner(
-        app, access_log=None, handle_signals=False, shutdown_timeout=5, max_line_size=MAX_REQUEST_LINE_BYTES
+        app,
+        access_log=None,
+        handle_signals=False,
+        shutdown_timeout=5,
+        max_line_size=MAX_LINE_BYTES,
+        max_field_size=MAX_LINE_BYTES,
     )
 
 

@@ -4,11 +4,16 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import ClientSession, web
 from msgspec.structs import replace
 
 from dashboard.auth.session import COOKIE, CSRF_HEADER
+from dashboard.dashboard_app import build_app, build_runner
+from dashboard.dependencies import Dependencies
+from storage.read.reader import Reader
 from tests.unit.dashboard.auth.test_proxy_identity import PROOF, PROXIED
-from tests.unit.dashboard.site import ADMIN, PASSWORD, Site, running_site
+from tests.unit.dashboard.projects import MemoryProjects
+from tests.unit.dashboard.site import ADMIN, NOWHERE, PASSWORD, Site, running_site
 
 SETTINGS = replace(
     PROXIED,
@@ -75,6 +80,19 @@ async def test_groups_count_from_the_next_request_on(site: Site) -> None:
         403,
         {"error": "forbidden", "details": [{"field": "", "message": "this needs the role admin"}]},
     )
+
+
+async def test_a_person_may_be_in_hundreds_of_groups() -> None:
+    reader = Reader.open([NOWHERE])
+    runner = build_runner(build_app(SETTINGS, Dependencies(reader, MemoryProjects())))
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    headers = person("ann", *(f"a group with a long name {number}" for number in range(500)), "sre")
+    async with ClientSession() as client:
+        answer = await client.get(f"http://127.0.0.1:{runner.addresses[0][1]}/keys", headers=headers)
+        assert answer.status == 200
+    await runner.cleanup()
+    await reader.close()
 
 
 async def test_the_proxys_person_wins_over_a_password_session(site: Site) -> None:
