@@ -4,7 +4,7 @@ from aiohttp import web
 
 from dashboard.auth.auth import IDENTITY
 from query.parse import parse
-from query.person import NO_GROUPS, TEAM, Person, resolved, words_of
+from query.person import NO_GROUPS, TEAM, WORDS, Person, resolved, words_of
 from query.print import to_text
 from schemas.errors import QueryError
 from storage.errors import BadQuery
@@ -19,6 +19,7 @@ def with_person(request: web.Request, text: str) -> str:
     except QueryError:
         return text
     words, identity = words_of(query), request[IDENTITY]
-    if TEAM in words and not identity.groups:
+    groups = [group for group in identity.groups if group not in WORDS]
+    if TEAM in words and not groups:
         raise BadQuery("query", NO_GROUPS)
-    return to_text(resolved(query, Person(identity.name, identity.groups))) if words else text
+    return to_text(resolved(query, Person(identity.name, groups))) if words else text

@@ -7,6 +7,8 @@ from query.tree import And, Filter, Not, Or, Pattern, Query, leaves
 
 ME: Final = Pattern(("me",))
 TEAM: Final = Pattern(("team",))
+WORDS: Final = frozenset(part for word in (ME, TEAM) for part in word.parts)
+"""No query can ask for a person or a group of such a name."""
 NO_PERSON: Final = "assignee:me and assignee:team need someone who has signed in: give a name"
 NO_GROUPS: Final = "assignee:team needs a group: your sign-in names none"
 

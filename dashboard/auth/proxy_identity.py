@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from multidict import MultiMapping
 
+from query.person import WORDS
 from schemas.errors import BadSetting
 from schemas.issues import SYSTEM
 from schemas.settings import DashboardSettings
@@ -17,7 +18,7 @@ USER: Final = "admin"
 """The name of whoever signs in by the password and gives no other."""
 KEY_NAME: Final = "key "
 """Before the name of a key in histories."""
-RESERVED: Final = frozenset({SYSTEM, "rebuild", USER})
+RESERVED: Final = frozenset({SYSTEM, "rebuild", USER, *WORDS})
 MAX_NAME: Final = 200
 MIN_SECRET: Final = 16
 Reason = Literal["address", "secret", "repeated", "name"]

@@ -11,6 +11,8 @@ from storage.errors import NotFound
 from storage.read.query.question import question
 from storage.read.query.ranges import Range
 from storage.read.reader import Reader
+from tests.unit.dashboard.auth.test_proxy_identity import PROXIED
+from tests.unit.dashboard.auth.test_proxy_sign_in import person
 from tests.unit.dashboard.site import PASSWORD, Site, running_site
 
 ISSUE = "0" * 16
@@ -63,6 +65,18 @@ async def test_a_password_names_no_groups() -> None:
         status, answer = await site.api("GET", path, params={"query": "assignee:team"})
         assert (status, answer["details"]) == (400, [{"field": "query", "message": NO_GROUPS}])
         assert not queries
+
+
+async def test_a_group_named_as_the_word_doesnt_hide_the_others() -> None:
+    reader = QueryReader()
+    async with running_site(reader, settings=PROXIED) as site:
+        path = f"/api/v1/projects/{site.project.id}/issues"
+        for groups, status in (("team", 400), ("team,web,me", 404)):
+            answer = await site.client.get(
+                path, params={"query": "assignee:team"}, headers=person("ann", groups)
+            )
+            assert answer.status == status
+    assert reader.queries >= {'assignee:"web"'}
 
 
 def test_without_a_person_there_is_no_me() -> None:

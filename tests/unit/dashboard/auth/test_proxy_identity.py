@@ -71,7 +71,7 @@ def test_a_repeated_header_is_refused(again: tuple[str, str]) -> None:
     "name",
     [
         *("", " ", "ann ", " ann", "\u00a0", "ann\u200b", "ann\tlee", "\udcff", "\u202eann", "x" * 201),
-        *("admin", "Admin", "ＡＤＭＩＮ", "system", "SYSTEM", "rebuild", "key ci", "Ｋey ci"),
+        *("admin", "Admin", "ＡＤＭＩＮ", "system", "SYSTEM", "rebuild", "Me", "team", "key ci", "Ｋey ci"),
     ],
 )
 def test_a_doubtful_name_is_refused(name: str) -> None:
