@@ -44,7 +44,6 @@ PATHS = {
     "token": "none",
     "apiKey": "none",
     "view": "none",
-    "apiKey": "none",
 }
 
 

@@ -86,7 +86,6 @@ BODIES: dict[str, dict[str, Any]] = {
     "POST /projects/{project}/grouping-rules:test": {"rules": []},
     "PUT /projects/{project}/notification-rules": {"rules": []},
     "POST /projects/{project}/notification-rules:preview": {"rules": []},
-    "POST /projects/{project}/api-keys": {"name": "x", "scopes": ["read"]},
     "POST /projects/{project}/views": {"name": "x", "query": ""},
     "PATCH /projects/{project}/views/{view}": {"name": "x"},
     "PATCH /issues/{issue}": {"status": "open"},
