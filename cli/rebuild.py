@@ -4,12 +4,11 @@ import asyncio
 
 import click
 
-from cli.console import servers_of, settings_of
+from cli.console import servers_of
 from cli.failures import reported
 from cli.workspace import Workspace
-from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
-from schemas.settings import ProcessorsSettings, WriterSettings
+from schemas.settings import ProcessorsSettings
 
 
 @click.command()
@@ -29,6 +28,6 @@ def rebuild(workspace: Workspace, table: str, source: str | None) -> None:
     topics, events older than their first record are not counted. `seen` alone is not rebuilt from ClickHouse
     after processors that were killed.
     """
-    need = Need(servers_of(workspace, ProcessorsSettings), settings_of(workspace, WriterSettings))
-    with reported(need.writer):
-        asyncio.run(run_rebuild(need, LOGS if table == "all" else [table], source, click.echo))
+    settings = servers_of(workspace, ProcessorsSettings)
+    with reported(settings):
+        asyncio.run(run_rebuild(settings, LOGS if table == "all" else [table], source, click.echo))

@@ -11,7 +11,6 @@ from contextlib import suppress
 from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import Struct
 
 from broker.client import committed_offsets, name_of, open_admin, open_consumer, open_producer, records_before
 from broker.consumer_lag import lags, readers_of
@@ -31,7 +30,7 @@ from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
-from schemas.settings import ProcessorsSettings, WriterSettings
+from schemas.settings import ProcessorsSettings
 from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
 from storage.client import Client
@@ -48,13 +47,6 @@ PAYLOAD: Final = (
 _BATCH: Final = 1000
 
 
-class Need(Struct, frozen=True):
-    """The settings of the processors and the writer."""
-
-    processors: ProcessorsSettings
-    writer: WriterSettings
-
-
 class Issues(NamedTuple):
     """Records of the topic `issues`, and the matching positions in `issue-deltas` for the topic `seen`.
 
@@ -67,12 +59,12 @@ class Issues(NamedTuple):
     activities: Sequence[Message] = ()
 
 
-async def issues(need: Need) -> Issues:
+async def issues(settings: ProcessorsSettings) -> Issues:
     """The issues. Raises RebuildRefused if ClickHouse is incomplete, KafkaError and ClickHouseError."""
-    covered = await _covered(need, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
-    unread, owners = await _unread(need.processors, covered.deltas)
+    covered = await _covered(settings, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
+    unread, owners = await _unread(settings, covered.deltas)
     covered = covered._replace(unread=unread, owners=owners)
-    with open_servers(need.writer) as servers:
+    with open_servers(settings) as servers:
         client = servers[0].whole
         sources = Sources(
             lambda project, fingerprints, at_ms: rebuild_queries.since(client, project, fingerprints, at_ms),
@@ -136,13 +128,13 @@ def delta_positions(deltas: Mapping[int, int], records: Iterable[IssueRecord]) -
     return position_records({p: DeltasPosition(deltas[p], *sums[p]) for p in deltas})
 
 
-async def seen(need: Need) -> list[Message]:
+async def seen(settings: ProcessorsSettings) -> list[Message]:
     """The entries of the topic `seen`. Raises like `issues`."""
     # Only events are read; `svc rebuild all` has just written issues that the writer need not have read.
-    covered = await _covered(need, Topic.GROUPED)
-    with open_servers(need.writer) as servers:
+    covered = await _covered(settings, Topic.GROUPED)
+    with open_servers(settings) as servers:
         client = servers[0].whole
-        days = need.processors.dedupe_days
+        days = settings.dedupe_days
         # One more day than the window: the newest may come from an edge with a wrong clock.
         received = rebuild_queries.received_days(client, days + 2) or [0]
         known = IdKeys(len(covered.events), received, days)
@@ -154,15 +146,15 @@ async def seen(need: Need) -> list[Message]:
     ]
 
 
-async def none_interrupted(need: Need) -> None:
+async def none_interrupted(settings: ProcessorsSettings) -> None:
     """Raise RebuildRefused if the processors ended in the middle of a batch.
 
     Its events are stored, its counts may be missing.
     """
-    tps = await _partitions(need.processors, name_of(need.processors, Topic.EVENTS))
-    committed = await _commits(need.processors, need.processors.processors_app, tps)
-    async with open_consumer(need.processors) as consumer:
-        stored = await source_ends(need, consumer)
+    tps = await _partitions(settings, name_of(settings, Topic.EVENTS))
+    committed = await _commits(settings, settings.processors_app, tps)
+    async with open_consumer(settings) as consumer:
+        stored = await source_ends(settings, consumer)
     if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
         raise RebuildRefused(
             "the processors have ended in the middle of a batch, whose counts may be missing: "
@@ -187,60 +179,60 @@ async def write(settings: ProcessorsSettings, topic: Topic, messages: Iterable[M
     return count
 
 
-async def _covered(need: Need, *topics: Topic) -> Covered:
+async def _covered(settings: ProcessorsSettings, *topics: Topic) -> Covered:
     """The positions up to which ClickHouse has the logs.
 
     Raises RebuildRefused if the writer is behind on one of these topics.
     """
-    groups = readers_of(need.processors)
-    del groups[need.processors.processors_app]
+    groups = readers_of(settings)
+    del groups[settings.processors_app]
     wanted = {group: [topic for topic in read if topic in topics] for group, read in groups.items()}
-    for lag in await lags(need.writer, wanted):
+    for lag in await lags(settings, wanted):
         raise RebuildRefused(
             f"the writer is {lag.records:,} records behind on {lag.topic}: "
             "let it run until `svc reconcile` reports no lag"
         )
-    async with open_consumer(need.processors) as consumer:
-        events = await source_ends(need, consumer)
-    return Covered(events, await _deltas(need, list(events)))
+    async with open_consumer(settings) as consumer:
+        events = await source_ends(settings, consumer)
+    return Covered(events, await _deltas(settings, list(events)))
 
 
-async def source_ends(need: Need, consumer: Consumer) -> dict[int, int]:
+async def source_ends(settings: ProcessorsSettings, consumer: Consumer) -> dict[int, int]:
     """The last source offset that the writer has stored of each partition, -1 for none."""
-    topic = name_of(need.writer, Topic.GROUPED)
-    tps = await _partitions(need.processors, topic)
+    topic = name_of(settings, Topic.GROUPED)
+    tps = await _partitions(settings, topic)
     ends = await consumer.end_offsets(tps)
     offsets: dict[int, int] = {}
-    committed = await _commits(need.processors, need.writer.writer_group, tps)
+    committed = await _commits(settings, settings.writer_group, tps)
     for tp in tps:
         _, text = committed[tp]
         state = decode_plan(text)
         seen = state.source_offset if isinstance(state, NoBlock) else -1
         if seen < 0 and ends[tp]:
-            seen = await _last_source(need, consumer, tp, ends[tp])
+            seen = await _last_source(settings, consumer, tp, ends[tp])
         offsets[tp.partition] = seen
     return offsets
 
 
-async def _last_source(need: Need, consumer: Consumer, tp: TopicPartition, end: int) -> int:
+async def _last_source(settings: ProcessorsSettings, consumer: Consumer, tp: TopicPartition, end: int) -> int:
     begin = (await consumer.beginning_offsets([tp]))[tp]
     if begin >= end:
-        return await _last_stored(need, consumer, tp.partition)
+        return await _last_stored(settings, consumer, tp.partition)
     consumer.assign([tp])
     consumer.seek(tp, end - 1)
     record = await consumer.getone(tp)
     return int(dict(record.headers)[SOURCE_HEADER].partition(b"/")[2])
 
 
-async def _last_stored(need: Need, consumer: Consumer, partition: int) -> int:
+async def _last_stored(settings: ProcessorsSettings, consumer: Consumer, partition: int) -> int:
     """The same from the stored rows, if the records of `grouped` have expired and the writer's position is lost.
 
     Up to the processors' commit all is stored. Behind it they may have written some of `events` before they
     ended: a record is stored if the stored event of one of its ids was received when this copy was, for of
     other copies of an id the first is stored.
     """
-    events = TopicPartition(name_of(need.processors, Topic.EVENTS), partition)
-    committed = (await _commits(need.processors, need.processors.processors_app, [events]))[events][0]
+    events = TopicPartition(name_of(settings, Topic.EVENTS), partition)
+    committed = (await _commits(settings, settings.processors_app, [events]))[events][0]
     end = (await consumer.end_offsets([events]))[events]
     first: int = max(committed, (await consumer.beginning_offsets([events]))[events])
     copies = dict[int, set[tuple[int, bytes, int]]]()
@@ -256,20 +248,20 @@ async def _last_stored(need: Need, consumer: Consumer, partition: int) -> int:
     wanted = set[tuple[int, bytes, int]]().union(*copies.values())
     if not wanted:
         return first - 1
-    with open_servers(need.writer) as servers:
+    with open_servers(settings) as servers:
         stored = wanted.intersection(
             rebuild_queries.ids(servers[0].whole, min(received for *_, received in wanted))
         )
     return max((offset for offset, found in copies.items() if found & stored), default=first - 1)
 
 
-async def _deltas(need: Need, partitions: list[int]) -> dict[int, int]:
+async def _deltas(settings: ProcessorsSettings, partitions: list[int]) -> dict[int, int]:
     """The last folded offset of `issue-deltas`: from the processors' record, else from their commits."""
-    topic = name_of(need.processors, Topic.ISSUE_DELTAS)
+    topic = name_of(settings, Topic.ISSUE_DELTAS)
     tps = [TopicPartition(topic, p) for p in partitions]
-    committed = await _commits(need.processors, need.processors.processors_app, tps)
+    committed = await _commits(settings, settings.processors_app, tps)
     offsets = {tp.partition: max(-1, committed[tp][0] - 1) for tp in tps}
-    return offsets | {p: position.offset for p, position in (await folded(need.processors)).items()}
+    return offsets | {p: position.offset for p, position in (await folded(settings)).items()}
 
 
 async def _unread(

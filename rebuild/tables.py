@@ -15,7 +15,6 @@ from broker.errors import TopicMissing
 from broker.topics import empty_topic
 from broker.types import Admin
 from rebuild.from_clickhouse import (
-    Need,
     folded,
     issues,
     no_issues,
@@ -90,7 +89,7 @@ async def _from_clickhouse(settings: ProcessorsSettings, table: str) -> bool:
 
 
 async def run_rebuild(
-    need: Need, tables: Collection[str], source: str | None, say: Callable[[str], None]
+    settings: ProcessorsSettings, tables: Collection[str], source: str | None, say: Callable[[str], None]
 ) -> None:
     """Rebuild these tables from the source; None is Kafka while it has everything, else ClickHouse.
 
@@ -99,43 +98,45 @@ async def run_rebuild(
     """
     stored = source == "clickhouse"
     if source is None:
-        stored = any([await _from_clickhouse(need.processors, table) for table in tables])
-    if stored and not need.writer.clickhouse_url:
+        stored = any([await _from_clickhouse(settings, table) for table in tables])
+    if stored and not settings.clickhouse_url:
         raise RebuildRefused(
             "older records of the log have expired: set SVC_CLICKHOUSE_URL, or use --from topics to ignore them"
         )
-    await none_working(need.processors)
+    await none_working(settings)
     if stored and "issues" not in tables:
-        await none_interrupted(need)
+        await none_interrupted(settings)
     for table in tables:
-        await none_working(need.processors)
+        await none_working(settings)
         if table == "issues":
-            deleted, written = await _issues(need, say, stored=stored)
+            deleted, written = await _issues(settings, say, stored=stored)
         else:
-            deleted, written = await _seen(need, stored=stored)
+            deleted, written = await _seen(settings, stored=stored)
         result = (
             f", {written} written from ClickHouse" if stored else "; the processors rebuild it at their start"
         )
         say(f"{table}: {deleted} records removed{result}")
 
 
-async def _issues(need: Need, say: Callable[[str], None], *, stored: bool) -> tuple[int, int]:
+async def _issues(
+    settings: ProcessorsSettings, say: Callable[[str], None], *, stored: bool
+) -> tuple[int, int]:
     """Records removed and written. Positions are written last: before, the processors detect the incomplete table."""
-    new = await (issues(need) if stored else no_issues(need.processors))
+    new = await (issues(settings) if stored else no_issues(settings))
     for whole, part in new.undone:
         say(f"issues: {part} is no part of {whole}: a merge or unmerge of them had not ended")
-    deleted = await empty(need.processors, Topic.ISSUES)
+    deleted = await empty(settings, Topic.ISSUES)
     # First, because rebuilt rows don't show merges and unmerges that had not ended.
-    await write(need.processors, Topic.ISSUE_ACTIVITY, new.activities)
-    written = await write(need.processors, Topic.ISSUES, new.records)
-    await write(need.processors, Topic.SEEN, new.positions)
+    await write(settings, Topic.ISSUE_ACTIVITY, new.activities)
+    written = await write(settings, Topic.ISSUES, new.records)
+    await write(settings, Topic.SEEN, new.positions)
     return deleted, written
 
 
-async def _seen(need: Need, *, stored: bool) -> tuple[int, int]:
+async def _seen(settings: ProcessorsSettings, *, stored: bool) -> tuple[int, int]:
     """Records removed and written. The positions in `issue-deltas`, which are no ids, are preserved."""
-    entries = await seen(need) if stored else []
-    positions = position_records(await folded(need.processors))
-    deleted = await empty(need.processors, Topic.SEEN)
-    await write(need.processors, Topic.SEEN, positions)
-    return deleted, await write(need.processors, Topic.SEEN, entries)
+    entries = await seen(settings) if stored else []
+    positions = position_records(await folded(settings))
+    deleted = await empty(settings, Topic.SEEN)
+    await write(settings, Topic.SEEN, positions)
+    return deleted, await write(settings, Topic.SEEN, entries)

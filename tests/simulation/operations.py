@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cache, partial
 from itertools import chain
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -21,7 +21,6 @@ from control.erasure import erase_user, find
 from control.issue_commands import Commands, is_made
 from control.operator_tools import OperatorTools
 from grouping.fingerprint.key import hash_parts
-from rebuild.from_clickhouse import Need
 from rebuild.tables import LOGS, run_rebuild
 from schemas.changes import CommandKind
 from schemas.chunks import decode_chunk
@@ -60,15 +59,22 @@ _SETTLE_SECONDS: Final = 5.0
 """For the writer, to store the records that a repair has sent."""
 
 
+class PlayedSettings(NamedTuple):
+    """The settings of the processors and of a writer."""
+
+    processors: ProcessorsSettings
+    writer: WriterSettings
+
+
 @cache
-def settings_of(shards: int) -> Need:
+def settings_of(shards: int) -> PlayedSettings:
     """Those of the processors and of a writer, where there are so many ClickHouse servers."""
     environ = {
         "SVC_KAFKA_BOOTSTRAP": _KAFKA,
         "SVC_CLICKHOUSE_SHARDS": ",".join(urls_of(shards)),
         "SVC_CLICKHOUSE_CLUSTER": "events",
     }
-    return Need(load(ProcessorsSettings, environ), load(WriterSettings, environ))
+    return PlayedSettings(load(ProcessorsSettings, environ), load(WriterSettings, environ))
 
 
 class Projects:
@@ -342,14 +348,14 @@ def repair(settings: WriterSettings) -> None:
         )
 
 
-async def rebuild(need: Need, tables: Sequence[str], source: str | None) -> None:
+async def rebuild(settings: ProcessorsSettings, tables: Sequence[str], source: str | None) -> None:
     """`svc rebuild` of tables of the processors, which are stopped; of all tables where the command asks for it."""
     try:
-        await run_rebuild(need, tables, source, lambda _: None)
+        await run_rebuild(settings, tables, source, lambda _: None)
     except RebuildRefused as error:
         if "rebuild `all`" not in str(error):
             raise
-        await run_rebuild(need, LOGS, "clickhouse", lambda _: None)
+        await run_rebuild(settings, LOGS, "clickhouse", lambda _: None)
 
 
 async def replay_dead_letters(settings: WriterSettings) -> None:

@@ -265,7 +265,7 @@ class Schedule:
         async def main() -> None:
             if not self.are_processors_stopped:
                 return  # It was killed after its end.
-            await operations.rebuild(self.settings, tables, source)
+            await operations.rebuild(self.settings.processors, tables, source)
             self.are_processors_stopped = False
             for number in range(self.shape.workers):
                 self._start_worker(number)

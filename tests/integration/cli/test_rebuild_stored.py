@@ -16,7 +16,7 @@ from broker.consumer_lag import lags, readers
 from broker.errors import CommitFailedError
 from cli.rebuild import rebuild
 from cli.workspace import Workspace
-from rebuild.from_clickhouse import Need, source_ends
+from rebuild.from_clickhouse import source_ends
 from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
@@ -281,11 +281,11 @@ async def test_issues_are_built_though_the_position_of_the_writer_is_unknown(
     pipeline: Pipeline, start: Start, killed: bool
 ) -> None:
     feed = await work_off(pipeline, start, seed=27)
-    need = Need(load(ProcessorsSettings, pipeline.environ), pipeline.settings)
+    settings = load(ProcessorsSettings, pipeline.environ)
 
     async def ends() -> dict[int, int]:
-        async with open_consumer(need.processors) as consumer:
-            return await source_ends(need, consumer)
+        async with open_consumer(settings) as consumer:
+            return await source_ends(settings, consumer)
 
     known = await ends()
     await pipeline.expire("grouped")
