@@ -9,7 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from schemas.topics import Topic, topic_name
 
 Process = Literal["edge", "processors", "writer", "dashboard", "notify", "operator"]
@@ -50,21 +50,15 @@ def record_groups(writer_group: str, shards: int) -> tuple[str, ...]:
     return (group,) if shards == 1 else tuple(f"{group}-{number + 1}" for number in range(shards))
 
 
-def needs(
-    processors_app: str,
-    writer_group: str,
-    *,
-    grouped_events: bool,
-    prefix: str = "svc.",
-    shards: int = 1,
-    notify_group: str = "svc-notify",
-) -> dict[Process, RequiredRights]:
-    """The rights that each process requires, given the names of the consumer groups."""
+def needs(settings: PipelineSettings, notify_group: str = "svc-notify") -> dict[Process, RequiredRights]:
+    """The rights that each process requires."""
+    processors_app, writer_group = settings.processors_app, settings.writer_group
+    of_records = record_groups(writer_group, max(1, len(settings.shard_urls)))
     results = (
         *(Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES),
-        *((Topic.GROUPED_EVENTS,) if grouped_events else ()),
+        *((Topic.GROUPED_EVENTS,) if settings.grouped_events else ()),
     )
-    every = tuple(topic for topic in Topic if grouped_events or topic is not Topic.GROUPED_EVENTS)
+    every = tuple(topic for topic in Topic if settings.grouped_events or topic is not Topic.GROUPED_EVENTS)
     return {
         "edge": RequiredRights(reads=(Topic.PROJECTS,), writes=(Topic.EVENTS, Topic.OUTCOMES)),
         "processors": RequiredRights(
@@ -78,7 +72,7 @@ def needs(
         "writer": RequiredRights(
             reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
-            groups=(writer_group, *record_groups(writer_group, shards)),
+            groups=(writer_group, *of_records),
             describes=(Topic.EVENTS,),
             describes_groups=(processors_app,),
         ),
@@ -99,8 +93,8 @@ def needs(
                 *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUE_DELTAS, Topic.ISSUES, Topic.SEEN),
                 *(Topic.PROJECTS, Topic.DEAD_LETTERS, Topic.ISSUE_ACTIVITY),
             ),
-            groups=(f"{prefix}{DEAD_LETTERS_GROUP}",),
-            describes_groups=(processors_app, writer_group, *record_groups(writer_group, shards)),
+            groups=(settings.topic_prefix + DEAD_LETTERS_GROUP,),
+            describes_groups=(processors_app, writer_group, *of_records),
             compares=every,
         ),
     }

@@ -69,7 +69,7 @@ async def serve(settings: DashboardSettings) -> None:
         Dependencies(reader, projects, changes=changes, notifications=log.since, lag=lag, notify=log.append),
     )
     runner = build_runner(app)
-    required = needs(settings.processors_app, settings.writer_group, grouped_events=False)["dashboard"]
+    required = needs(settings)["dashboard"]
     host, port = settings.dashboard_host, settings.dashboard_port
     try:
         await runner.setup()

@@ -37,7 +37,7 @@ from edge.limits.remote_window import RemoteWindow
 from edge.limits.scheduler import FairScheduler
 from edge.project_snapshot import ProjectSnapshot
 from schemas.health import Health, Part
-from schemas.settings import EdgeSettings
+from schemas.settings import EdgeSettings, PipelineSettings
 from schemas.topics import Topic
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class EdgeProcess:
         self._spawn(drain_forever(self._spool, self._sink))
         self._spawn(self._outcomes.run())
         # It names missing rights, and works without them: it spools, or knows the projects of the snapshot.
-        required = needs("", "", grouped_events=False)["edge"]
+        required = needs(PipelineSettings())["edge"]
         self._tasks.append(asyncio.create_task(wait_for_rights(settings, required)))
         connections = ConnectionLimits(
             affordable(settings.edge_connections, descriptors()), settings.edge_address_connections

@@ -42,7 +42,7 @@ from notify.message_sender import Write
 from notify.notify_metrics import NotifyMetrics
 from schemas.health import Health
 from schemas.projects import ProjectRegistry
-from schemas.settings import NotifySettings
+from schemas.settings import NotifySettings, PipelineSettings
 from schemas.topics import Topic
 from storage.read.reader import Reader
 from storage.shards import reader_urls
@@ -157,7 +157,7 @@ class Notifier:
 
 def rights_needed(settings: NotifySettings) -> RequiredRights:
     """The permissions that the process needs on Kafka."""
-    return needs("", "", grouped_events=False, notify_group=settings.notify_group)["notify"]
+    return needs(PipelineSettings(), settings.notify_group)["notify"]
 
 
 async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMetrics) -> None:

@@ -25,9 +25,6 @@ def secret(description: str) -> Meta:
     return Meta(description=description, extra={"secret": True})
 
 
-GroupedEvents = Annotated[
-    bool, about("also write one record an event to grouped-events; false: it costs a third of the throughput")
-]
 HealthHost = Annotated[str, about("address of health and metrics of processors, writer and notify")]
 DashboardUrl = Annotated[
     str,
@@ -177,12 +174,16 @@ class ClickHouseSettings(KafkaSettings, frozen=True, kw_only=True):
 
 
 class PipelineSettings(ClickHouseSettings, frozen=True, kw_only=True):
-    """The pipeline's consumer groups."""
+    """The pipeline's consumer groups, and what it writes."""
 
     processors_app: Annotated[str, about("Faust's app id: consumer group of the grouper and aggregator")] = (
         "svc-processors"
     )
     writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
+    grouped_events: Annotated[
+        bool,
+        about("also write one record an event to grouped-events; false: it costs a third of the throughput"),
+    ] = False
 
 
 class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
@@ -319,7 +320,6 @@ class ProcessorsSettings(PipelineSettings, frozen=True, kw_only=True):
             ),
         ),
     ] = 7
-    grouped_events: GroupedEvents = False
 
 
 class WriterSettings(PipelineSettings, frozen=True, kw_only=True):
@@ -432,8 +432,6 @@ class NotifySettings(ClickHouseSettings, frozen=True, kw_only=True):
 
 class MigrateSettings(PipelineSettings, frozen=True, kw_only=True):
     """`svc migrate` and the commands that need both servers."""
-
-    grouped_events: GroupedEvents = False
 
 
 class AnalystSettings(LogSettings, frozen=True, kw_only=True):

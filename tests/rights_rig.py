@@ -27,7 +27,7 @@ from cli.demo.sample_events import fresh, load_samples
 from cli.projects import CreatedProject
 from local.local_stack import Stack
 from runtime.supervisor import Supervisor
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from storage.rights import Right, reader_rights, writer_rights
 from storage.tables.migrations.migrate import migrate
 from tests.e2e.whole_stack import SDK, project_of
@@ -36,7 +36,7 @@ from tests.secured_kafka import Acl, SecuredKafka, acls
 from tests.servers import CACHE, run_sql
 
 RUNNING: Final[tuple[Process, ...]] = ("edge", "processors", "writer", "dashboard")
-_NEEDS: Final = needs("svc-processors", "svc-writer", grouped_events=False)
+_NEEDS: Final = needs(PipelineSettings())
 _STORE: Final[Mapping[str, list[Right]]] = {
     "processors": list(reader_rights("svc")),
     "writer": list(writer_rights("svc")),

@@ -32,14 +32,7 @@ def findings(
         return results
     settings = load(MigrateSettings, environ)
     stores = {"processors", "writer", "dashboard", "operator"} & set(processes)
-    needed = needs(
-        settings.processors_app,
-        settings.writer_group,
-        grouped_events=settings.grouped_events,
-        prefix=settings.topic_prefix,
-        shards=max(1, len(settings.shard_urls)),
-        notify_group=load(NotifySettings, environ).notify_group,
-    )
+    needed = needs(settings, load(NotifySettings, environ).notify_group)
     results += check_kafka(settings, {process: needed[process] for process in processes})
     if stores:
         for shard in shards_of(settings) or only(""):

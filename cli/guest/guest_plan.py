@@ -72,14 +72,7 @@ def plan(
     database: str,
 ) -> Plan:
     """The plan of a deployment with these settings."""
-    required = needs(
-        processors.processors_app,
-        writer.writer_group,
-        grouped_events=processors.grouped_events,
-        prefix=edge.topic_prefix,
-        shards=max(1, len(writer.shard_urls)),
-        notify_group=notify.notify_group,
-    )
+    required = needs(processors, notify.notify_group)
     several = len(writer.shard_urls) > 1, any(len(urls) > 1 for urls in writer.replica_urls)
     fields, values = variables(), {}
     for struct in (edge, processors, writer, notify):

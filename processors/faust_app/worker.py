@@ -68,7 +68,7 @@ async def run_processors(
     background = [asyncio.create_task(follower.run())]
     health.probe("kafka", follower.answering)
     health.probe("projects", lambda: Part(follower.loaded.is_set(), f"{len(projects)} known"))
-    required = needs(settings.processors_app, "", grouped_events=settings.grouped_events)["processors"]
+    required = needs(settings)["processors"]
     try:
         more = () if stored_rights is None else (stored_rights,)
         await until(stop, wait_for_rights(settings, required, *more, health=health))

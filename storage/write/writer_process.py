@@ -82,12 +82,7 @@ async def run_writer(settings: WriterSettings, health: Health, metrics: WriterMe
         loop.add_signal_handler(number, stopping.set)
     health.probe("kafka", follower.answering)
     health.probe("name", source.name.part)
-    required = needs(
-        settings.processors_app,
-        settings.writer_group,
-        grouped_events=False,
-        shards=len(settings.shard_urls),
-    )["writer"]
+    required = needs(settings)["writer"]
     stored_rights = ClickHouseRights(settings.shard_urls, writer_rights, spread=len(shards) > 1)
     try:
         await until(stopping, wait_for_rights(settings, required, stored_rights, health=health))

@@ -14,7 +14,7 @@ from broker.rights import Process, needs
 from broker.startup import wait_for_rights
 from broker.topics import ensure_topics
 from schemas.environment import load
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from tests.eventually import eventually
 from tests.integration.processors.process import WorkerProcess
 from tests.secured_kafka import SecuredKafka, acls
@@ -24,7 +24,7 @@ from tests.token_server import TokenServer
 # aiokafka leaves a connection to the garbage collector where no token is issued for it.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")]
 
-NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
+NEEDS = needs(PipelineSettings())
 WAYS = ("PLAIN", "SCRAM-SHA-512", "OAUTHBEARER", "certificate")
 
 

@@ -10,10 +10,10 @@ from broker.topics import ensure_topics
 from cli.doctor.clickhouse_check import check_clickhouse
 from cli.doctor.kafka_check import check_kafka
 from cli.doctor.rate_limit_store import check_rate_limit_store
-from schemas.settings import EdgeSettings, KafkaSettings
+from schemas.settings import EdgeSettings, KafkaSettings, PipelineSettings
 from storage.tables.migrations.migrate import migrate
 
-NEEDS = needs("svc-processors", "svc-writer", grouped_events=True)
+NEEDS = needs(PipelineSettings(grouped_events=True))
 
 
 def test_missing_topics_are_named_until_they_are_created(kafka_bootstrap: str, topic_prefix: str) -> None:

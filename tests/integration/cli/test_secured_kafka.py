@@ -24,7 +24,7 @@ from local.process_groups import spawn
 from runtime.process import kill
 from schemas.health import Part
 from schemas.projects import ProjectRegistry
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from schemas.topics import topic_specs
 from tests.eventually import eventually
 from tests.secured_kafka import (
@@ -40,7 +40,7 @@ from tests.servers import CACHE
 
 pytestmark = pytest.mark.slow
 
-NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
+NEEDS = needs(PipelineSettings())
 USERS = ("all", *PROCESSES, "lacks", "blind")
 
 

@@ -10,10 +10,10 @@ from broker import startup
 from broker.rights import RequiredRights, needs
 from broker.startup import wait_for_rights
 from schemas.health import Health
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from tests.eventually import eventually
 
-WRITER = needs("svc-processors", "svc-writer", grouped_events=False)["writer"]
+WRITER = needs(PipelineSettings())["writer"]
 READ, DESCRIBE, INSERT = "Read on topic svc.grouped", "Describe on topic svc.events", "INSERT ON svc.*"
 
 

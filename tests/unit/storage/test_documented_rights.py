@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from broker.rights import needs, rebuild_rights
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from schemas.topics import Topic
 from storage.rights import ON_REPLICAS, Right, Rights, operator_rights, reader_rights, writer_rights
 from storage.tables.migrations.migrate import TABLE, migrations
@@ -91,7 +91,7 @@ def test_doctor_checks_the_documented_rights_on_kafka() -> None:
             tuple(topic.title for topic in need.writes),
             need.groups,
         )
-        for process, need in needs("svc-processors", "svc-writer", grouped_events=True).items()
+        for process, need in needs(PipelineSettings(grouped_events=True)).items()
         if process != "operator"
     }
 
@@ -101,7 +101,7 @@ def test_each_right_of_an_operator_is_documented_with_its_command() -> None:
     section = page[page.index("### Commands") : page.index("## ClickHouse")]
     rows = [line.split("|")[2:5] for line in section.splitlines() if line.startswith("| `")]
     reads, writes, others = (" ".join(cells) for cells in zip(*rows, strict=True))
-    need = needs("svc-processors", "svc-writer", grouped_events=True)["operator"]
+    need = needs(PipelineSettings(grouped_events=True))["operator"]
     assert "all" in reads
     assert need.reads == tuple(Topic)
     assert {topic.title for topic in need.writes} == set(re.findall(r"`([^`]+)`", writes))

@@ -13,10 +13,10 @@ from broker.rights import needs
 from cli.doctor.basic_checks import Finding, check_disk, check_settings
 from cli.doctor.clickhouse_check import check_clickhouse
 from cli.doctor.kafka_check import check_kafka
-from schemas.settings import KafkaSettings
+from schemas.settings import KafkaSettings, PipelineSettings
 from tests.unit.local.tls_listener import TlsListener
 
-NEEDS = needs("svc-processors", "svc-writer", grouped_events=False)
+NEEDS = needs(PipelineSettings())
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from broker.rights import needs, rights_of
 from cli.__main__ import svc
 from cli.guest.plan_formats import FORMATS
-from schemas.settings import KafkaSettings
+from schemas.settings import PipelineSettings
 from schemas.topics import topic_specs
 from tests.granted_clickhouse import documented, grants
 
@@ -33,16 +33,15 @@ NAMES = {
     "SVC_NOTIFY_CHANNELS": '{"team": {"webhook": "https://chat.example.org/a third secret"}}',
     "SVC_CLICKHOUSE_URL": "https://svc:another secret@clickhouse.example.org:8443/errors",
 }
-SETTINGS = KafkaSettings(topic_prefix="team-errors.", topic_names="events=Errors_In")
+SETTINGS = PipelineSettings(
+    topic_prefix="team-errors.",
+    topic_names="events=Errors_In",
+    processors_app="team-processors",
+    writer_group="team-writer",
+)
 RIGHTS = {
     (f"svc-{process}", right.kind, right.name, right.operation)
-    for process, need in needs(
-        "team-processors",
-        "team-writer",
-        grouped_events=False,
-        prefix="team-errors.",
-        notify_group="team-notify",
-    ).items()
+    for process, need in needs(SETTINGS, "team-notify").items()
     for right in rights_of(need, SETTINGS)
 } | {("svc-operator", "topic", "team-errors.", "Create")}
 TOPICS = {
