@@ -4,7 +4,7 @@ It has the decisions, the outgoing messages and the next offsets. Live and in a 
 lead to the same decisions: this is the only place that decides.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -159,3 +159,17 @@ class Notifications:
                 self.given_up[message.id] = message
         else:
             self.outgoing[message.id] = message
+
+
+def preview(
+    records: Iterable[NotificationRecord], project: str, rules: Sequence[NotificationRule], now_ms: int
+) -> list[RuleDecision]:
+    """The decisions by now, in order, as if a project had had these rules from the beginning of the records."""
+    state = Notifications()
+    decisions = state.apply_record(RulesRecord(0, project, tuple(rules)))
+    for record in records:
+        if isinstance(record, CauseRecord) and record.cause.project_id == project:
+            decisions += state.apply_record(record)
+        else:
+            decisions += state.apply_record(TimeRecord(record.at_ms))
+    return decisions + state.apply_record(TimeRecord(now_ms))

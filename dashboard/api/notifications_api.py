@@ -12,8 +12,7 @@ from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.dependencies import State
 from dashboard.http.http_errors import HttpError, unavailable
-from notify.notification_fold import Notifications, Outgoing
-from notify.preview import preview
+from notify.notification_fold import Notifications, Outgoing, preview
 from notify.rule_input import NotificationRuleInput, problems
 from notify.rule_queue import RuleDecision
 from schemas.errors import WireError

@@ -5,8 +5,7 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from notify.notification_fold import Notifications
-from notify.preview import preview
+from notify.notification_fold import Notifications, preview
 from notify.rule_queue import RuleDecision
 from schemas.notifications import (
     CAUSES,
