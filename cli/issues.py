@@ -74,6 +74,11 @@ key_option = click.option(
 )
 
 
+def change_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of a change whose result is printed."""
+    return by_option(key_option(json_option(click.pass_obj(command))))
+
+
 class IssueTools:
     """The settings and clients of one run."""
 
@@ -217,10 +222,7 @@ def show(workspace: Workspace, issue: str, as_json: bool) -> None:
 @click.argument("issues", type=ISSUE, nargs=-1, required=True)
 @click.option("--in", "release", help="The release with the fix.")
 @click.option("--next", "in_next", is_flag=True, help="Fixed in the release after the known ones.")
-@by_option
-@key_option
-@json_option
-@click.pass_obj
+@change_options
 def resolve(
     workspace: Workspace, /, issues: list[str], release: str | None, in_next: bool, by: str, key: str, as_json: bool
 ) -> None:  # fmt: skip
@@ -237,10 +239,7 @@ def resolve(
 @click.option("--events", type=click.IntRange(1), help="Until that many more events.")
 @click.option("--users", type=click.IntRange(1), help="Until that many users.")
 @click.option("--escalating", is_flag=True, default=None, help="Until its rate rises far above its own past.")
-@by_option
-@key_option
-@json_option
-@click.pass_obj
+@change_options
 def ignore(
     workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool, **until: Any
 ) -> None:
@@ -253,10 +252,7 @@ def ignore(
 
 @issues.command()
 @click.argument("issues", type=ISSUE, nargs=-1, required=True)
-@by_option
-@key_option
-@json_option
-@click.pass_obj
+@change_options
 def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_json: bool) -> None:
     """Reopen issues."""
     _print(_update(workspace, issues, Update(status="open"), by, key), as_json)
@@ -265,10 +261,7 @@ def reopen(workspace: Workspace, /, issues: list[str], by: str, key: str, as_jso
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("who")
-@by_option
-@key_option
-@json_option
-@click.pass_obj
+@change_options
 def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_json: bool) -> None:
     """Assign an issue to WHO; '' removes the assignee."""
     _print(_update(workspace, [issue], Update(assignee=who or None), by, key), as_json)
@@ -277,10 +270,7 @@ def assign(workspace: Workspace, /, issue: str, who: str, by: str, key: str, as_
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("others", type=ISSUE, nargs=-1, required=True)
-@by_option
-@key_option
-@json_option
-@click.pass_obj
+@change_options
 def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: str, as_json: bool) -> None:
     """Merge OTHERS into ISSUE."""
     row = _run(workspace, lambda tools: tools.changes.merge(issue, others, by=by, key=key))
@@ -290,10 +280,7 @@ def merge(workspace: Workspace, /, issue: str, others: list[str], by: str, key: 
 @issues.command()
 @click.argument("issue", type=ISSUE)
 @click.argument("fingerprints", type=ISSUE, nargs=-1, required=True)
-@by_option
-@key_option
-@json_option
-@click.pass_obj
+@change_options
 def unmerge(
     workspace: Workspace, /, issue: str, fingerprints: list[str], by: str, key: str, as_json: bool
 ) -> None:
