@@ -35,7 +35,6 @@ class FrameView(Struct, frozen=True):
     line: int
     column: int
     in_app: bool
-    absolute_path: str
     context: tuple[ContextLine, ...]
     times: int = 1
 
@@ -97,7 +96,6 @@ def _frame(frame: dict[str, Any]) -> FrameView:
         line=line,
         column=column,
         in_app=frame.get("inApp") is True,
-        absolute_path=text_of(frame.get("absolutePath")),
         context=_context(own, items_of(frame.get("preContext")), items_of(frame.get("postContext"))),
     )
 

@@ -13,7 +13,7 @@ TEMPLATE = "https://git.example/shop/{build}/{file}#L{line}"
 
 
 def frame(file: str, line: int = 9, *, in_app: bool = True) -> FrameView:
-    return FrameView("f", file, line, 1, in_app, "", ())
+    return FrameView("f", file, line, 1, in_app, ())
 
 
 @pytest.mark.parametrize(
