@@ -7,7 +7,7 @@ from typing import Annotated, Final, get_args
 from msgspec import Meta, Struct, convert
 from msgspec.structs import replace
 
-from control.project_edits import MAX_NAME, MAX_RETENTION_DAYS, Days, Name, revoked
+from control.project_edits import MAX_NAME, MAX_RETENTION_DAYS, Days, Name, checked_text, revoked
 from schemas.errors import BadChange, Detail
 from schemas.projects import ApiKey, KeyFields, Project, Scope, key_hash
 from schemas.times import DAY_MS, iso
@@ -38,9 +38,8 @@ def key_views(project: Project, last_used: Mapping[str, str]) -> list[KeyView]:
 
 def add_key(project: Project, new: NewKey, secret: str, by: str, now_ms: int) -> Project:
     """The record with one more key, which has the secret's hash. Raises BadChange."""
-    name, days, details = new.name.strip(), new.expires_in_days, []
-    if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
-        details.append(Detail("name", f"1 to {MAX_NAME} characters, no control characters"))
+    name, days = new.name.strip(), new.expires_in_days
+    details = checked_text("name", name, MAX_NAME)
     if any(key.name == name and key.revoked_at is None for key in project.keys):
         details.append(Detail("name", "another key has this name: revoke it first"))
     if len(project.keys) >= MAX_KEYS:

@@ -258,9 +258,7 @@ def remove_view(project: Project, view: str) -> Project:
 
 
 def _with_views(project: Project, views: tuple[SavedView, ...], new: SavedView) -> Project:
-    details = []
-    if not 1 <= len(new.name) <= MAX_VIEW_NAME or _UNPRINTABLE.search(new.name):
-        details.append(Detail("name", f"1 to {MAX_VIEW_NAME} characters, no control characters"))
+    details = checked_text("name", new.name, MAX_VIEW_NAME)
     if any(known.name == new.name and known.id != new.id for known in views):
         details.append(Detail("name", "another view has this name"))
     if len(new.query) > MAX_VIEW_QUERY:
@@ -281,13 +279,7 @@ def _token(now_ms: int, request: str) -> Token:
 
 
 def _violations(project: Project) -> list[Detail]:
-    details = []
-    if not project.name:
-        details.append(Detail("name", "must not be empty"))
-    if len(project.name) > MAX_NAME:
-        details.append(Detail("name", f"at most {MAX_NAME} characters"))
-    if _UNPRINTABLE.search(project.name):
-        details.append(Detail("name", "must not contain control characters"))
+    details = checked_text("name", project.name, MAX_NAME)
     details += _between("rateLimitPerMinute", project.rate_limit_per_minute, MAX_RATE_LIMIT)
     details += _between("retentionDays", project.retention_days, MAX_RETENTION_DAYS)
     if project.payload_retention_days is not None:
@@ -295,10 +287,7 @@ def _violations(project: Project) -> list[Detail]:
     if len(project.lenient_sdks) > MAX_PATTERNS:
         details.append(Detail("lenientSdks", f"at most {MAX_PATTERNS} patterns"))
     for position, pattern in enumerate(project.lenient_sdks):
-        if not 1 <= len(pattern) <= MAX_PATTERN or _UNPRINTABLE.search(pattern):
-            details.append(
-                Detail(f"lenientSdks[{position}]", f"1 to {MAX_PATTERN} characters, no control characters")
-            )
+        details += checked_text(f"lenientSdks[{position}]", pattern, MAX_PATTERN)
     if project.link_template and (wrong := _wrong_link(project.link_template)):
         details.append(Detail("linkTemplate", wrong))
     if len(project.owners) > MAX_OWNERS:
@@ -306,10 +295,14 @@ def _violations(project: Project) -> list[Detail]:
     for position, owner in enumerate(project.owners):
         if wrong := _wrong_match(owner.match):
             details.append(Detail(f"owners[{position}].match", wrong))
-        if not 1 <= len(owner.assignee) <= MAX_ASSIGNEE or _UNPRINTABLE.search(owner.assignee):
-            wrong = f"1 to {MAX_ASSIGNEE} characters, no control characters"
-            details.append(Detail(f"owners[{position}].assignee", wrong))
+        details += checked_text(f"owners[{position}].assignee", owner.assignee, MAX_ASSIGNEE)
     return details
+
+
+def checked_text(field: str, text: str, most: int) -> list[Detail]:
+    """What is wrong with a short text."""
+    is_right = 1 <= len(text) <= most and not _UNPRINTABLE.search(text)
+    return [] if is_right else [Detail(field, f"must have 1 to {most} characters, no control characters")]
 
 
 def _wrong_link(template: str) -> str:

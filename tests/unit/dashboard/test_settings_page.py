@@ -28,4 +28,4 @@ async def test_owners_are_typed_as_lines_and_shown_as_they_were(site: Site) -> N
     assert refused.status == 400
     assert "Entry 2: " in await refused.text()
     nameless = await site.client.post(path, data=form | {"owners": "type:E"})
-    assert "Entry 1: 1 to 200 characters" in await nameless.text()
+    assert "Entry 1: must have 1 to 200 characters" in await nameless.text()
