@@ -87,7 +87,6 @@ PURE = (
             "notification_fold",
             "matching",
             "readable_message",
-            "preview",
             "quiet_hours",
             "rule_input",
             "rule_queue",
