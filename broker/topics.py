@@ -6,7 +6,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
-import msgspec
 from aiokafka.admin import NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import (
@@ -227,11 +226,6 @@ async def _configs(admin: Admin, specs: Sequence[TopicSpec]) -> dict[str, dict[s
         for code, _message, kind, name, entries in response.resources
         if kind == _TOPIC and not code
     }
-
-
-def as_builtins(specs: list[TopicSpec]) -> list[dict[str, Any]]:
-    """Specifications as plain values, for output."""
-    return [msgspec.to_builtins(spec) for spec in specs]
 
 
 async def empty_topic(settings: KafkaSettings, name: str) -> int:

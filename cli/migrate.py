@@ -5,8 +5,9 @@ from textwrap import indent
 
 import click
 import yaml
+from msgspec import to_builtins
 
-from broker.topics import TopicsReport, as_builtins, ensure_topics, specs_of
+from broker.topics import TopicsReport, ensure_topics, specs_of
 from cli.console import console, servers_of, settings_of
 from cli.failures import clickhouse_failure, reported
 from cli.workspace import Workspace
@@ -51,7 +52,7 @@ def printed(settings: MigrateSettings, cluster: str = "") -> str:
     With the name of a cluster, each statement is for all of its servers.
     """
     topics = yaml.safe_dump(
-        {"topics": as_builtins(specs_of(settings, grouped_events=settings.grouped_events))}, sort_keys=False
+        {"topics": to_builtins(specs_of(settings, grouped_events=settings.grouped_events))}, sort_keys=False
     )
     shards = shards_of(settings)
     has_replicas = any(len(urls) > 1 for urls in settings.replica_urls)
