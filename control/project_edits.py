@@ -16,13 +16,11 @@ from schemas.changes import MAX_ASSIGNEE
 from schemas.errors import BadChange, Detail, QueryError
 from schemas.idempotency import KEPT, is_repeat
 from schemas.ids import new_project_id, new_token
-from schemas.notifications import NotificationRule
 from schemas.projects import (
     DEFAULT_RATE_LIMIT,
     DEFAULT_RETENTION_DAYS,
     LINK_FIELD,
     ApiKey,
-    GroupingRule,
     OwnerRule,
     Project,
     SavedView,
@@ -179,19 +177,6 @@ def revoked(known: tuple[R, ...], field: str, value: str, now_ms: int, unknown: 
         else one
         for one in known
     )
-
-
-def set_rules(project: Project, rules: Iterable[GroupingRule]) -> Project:
-    """The project with its grouping rules replaced; the caller has checked them (`grouping.rule_checks`)."""
-    return msgspec.structs.replace(project, grouping_rules=tuple(rules))
-
-
-def set_notification_rules(project: Project, rules: Iterable[NotificationRule]) -> Project:
-    """The project with its notification rules replaced.
-
-    The caller has checked them (`notify.rule_input.problems`).
-    """
-    return msgspec.structs.replace(project, notification_rules=tuple(rules))
 
 
 def discard(project: Project, fingerprints: Iterable[str]) -> Project:

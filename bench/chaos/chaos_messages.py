@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator, Sequence, Set
 from contextlib import asynccontextmanager
 from typing import Final
 
+from msgspec.structs import replace
 from rich.console import Console
 
 from bench.chaos.proof import Store
 from bench.report import Claim
-from control.project_edits import set_notification_rules
 from control.project_store import ProjectStore
 from notify.history import NotificationHistory
 from notify.matching import chooses
@@ -92,4 +92,4 @@ async def set_rules(settings: KafkaSettings, projects: Sequence[str]) -> None:
     async with ProjectStore(settings) as store:
         for project in projects:
             author = Author("chaos", "command")
-            await store.edit(int(project), lambda known: set_notification_rules(known, [RULE]), author)
+            await store.edit(int(project), lambda known: replace(known, notification_rules=(RULE,)), author)

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 
 from bench.chaos.chaos_load import LEAVERS, leaver
 from bench.chaos.fleet import of_version
 from bench.report import Claim
-from control.project_edits import ProjectChanges, set_rules, update
+from control.project_edits import ProjectChanges, update
 from control.project_store import ProjectStore
 from schemas.change_records import Author
 from schemas.errors import ProjectsUnavailable
@@ -236,7 +237,7 @@ class Operator:
             if command.kind == "retention":
                 days = RETENTIONS[choice % len(RETENTIONS)]
                 return update(project, ProjectChanges(retention_days=days))
-            return set_rules(project, RULES[: choice % (len(RULES) + 1)])
+            return replace(project, grouping_rules=tuple(RULES[: choice % (len(RULES) + 1)]))
 
         while True:
             with suppress(ProjectsUnavailable):

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from broker.errors import KafkaError
-from control.project_edits import set_notification_rules
 from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.dependencies import State
@@ -100,7 +100,7 @@ async def _get(call: Call[NoInput, NoInput]) -> NotificationRules:
 async def _put(call: Call[NoInput, NotificationRulesInput]) -> NotificationRules:
     """Replace the notification rules; they apply to activity from now on."""
     rules = _read(call.body.rules)
-    project = await call.edit(lambda old: set_notification_rules(old, rules))
+    project = await call.edit(lambda old: replace(old, notification_rules=tuple(rules)))
     return NotificationRules(list(project.notification_rules))
 
 

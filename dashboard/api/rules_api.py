@@ -6,9 +6,8 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
-from control.project_edits import set_rules
 from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.http.http_errors import HttpError
@@ -112,7 +111,7 @@ def _read(body: RuleList) -> list[GroupingRule]:
 async def _put(call: Call[NoInput, RuleList]) -> RuleStates:
     """Replace the grouping rules; they apply to new events."""
     rules = _read(call.body)
-    project = await call.edit(lambda old: set_rules(old, rules))
+    project = await call.edit(lambda old: replace(old, grouping_rules=tuple(rules)))
     return _view(project.grouping_rules, await skip_counts(call.reader, project.number))
 
 

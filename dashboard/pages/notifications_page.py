@@ -10,7 +10,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from broker.errors import KafkaError
-from control.project_edits import set_notification_rules
 from dashboard.api.notifications_api import (
     DAYS,
     STORED_DAYS,
@@ -92,7 +91,7 @@ async def change_notifications(request: web.Request) -> web.Response:
     failure = None
     if form["do"] == "save" and not details:
         try:
-            await edit_project(request, lambda old: set_notification_rules(old, rules))
+            await edit_project(request, lambda old: replace(old, notification_rules=tuple(rules)))
             return redirect(f"/projects/{project.id}/notifications?saved=1")
         except ProjectsUnavailable as error:
             failure = http_error_of(error)

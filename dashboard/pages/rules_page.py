@@ -6,8 +6,8 @@ from typing import Final
 
 from aiohttp import web
 from msgspec import Struct
+from msgspec.structs import replace
 
-from control.project_edits import set_rules
 from dashboard.api.rules_api import Skipped, check_rules, skip_counts
 from dashboard.auth.access import Role
 from dashboard.auth.auth import IDENTITY, read_form
@@ -76,7 +76,7 @@ async def change_rules(request: web.Request) -> web.Response:
                 # First, so that the first event by the rule is in the issue already.
                 names = [hex64(fingerprint) for fingerprint in merged]
                 await changes_of(state).merge_fingerprints(into, names, by=request[IDENTITY].name)
-            await edit_project(request, lambda old: set_rules(old, rules))
+            await edit_project(request, lambda old: replace(old, grouping_rules=tuple(rules)))
             return redirect(f"/projects/{project.id}/rules?saved=1")
         tested = await try_rules(state, project, rules, TrialRequest(), merged)
     except HttpError as error:

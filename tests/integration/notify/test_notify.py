@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from broker.client import open_producer
-from control.project_edits import create, set_notification_rules
+from control.project_edits import create
 from notify.history import NotificationHistory
 from schemas.issues import Activity, ActivityKind, IssueRecord, Subject, encode_json
 from schemas.notifications import CAUSES, ChannelTestRecord, NotificationRule, QuietHours
@@ -65,7 +65,7 @@ class Source:
         self.project = create("shop", now_ms=NOW_MS)
 
     async def rules(self, *rules: NotificationRule) -> None:
-        self.project = set_notification_rules(self.project, rules)
+        self.project = replace(self.project, notification_rules=tuple(rules))
         await self._write("projects", [(self.project.id.encode(), encode_project(self.project), 0)])
 
     async def happen(

@@ -5,7 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from control.change_log import change_of, changes_between, unconfirmed
-from control.project_edits import apply_once, create, discard, revoke_token, set_rules
+from control.project_edits import apply_once, create, discard, revoke_token
 from schemas.change_records import MAX_TEXT, Author, ChangeKind, is_change
 from schemas.issues import Activity, encode_json
 from schemas.projects import GroupingRule, OwnerRule, Project
@@ -33,13 +33,13 @@ def test_each_kind_has_the_fields_that_differ_before_and_after() -> None:
 
 def test_of_lists_only_what_differs_is_shown_or_all_of_another_order() -> None:
     one, two, other = (GroupingRule(name, "") for name in ("one", "two", "other"))
-    old = set_rules(SHOP, [one, two])
-    [replaced] = changes_between(old, set_rules(old, [one, other]), ANN, 5)
+    old = replace(SHOP, grouping_rules=(one, two))
+    [replaced] = changes_between(old, replace(old, grouping_rules=(one, other)), ANN, 5)
     assert (replaced.before, replaced.after) == (
         '{"groupingRules":[{"name":"two","match":""}]}',
         '{"groupingRules":[{"name":"other","match":""}]}',
     )
-    [turned] = changes_between(old, set_rules(old, [two, one]), ANN, 5)
+    [turned] = changes_between(old, replace(old, grouping_rules=(two, one)), ANN, 5)
     assert turned.before.index("one") < turned.before.index("two")
     assert turned.after.index("two") < turned.after.index("one")
 

@@ -10,13 +10,12 @@ from control.project_edits import (
     add_token,
     create,
     revoke_token,
-    set_rules,
     token_of,
     update,
 )
 from schemas.errors import BadChange
 from schemas.ids import decode_token
-from schemas.projects import GroupingRule, Project
+from schemas.projects import Project
 
 NOW = 1_760_000_000_000
 LATER = NOW + 5_000
@@ -150,8 +149,3 @@ def test_revoking_twice_keeps_the_first_time() -> None:
 def test_unknown_token_cannot_be_revoked() -> None:
     with pytest.raises(BadChange, match="not a token of this project"):
         revoke_token(a_project(), "svc_pk_unknown", LATER)
-
-
-def test_rules_keep_their_order() -> None:
-    first, second = GroupingRule(name="a", match="type:X"), GroupingRule(name="b", match="type:Y")
-    assert set_rules(a_project(), [second, first]).grouping_rules == (second, first)

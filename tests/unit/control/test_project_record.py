@@ -18,8 +18,6 @@ from control.project_edits import (
     discard,
     remove_view,
     revoke_token,
-    set_notification_rules,
-    set_rules,
     undo_discard,
     update,
 )
@@ -63,11 +61,11 @@ EDITS: dict[str, Callable[[Project], Project]] = {
     "once": lambda old: apply_once(old, "k", lambda one: update(one, ProjectChanges(retention_days=7))),
     "token": lambda old: add_token(old, NOW),
     "revoke": lambda old: revoke_token(old, old.tokens[0].token, NOW),
-    "rules": lambda old: set_rules(
-        old, [GroupingRule("two", "type:C"), GroupingRule("one", "type:A", ("x",))]
+    "rules": lambda old: replace(
+        old, grouping_rules=(GroupingRule("two", "type:C"), GroupingRule("one", "type:A", ("x",)))
     ),
-    "notifications": lambda old: set_notification_rules(
-        old, [replace(RULE, name="all", quiet=replace(QUIET, zone="Europe/Oslo"))]
+    "notifications": lambda old: replace(
+        old, notification_rules=(replace(RULE, name="all", quiet=replace(QUIET, zone="Europe/Oslo")),)
     ),
     "discard": lambda old: discard(old, ["1" * 16]),
     "undo discard": lambda old: undo_discard(old, old.discarded),
@@ -94,14 +92,14 @@ def test_an_edit_keeps_the_fields_that_a_newer_version_wrote(edit: Callable[[Pro
 
 
 def test_an_edit_removes_parts_with_all_their_fields() -> None:
-    removed = set_notification_rules(remove_view(set_rules(decode_project(RECORD), []), VIEW), [])
+    removed = replace(remove_view(decode_project(RECORD), VIEW), grouping_rules=(), notification_rules=())
     record = msgspec.json.decode(written_over(RECORD, removed))
     assert (record["groupingRules"], record["savedViews"], record["notificationRules"]) == ([], [], [])
 
 
 def test_a_field_that_is_set_to_its_default_leaves_the_record() -> None:
     one = replace(PROJECT.grouping_rules[0], discard=False)
-    record = msgspec.json.decode(written_over(RECORD, set_rules(PROJECT, [one])))
+    record = msgspec.json.decode(written_over(RECORD, replace(PROJECT, grouping_rules=(one,))))
     assert record["groupingRules"] == [{"name": "one", "match": "type:A", "fingerprint": ["x"]} | NEWER]
 
 

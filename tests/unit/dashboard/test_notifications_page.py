@@ -4,8 +4,8 @@ import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from control.project_edits import set_notification_rules
 from dashboard.view.notification_rules import sentence_of
 from schemas.errors import ProjectsUnavailable
 from schemas.notifications import (
@@ -54,7 +54,7 @@ def stored(site: Site) -> tuple[NotificationRule, ...]:
 
 
 async def store(site: Site, *rules: NotificationRule) -> None:
-    await site.projects.edit(site.project.number, lambda old: set_notification_rules(old, rules))
+    await site.projects.edit(site.project.number, lambda old: replace(old, notification_rules=tuple(rules)))
 
 
 def text_of(page: str) -> str:
