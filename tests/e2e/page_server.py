@@ -71,7 +71,8 @@ def _parts(store: Store, *, tame: bool) -> Dependencies:
     full = msgspec.structs.replace(create("storefront-web", now_ms=month_ago), id=FULL)
     empty = msgspec.structs.replace(create("android \u202egnp.exe", now_ms=month_ago + 1), id=EMPTY)
     store.fill(now_ms(), tame=tame)
-    full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES)
+    link = "https://git.example/{version}/{file}#L{line}"
+    full = msgspec.structs.replace(full, notification_rules=NOTIFICATION_RULES, link_template=link)
     for name in ("old ci", "ci", "<script>alert(1)</script> " + "long" * 18):
         full = add_key(full, NewKey(name, ("read", "artifacts"), 90), new_secret_key(), "Zoë", month_ago)
     full = revoke_key(full, full.keys[0].id, now_ms())

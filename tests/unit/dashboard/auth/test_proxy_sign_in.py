@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from dashboard.auth.session import COOKIE, CSRF_HEADER
 from dashboard.dashboard_app import build_app, build_runner
 from dashboard.dependencies import Dependencies
+from schemas.notifications import ChannelsRecord
 from storage.read.reader import Reader
 from tests.unit.dashboard.auth.test_proxy_identity import PROOF, PROXIED
 from tests.unit.dashboard.projects import MemoryProjects
-from tests.unit.dashboard.site import ADMIN, NOWHERE, PASSWORD, Site, running_site
+from tests.unit.dashboard.site import ADMIN, NOW, NOWHERE, PASSWORD, Site, running_site
 
 SETTINGS = replace(
     PROXIED,
@@ -161,3 +162,14 @@ async def test_switching_the_password_off_ends_its_sessions() -> None:
     async with running_site(settings=replace(SETTINGS, dashboard_password_sign_in=False)) as site:
         answer = await site.client.get("/api/v1/projects", headers={"Cookie": f"{COOKIE}={cookie}"})
         assert answer.status == 401
+
+
+@pytest.mark.parametrize("name", ["settings", "rules", "notifications"])
+async def test_a_viewer_reads_forms_and_cant_fill_them(site: Site, name: str) -> None:
+    site.log.append(ChannelsRecord(NOW, ("pager",)))
+    for groups, disabled in (((), 1), (("sre",), 0)):
+        path = f"/projects/{site.project.id}/{name}"
+        html = await (await site.client.get(path, headers=person("ann", *groups))).text()
+        forms = re.findall(r'<form [^>]*action="/projects/.*?</form>', html, re.DOTALL)
+        assert forms
+        assert [form.count('<fieldset class="bare" disabled>') for form in forms] == [disabled] * len(forms)
