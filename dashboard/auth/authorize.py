@@ -4,7 +4,11 @@ For whoever has no role in a project, the project and its issues don't exist: th
 same work.
 """
 
+import time
+from asyncio import sleep
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -19,6 +23,9 @@ from schemas.errors import WireError
 from schemas.projects import Project
 from storage.errors import NO_ISSUE, NotFound
 from storage.read.issues.issue_calls import FindProject, GetIssueVersions
+
+REFUSAL_SECONDS: Final = 0.1
+"""Issues are refused at multiples of this: ClickHouse reads less for an id that is far from all others."""
 
 
 def authorized(handler: Handler, needs: Role) -> Handler:
@@ -73,9 +80,11 @@ async def _role(request: web.Request) -> Role:
         projects = state_of(request).dependencies.projects
         if not projects.loaded:
             raise unavailable("projects are not loaded yet")
-        project = projects.get(await _project_of_issue(request))
-        role = access.role_in(project) if project is not None else Role.NONE
-        if not role:
-            raise NotFound(NO_ISSUE)
-        return role
+        started = time.monotonic()
+        with suppress(NotFound):
+            project = projects.get(await _project_of_issue(request))
+            if project is not None and (role := access.role_in(project)):
+                return role
+        await sleep(-(time.monotonic() - started) % REFUSAL_SECONDS)
+        raise NotFound(NO_ISSUE)
     return access.everywhere

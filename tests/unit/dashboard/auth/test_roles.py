@@ -9,6 +9,7 @@ import pytest
 from aiohttp import ClientResponse, web
 
 from dashboard.api.api_routes import OPERATIONS
+from dashboard.auth import authorize
 from dashboard.auth.access import Role
 from dashboard.dashboard_app import build_app
 from dashboard.dependencies import Dependencies
@@ -113,6 +114,22 @@ JSON_BODIES: list[Any] = [{}, [], {"status": "resolved"}, {"text": "x"}, {"rules
 FORM_BODIES: list[Any] = [{}, {"change": "resolve"}, {"do": "save"}, {"name": "x"}, b"\0"]
 BODIES = [*({"json": body} for body in JSON_BODIES), *({"data": body} for body in FORM_BODIES)]
 QUERIES = ["", "?query=is:open", "?query=(", "?start=x", "?limit=0", "?cursor=x", "?sort=x", "?done=resolve"]
+
+
+async def test_issues_are_refused_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+
+    async def note(seconds: float) -> None:
+        assert 0 <= seconds <= authorize.REFUSAL_SECONDS
+        waits.append(seconds)
+
+    monkeypatch.setattr(authorize, "sleep", note)
+    async with two_projects(MEMBERS) as site:
+        headers = await signed_in(site, "team")
+        for project, steps in ((OWN, 0), (UNSEEN, 1), (MISSING, 1)):
+            waits.clear()
+            await ask(site, Row("GET", f"{API}/issues/{{issue}}", Role.VIEWER), project, headers)
+            assert len(waits) == steps
 
 
 @pytest.mark.parametrize("pairs", first_quick([150, 5_000]))

@@ -3,12 +3,15 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
 from control.project_edits import create
+from dashboard.auth import authorize
 from dashboard.auth.session import CSRF_HEADER
 from schemas.projects import ALL_PROJECTS, ApiKey, SavedView
+from schemas.settings import DashboardSettings
 from schemas.times import iso
 from storage.errors import NO_ISSUE, NotFound, StorageUnavailable
 from storage.read.counts.project_calls import CountProjects
@@ -67,6 +70,13 @@ class IssueProjects(Reader):
 async def two_projects(roles: str) -> AsyncIterator[Site]:
     """A dashboard behind a proxy; `OWN` is named `shop`, `UNSEEN` is named `bank`."""
     settings = replace(PROXIED, dashboard_roles=roles)
+    with patch.object(authorize, "REFUSAL_SECONDS", 1e-6):
+        async with _both(settings) as site:
+            yield site
+
+
+@asynccontextmanager
+async def _both(settings: DashboardSettings) -> AsyncIterator[Site]:
     async with running_site(IssueProjects(), number=OWN, settings=settings) as site:
         bank = replace(create("bank", now_ms=NOW), id=str(UNSEEN))
         for project in (site.project, bank):
