@@ -4,12 +4,13 @@ import hashlib
 import uuid
 from typing import Any, Final
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from control.project_edits import requests_of
 from schemas.change_records import MAX_TEXT, NO_PROJECT, Author, Change, ChangeKind
 from schemas.issues import encode_json
-from schemas.projects import ApiKey, Project, Token
+from schemas.projects import ApiKey, KeyFields, Project, Token
 from schemas.times import iso
 
 _KINDS: Final[dict[str, ChangeKind]] = {
@@ -79,5 +80,5 @@ def _shown(value: Any, other: Any) -> Any:
 
 def _item(item: Any) -> Any:
     if isinstance(item, ApiKey):
-        return replace(item, hash="")
+        return convert(item, KeyFields, from_attributes=True)
     return replace(item, token=f"…{item.token[-4:]}", request="") if isinstance(item, Token) else item

@@ -5,6 +5,7 @@ import pytest
 from msgspec.structs import replace
 
 from control.change_log import change_of, changes_between, unconfirmed
+from control.key_edits import NewKey, add_key
 from control.project_edits import apply_once, create, discard, revoke_token
 from schemas.change_records import MAX_TEXT, Author, ChangeKind, is_change
 from schemas.issues import Activity, encode_json
@@ -88,3 +89,11 @@ def test_the_analysts_view_names_every_kind() -> None:
 def test_a_change_of_a_project_is_told_from_one_of_an_issue() -> None:
     assert is_change(encode_json(change_of("signedIn", ANN, 5)))
     assert not is_change(encode_json(Activity("a", "ff", "7", "created", "", "2026-01-02T03:04:05Z")))
+
+
+def test_a_key_is_shown_without_its_hash() -> None:
+    keyed = add_key(SHOP, NewKey("ci", ("read",)), "svc_sk_x", "ann", 5)
+    [change] = changes_between(SHOP, keyed, ANN, 5)
+    assert change.kind == "keyCreated"
+    assert "hash" not in change.after
+    assert keyed.keys[0].hash not in change.after
