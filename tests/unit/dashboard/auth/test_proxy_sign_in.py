@@ -170,6 +170,6 @@ async def test_a_viewer_reads_forms_and_cant_fill_them(site: Site, name: str) ->
     for groups, disabled in (((), 1), (("sre",), 0)):
         path = f"/projects/{site.project.id}/{name}"
         html = await (await site.client.get(path, headers=person("ann", *groups))).text()
-        forms = re.findall(r'<form [^>]*action="/projects/.*?</form>', html, re.DOTALL)
-        assert forms
-        assert [form.count('<fieldset class="bare" disabled>') for form in forms] == [disabled] * len(forms)
+        found = re.findall(r'<form [^>]*action="/projects/.*?</form>', html, re.DOTALL)
+        assert found
+        assert [form.count('<fieldset class="bare" disabled>') for form in found] == [disabled] * len(found)
