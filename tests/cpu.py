@@ -131,11 +131,12 @@ class RunCosts:
         if self._servers is not None:
             self._tiers |= self._servers.stop()
         budget, write = self._config.getoption("cpu_budget"), self._config.getoption("cpu_write")
-        if budget is not None:
+        # An interrupted run has no sums: it ends before its workers report.
+        if budget is not None and self._work:
             self._failures = grown(self._units(), json.loads(Path(budget).read_text()))
             if self._failures and session.exitstatus == pytest.ExitCode.OK:
                 session.exitstatus = pytest.ExitCode.TESTS_FAILED
-        if write is not None:
+        if write is not None and self._work:
             Path(write).write_text(json.dumps(raised(self._units(), Path(write)), indent=2) + "\n")
 
     def _units(self) -> dict[str, float]:
