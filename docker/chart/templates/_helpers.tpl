@@ -32,7 +32,7 @@ app.kubernetes.io/component: {{ .part }}
 {{- $kafka := list "SVC_KAFKA_PASSWORD" "SVC_KAFKA_CA" "SVC_KAFKA_CERTIFICATE" "SVC_KAFKA_KEY" }}
 {{- $stored := concat $kafka (list "SVC_CLICKHOUSE_URL" "SVC_CLICKHOUSE_SHARDS" "SVC_CLICKHOUSE_READER_URL" "SVC_CLICKHOUSE_CA") }}
 {{- $read := dict "edge" (append $kafka "SVC_RATE_LIMIT_STORE") "processors" $stored "writer" $stored "migrate" $stored }}
-{{- $read = merge $read (dict "dashboard" (concat $stored (list "SVC_ADMIN_PASSWORD" "SVC_SESSION_SECRET")) "notify" (append $stored "SVC_NOTIFY_CHANNELS")) }}
+{{- $read = merge $read (dict "dashboard" (concat $stored (list "SVC_ADMIN_PASSWORD" "SVC_SESSION_SECRET" "SVC_DASHBOARD_PROXY_SECRET")) "notify" (append $stored "SVC_NOTIFY_CHANNELS")) }}
 {{- $own := (index .root.Values .part).secret }}
 {{- $keys := list }}
 {{- range ($own | default .root.Values.secret).keys }}

@@ -58,7 +58,7 @@ async def test_changes_of_projects_and_of_issues_go_to_their_tables(
     later = msgspec.structs.replace(change, at="2026-11-02T03:04:00.000Z")
     activity = Activity("a", hex64(255), "7", "created", "system", "2026-11-02T03:04:00.000Z")
     for record in (change, activity, later):
-        await producer.send_and_wait(topic, encode_json(record))
+        await producer.send_and_wait(topic, encode_json(record), key=record.project_id.encode())
 
     def rows() -> list[tuple[str, ...]]:
         sql = "SELECT id, by, toString(at) FROM changes FINAL UNION ALL SELECT id, by, '' FROM issue_activity FINAL"
