@@ -16,12 +16,12 @@ Seconds = Annotated[float, Meta(gt=0)]
 
 
 def about(description: str) -> Meta:
-    """What a setting is for."""
+    """The purpose of a setting."""
     return Meta(description=description)
 
 
 def secret(description: str) -> Meta:
-    """The same of one that no output shows."""
+    """The purpose of a setting whose value no output shows."""
     return Meta(description=description, extra={"secret": True})
 
 
@@ -374,7 +374,7 @@ class DashboardSettings(PipelineSettings, frozen=True, kw_only=True):
     ] = ""
     dashboard_proxy_user_header: Annotated[
         str,
-        about("header in which a trusted proxy names the person who signed in; unset: it signs in nobody"),
+        about("header in which a trusted proxy names the person who signed in; unset: no sign-in by a proxy"),
     ] = ""
     dashboard_proxy_groups_header: Annotated[
         str, about("header of the person's groups, separated by commas; unset: no groups")

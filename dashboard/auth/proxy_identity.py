@@ -46,7 +46,7 @@ class ProxyUser(Struct, frozen=True):
 
 
 class ProxyHeaders(Struct, frozen=True):
-    """The names of the headers; without one for the user, proxies sign in nobody."""
+    """The names of the headers; without one for the user, there is no sign-in by a proxy."""
 
     user: str = ""
     groups: str = ""
@@ -91,7 +91,9 @@ def parse_proxy(settings: DashboardSettings) -> ProxyHeaders:
     user, groups = settings.dashboard_proxy_user_header, settings.dashboard_proxy_groups_header
     given = [name for name in (user, groups) if name]
     if not user and (groups or not settings.dashboard_password_sign_in):
-        raise BadSetting("SVC_DASHBOARD_PROXY_USER_HEADER is required: otherwise a proxy signs in nobody")
+        raise BadSetting(
+            "SVC_DASHBOARD_PROXY_USER_HEADER is required: without it no proxy can sign people in"
+        )
     if any(not re.fullmatch(r"[A-Za-z0-9-]+", name) for name in given):
         raise BadSetting("SVC_DASHBOARD_PROXY_USER_HEADER and …_GROUPS_HEADER take letters, digits and -")
     if len({name.lower() for name in (*given, PROOF_HEADER)}) <= len(given):
