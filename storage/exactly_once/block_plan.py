@@ -50,12 +50,13 @@ class BlockPlan(Struct, frozen=True):
     since: int
 
     def token(self, topic: str) -> str:
-        """The insert's deduplication token: equal for equal records, from any writer at any time.
+        """The insert's deduplication token: equal for equal records in one run of the server, from any writer.
 
-        Ranges alone don't say which records: a topic that was deleted and created again counts from 0 again.
+        Ranges alone don't say which records: a topic that was deleted and created again counts from 0 again. A
+        server that was killed may remember a token without its rows; a plan made since then has another one.
         """
         spans = ",".join(f"{r.partition}:{r.first}-{r.last}" for r in self.ranges)
-        return f"{topic}/{spans}/{self.since}"
+        return f"{topic}/{spans}/{self.since}/{self.mark.life:x}"
 
     def ends(self, source_offsets: Mapping[int, int]) -> dict[int, tuple[int, NoBlock]]:
         """The commits after the insert, given the last source positions.
