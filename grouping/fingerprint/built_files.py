@@ -18,6 +18,7 @@ _SEPARATORS: Final = re.compile(r"([.\-_~])")
 # Parts of other lengths are known as hashes only by a digit.
 _DIGIT: Final = re.compile(r"\d")
 _HEX_HASH: Final = re.compile(r"(?=[a-fA-F]*\d)[0-9a-fA-F]{6,64}\Z")
+_SHORTEST: Final = 6
 _MIXED_HASH: Final = re.compile(r"(?=[^\d]*\d)(?=[^A-Z]*[A-Z])[0-9A-Za-z]{8,24}\Z")
 # Turbopack: 64 bits in 13 letters of base 38 or 40, or 128 in 25, so the first one is a low digit.
 _TURBOPACK: Final = re.compile(r"(?:\A|[.\-_~])([0-4](?:[0-9a-z.\-_~]{12}){1,2})(?=\.(?:js|css)\Z)")
@@ -43,7 +44,7 @@ _BUILD: Final = re.compile(r"://|(?:\A|/)(?:_nuxt|_app|_next|assets|chunks|immut
 _UUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ID: Final = re.compile(rf"(?:\d+|{_UUID}|(?=[a-f]*\d)[0-9a-f]{{8,64}})\Z", re.IGNORECASE)
 # No file's own name is longer.
-_NAME_CHARACTERS: Final = 120
+_NAME_CHARACTERS: Final = 80
 _NUMBERED_CHUNK: Final = re.compile(r"\A\d+(?=\.)")
 _BUNDLES: Final = (".jsbundle", ".bundle")
 _ORIGIN: Final = re.compile(r"\A[a-zA-Z][a-zA-Z0-9+.-]{1,30}://[^/]*")
@@ -186,7 +187,8 @@ def _without_hash(name: str, in_build: bool) -> str:
     whole = in_build and len(others) == _EXTENSION and _is_long_hash(first)
     kept = ["" if whole or (others and _HEX_HASH.match(first)) else first]
     for separator, part in zip(others[::2], others[1::2], strict=True):
-        if not _is_surely_hash(part) and not (in_build and _is_long_hash(part)):
+        # Most parts are short; a hostile name has sixty of them.
+        if len(part) < _SHORTEST or not (_is_surely_hash(part) or (in_build and _is_long_hash(part))):
             kept.append(separator + part)
     return "".join(kept)
 

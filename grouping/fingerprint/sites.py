@@ -15,6 +15,8 @@ _EVALUATED = re.compile(r" line \d+ > .*\Z")
 _EVALUATING = re.compile(r"eval at ([^\s()]+) \(([^()]+?)(?::\d+){0,2}\)")
 # A cache entry has at most a function and a file of `CHARACTERS`.
 _REMEMBERED = 8192
+# No compiler of JavaScript makes long names, as those of C++ and Swift do.
+_JAVASCRIPT_CHARACTERS = 120
 
 
 def site_of(platform: str | None, frame: GroupingFrame) -> Site:
@@ -36,9 +38,9 @@ def to_site(platform: str, function: str, file: str, in_app: bool) -> Site:
     family = family_of(platform, file)
     if " > " in file:
         file = _EVALUATED.sub("", file)
-    function_in_source = source_name(function, family, file)
     if family is Family.JAVASCRIPT:
-        return _javascript_site(function_in_source, file, in_app)
+        return _javascript_site(source_name(function[:_JAVASCRIPT_CHARACTERS], family, file), file, in_app)
+    function_in_source = source_name(function, family, file)
     if family is Family.JVM:
         return _jvm_site(function, function_in_source, file, in_app)
     if family is Family.NATIVE:

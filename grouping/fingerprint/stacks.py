@@ -17,8 +17,8 @@ _LONGEST_CYCLE = 4
 _REFLECTION = ("sun.reflect.", "jdk.internal.reflect.", "java.lang.reflect.")
 # Maximum length of an error class.
 _TYPE_CHARACTERS = 200
-# Above the limit of one stack and below that of a chain of causes: bounds the cost of an event.
-_FRAMES_LOOKED_AT = 120
+# A whole stack, and less than a chain of causes may have: bounds the cost of an event.
+_FRAMES_LOOKED_AT = 100
 # The tops of the outer stacks are read nevertheless.
 _FRAMES_OF_EACH = 4
 # V8 has ten frames by default; deeper frames of other engines would not match it.
