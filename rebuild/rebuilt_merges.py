@@ -54,10 +54,14 @@ class Merges:
         releases = [(one.issue, reported.get(f"{one.issue}-{one.id}-unmerged")) for one in commands]
         self._reported_home = dict[str, str]()
         for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
-            if "into" in change.data:
-                self._reported_home[change.id[:16]] = change.data["into"]
-            elif "from" in change.data:
-                self._reported_home.pop(change.id[:16], None)
+            part, into = change.id[:16], change.data.get("into")
+            if into is not None:
+                undoing = f"{change.id.removesuffix('-merged')}-unmerged-{into}"
+                if undoing not in reported:
+                    self._reported_home[part] = into
+            # A rebuild names the merge that it undoes: its clock may be ahead of the one that timed a later merge.
+            elif "from" in change.data and change.id.endswith("-unmerged"):
+                self._reported_home.pop(part, None)
         self._released = {
             Pair(issue, part)
             for issue, release in releases
