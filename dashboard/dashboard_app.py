@@ -24,7 +24,9 @@ from dashboard.http.http_metrics import DashboardMetrics, metrics_middleware
 from dashboard.http.http_server import Runner
 from dashboard.http.paths import OPENAPI
 from dashboard.http.proxies import parse_networks
-from dashboard.library_wheel import add_library
+from dashboard.javascript_library import javascript_modules, javascript_package
+from dashboard.library_files import add_library_files
+from dashboard.library_wheel import library_wheel
 from dashboard.pages.page_routes import add_pages
 from dashboard.pages.render import environment
 from dashboard.release_starts import ReleaseStarts
@@ -79,7 +81,7 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
     app.router.add_get("/metrics", dashboard_health.metrics)
     app.router.add_get(OPENAPI, serve_document(OPERATIONS))
     app.router.add_static("/static", STATIC)
-    add_library(app)
+    add_library_files(app, [library_wheel(), javascript_package(), *javascript_modules()])
     add_operations(app, OPERATIONS)
     add_pages(app)
     return app

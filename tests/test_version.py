@@ -18,7 +18,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 VERSION: str = PROJECT["version"]
 JAVASCRIPT = ROOT / "svc-js"
 CHART = yaml.safe_load((ROOT / "docker/chart/Chart.yaml").read_text(encoding="utf-8"))
-TAG = re.compile(r"(?:svc-service:|svc_reporting-)(\d[\w.]*)")
+TAG = re.compile(r"(?:svc-service:|svc_reporting-|svc-js[-/])(\d+\.\d+\.\d+)")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from dashboard.dependencies import dashboard_address, state_of
+from dashboard.javascript_library import import_map, javascript_modules, javascript_package
 from dashboard.library_wheel import library_wheel
 from schemas.addresses import host_port
 from schemas.ids import uuid7
@@ -87,6 +88,7 @@ def first_steps(request: web.Request, project: Project) -> dict[str, Any]:
         "install": _install(request, url, token),
         "wheel": library_wheel(),
         "programs": PROGRAMS,
+        "javascript": _javascript(request, url, token),
     }
 
 
@@ -128,3 +130,18 @@ def _install(request: web.Request, url: str, token: str) -> str:
         f"pip install {shlex.quote(dashboard_address(request) + library_wheel().path)}\n"
         f"export SVC_TOKEN={shlex.quote(token)}\nexport SVC_INGEST_URL={shlex.quote(url)}"
     )
+
+
+def _javascript(request: web.Request, url: str, token: str) -> dict[str, str]:
+    """What a page and a bundler take, by the id that the block has."""
+    address = dashboard_address(request)
+    (module,) = [module for module in javascript_modules() if module.name.endswith("/svc.js")]
+    options = {"token": token, "release": "hello@1.0.0+1", "environment": "dev", "ingestUrl": url}
+    given = "".join(f"  {name}: {json.dumps(value)},\n" for name, value in options.items())
+    start = f'svc.init({{\n{given}}});\nthrow new Error("my first event");\n'
+    return {
+        "page": f'<script type="module">\nimport * as svc from "{address}{module.path}";\n{start}</script>',
+        "hashes": import_map(address),
+        "npm": f"npm install {shlex.quote(address + javascript_package().path)}",
+        "bundled": f'import * as svc from "svc-js";\n{start}',
+    }

@@ -36,6 +36,7 @@ from tests.servers import new_database
 from tests.unit.dashboard.lag import FixedLag
 from tests.unit.dashboard.projects import MemoryProjects
 from tests.unit.dashboard.sample import PROJECT, SHOWCASE, issue_of
+from tests.unit.dashboard.site import NOWHERE
 
 PASSWORD = "correct horse"
 FULL, EMPTY = str(PROJECT), "12"
@@ -122,6 +123,12 @@ def serving(clickhouse_url: str, *, tame: bool = False) -> Iterator[str]:
         store = Store(url)
         yield from _served(_parts(store, tame=tame))
         store.close()
+
+
+@contextmanager
+def serving_files() -> Iterator[str]:
+    """The address of a dashboard without a project and a database."""
+    yield from _served(Dependencies(Reader.open([NOWHERE]), MemoryProjects()))
 
 
 def _served(parts: Dependencies) -> Iterator[str]:

@@ -1,6 +1,7 @@
-"""The JavaScript library in a real browser: a page of another origin reports each error once, with its breadcrumbs."""
+"""The JavaScript library in a real browser: a page takes it from the dashboard and reports each error once."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,14 +12,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 
+from dashboard.javascript_library import import_map
+from tests.e2e.page_server import serving_files
 from tests.eventually import eventually
 from tests.unit.svc.conftest import TOKEN
 from tests.unit.svc.ingest import Ingest, Reply, ingest_server
 
-LIBRARY = Path(__file__).parents[2] / "svc-js"
 HTML = """<!doctype html><title>Shop</title>
+HASHES
 <script type="module">
-import * as svc from "LIBRARY";
+import * as svc from "DASHBOARD/libraries/svc-js/0.2.0/svc.js";
 window.svc = svc;
 const given = new URLSearchParams(location.search);
 svc.init({
@@ -27,12 +30,22 @@ svc.init({
 });
 </script>
 <script src="/app.js"></script>""".replace("TOKEN", TOKEN)
+DOCUMENT = Path(__file__).parents[2] / "docs/develop/javascript.md"
+(POLICY,) = re.findall("Content-Security-Policy: (.+)", DOCUMENT.read_text(encoding="utf-8"))
 APP = """
 class Cart {
   pay(amount) { throw new RangeError(`can't pay ${amount}`, { cause: new TypeError("no card") }); }
 }
 const later = (act) => new Promise((resolve) => setTimeout(() => { setTimeout(resolve); act(); }));
 const settled = () => new Promise((resolve) => setTimeout(resolve));
+const stored = () => new Promise((resolve) => {
+  const request = indexedDB.open("svc-js", 1);
+  request.onsuccess = () => {
+    const count = request.result.transaction("events").objectStore("events").count();
+    count.onsuccess = () => { request.result.close(); resolve(count.result); };
+  };
+});
+const storedAre = async (count) => { while (await stored() !== count) await settled(); };
 """
 
 
@@ -50,25 +63,26 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 class _Shop(BaseHTTPRequestHandler):
-    """A shop's pages and the library, which the pages load from another origin: the same port by another name."""
+    """A shop's pages, with a strict policy."""
+
+    dashboard = ""
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
-        if path.startswith("/svc-js/"):
-            self._answer(
-                200, "text/javascript", (LIBRARY / path.rpartition("/")[2]).read_text(encoding="utf-8")
-            )
-        elif path == "/app.js":
+        if path == "/app.js":
             self._answer(200, "text/javascript", APP)
         else:
-            library = f"http://127.0.0.1:{self.connection.getsockname()[1]}/svc-js/svc.js"
-            self._answer(404 if path == "/api" else 200, "text/html", HTML.replace("LIBRARY", library))
+            page = HTML.replace("HASHES", import_map(self.dashboard)).replace("DASHBOARD", self.dashboard)
+            page = page.replace("<script", '<script nonce="R4nd0m"')
+            self._answer(404 if path == "/api" else 200, "text/html", page)
 
     do_POST = do_GET
 
     def _answer(self, status: int, kind: str, text: str) -> None:
         self.send_response(status)
-        self.send_header("Access-Control-Allow-Origin", "*")
+        self.send_header(
+            "Content-Security-Policy", POLICY.replace("https://errors.example", "http://127.0.0.1:*")
+        )
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.end_headers()
         self.wfile.write(text.encode())
@@ -80,19 +94,20 @@ class _Shop(BaseHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def shop() -> Iterator[str]:
     """The address of a shop."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Shop)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    yield f"http://localhost:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with serving_files() as dashboard:
+        handler = type("Shop", (_Shop,), {"dashboard": dashboard})
+        server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        yield f"http://localhost:{server.server_address[1]}"
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
 def open_shop(context: BrowserContext, shop: str, ingest: Ingest, queue: str = "memory") -> Page:
     page = context.new_page()
     page.goto(f"{shop}/cart?ingest={ingest.url}&queue={queue}&token=secret")
-    page.wait_for_function("window.svc")
     return page
 
 
@@ -178,19 +193,12 @@ def test_the_next_page_sends_what_one_could_not(context: BrowserContext, shop: s
     page = open_shop(context, shop, ingest, queue="indexeddb")
     context.set_offline(True)
     page.evaluate("svc.captureException(new Error('kept'))")
-    stored = """new Promise((resolve) => {
-        const request = indexedDB.open("svc-js", 1);
-        request.onsuccess = () => {
-            const count = request.result.transaction("events").objectStore("events").count();
-            count.onsuccess = () => { request.result.close(); resolve(count.result); };
-        };
-    })"""
-    page.wait_for_function(f"{stored}.then((count) => count === 1)")
+    page.evaluate("storedAre(1)")
     page.close()
     context.set_offline(False)
     other = open_shop(context, shop, ingest, queue="indexeddb")
     arrived(ingest, "kept")
-    other.wait_for_function(f"{stored}.then((count) => count === 0)")
+    other.evaluate("storedAre(0)")
 
 
 def test_an_event_that_the_server_refuses_is_not_sent_again(

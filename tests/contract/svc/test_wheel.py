@@ -74,7 +74,10 @@ def test_library_holds_its_package_and_needs_nothing(library: Path) -> None:
 
 
 def test_service_has_only_its_packages_and_depends_on_the_library(service: Path) -> None:
-    assert {name.split("/")[0] for name in names(service) if ".dist-info/" not in name} == PACKAGES
+    assert {name.split("/")[0] for name in names(service) if ".dist-info/" not in name} == {
+        *PACKAGES,
+        "svc-js",
+    }
     assert [name for name in names(service) if "/memory/" in name] == []
     assert "Requires-Dist: svc-reporting==0.2.*" in metadata(service)
 
