@@ -13,7 +13,7 @@ from dashboard.library_files import LibraryFile
 
 _SOURCES: Final = Path(__file__).parents[1] / "svc-js"
 """In a checkout and where the service is installed."""
-_NOT_IN_PAGES: Final = {"node.js", "react-native.js"}
+_NOT_IN_PAGES: Final = {"node.js", "react-native.js", "sentry-node.js", "sentry-react-native.js"}
 
 
 @cache

@@ -77,7 +77,7 @@ function readGecko(text) {
   return (/:\d+$/.test(place) || (matched && place === "[native code]")) && [name, place];
 }
 
-function toFrame([name, location], options) {
+export function toFrame([name, location], options) {
   const [, file, line, column] = /^(.*?)(?::(\d+))?(?::(\d+))?$/.exec(location);
   return {
     ...(name && { function: clip(name, 300) }),

@@ -55,7 +55,7 @@ function quietly(run, otherwise) {
 
 const afterInit = (run, otherwise) => quietly(() => (options ? run() : otherwise), otherwise);
 
-function resolve(given) {
+export function resolve(given) {
   const resolved = { ...DEFAULTS, ...runtime.options() };
   for (const [name, value] of Object.entries(given)) {
     if (DEFAULTS[name]?.constructor === value?.constructor) resolved[name] = value;

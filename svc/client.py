@@ -43,9 +43,9 @@ class Client:
             notices, self.counts, options.identity, max(1, options.breadcrumb_capacity)
         )
         self._notices = notices
-        self._builder = Builder(options)
+        self.builder = Builder(options)
         self._own_tags = OwnTags(options)
-        self._ids = Ids()
+        self.ids = Ids()
         self._busy = threading.local()
         self._spool = self._open_spool() if options.token else None
         self.transport = transport or self._transport()
@@ -154,7 +154,7 @@ class Client:
         own_tags = self._own_tags.added_to(scope.tags, handled, None if active is None else active.tags)
         scope = scope._replace(tags=own_tags)
         group = self._argument("fingerprint", _fingerprint, fingerprint)
-        return CapturedError(self._ids.new(ns), ns, read(), scope, group)
+        return CapturedError(self.ids.new(ns), ns, read(), scope, group)
 
     def _argument(self, name: str, read: Callable[[A], R], value: A | None) -> R | None:
         """Read an argument of `capture_exception`; an invalid one is left out and must not cost the event."""
@@ -181,7 +181,7 @@ class Client:
         return self.transport.submit(captured.id, event) or stored
 
     def _build_event(self, captured: CapturedError) -> bytes | None:
-        event: dict[str, Any] | None = self._builder.event(captured)
+        event: dict[str, Any] | None = self.builder.event(captured)
         if self.options.before_send is not None and event is not None:
             event = self._before_send(event)
         encoded = None if event is None else fit_event(event)
@@ -225,7 +225,7 @@ class Client:
 
     def after_fork(self) -> None:
         """In a forked child: reset locks, queue, thread, connection and ids; keep the scope."""
-        self._ids = Ids()
+        self.ids = Ids()
         self._busy = threading.local()
         for scope in {self.process_scope, self.scope}:
             scope.reset_lock()

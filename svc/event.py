@@ -32,10 +32,10 @@ class Builder:
     def __init__(self, options: Options) -> None:
         version, build = release_parts(options.release)
         runtime = {"name": platform.python_implementation(), "version": platform.python_version()}
-        self._framer = Framer(
+        self.framer = Framer(
             options.in_app_include, options.in_app_exclude, options.project_root, options.source_context
         )
-        self._constant = {
+        self.constant = {
             "kind": "error",
             "platform": "python",
             "release": options.release,
@@ -47,7 +47,7 @@ class Builder:
     def event(self, captured: CapturedError) -> dict[str, Any]:
         """The event; optional fields are omitted if empty."""
         user, tags, crumbs = captured.scope
-        event: dict[str, Any] = {"id": captured.id, "timestamp": iso(captured.ns), **self._constant}
+        event: dict[str, Any] = {"id": captured.id, "timestamp": iso(captured.ns), **self.constant}
         if user is not None:
             event["user"] = user
         if tags:
@@ -65,7 +65,7 @@ class Builder:
     def _error(self, chain: list[ExceptionInfo]) -> dict[str, Any]:
         error: dict[str, Any] = {}
         for raised in reversed(chain):
-            stack = self._framer.frames(raised.sites)
+            stack = self.framer.frames(raised.sites)
             cause, error = error, {"type": raised.type, "message": raised.message, "stack": stack}
             if cause:
                 error["cause"] = cause

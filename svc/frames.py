@@ -71,7 +71,7 @@ class Framer:
 
     def _frame(self, site: CallSite) -> dict[str, Any]:
         code = site.code
-        facts = self._file_facts(code.co_filename, site.module)
+        facts = self.file_facts(code.co_filename, site.module)
         frame: dict[str, Any] = {
             "function": clip(code.co_qualname.replace("<locals>.", ""), 300),
             "file": facts.file,
@@ -91,7 +91,8 @@ class Framer:
             frame["postContext"] = [mask_secrets(line) for line in lines[at + 1 : at + 1 + CONTEXT_LINES]]
         return frame
 
-    def _file_facts(self, filename: str, module: str | None) -> FileFacts:
+    def file_facts(self, filename: str, module: str | None) -> FileFacts:
+        """The facts, of a file as its code names it and the module that it is in."""
         key = (filename, module)
         facts = self._files.get(key)
         if facts is None:

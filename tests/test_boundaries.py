@@ -120,6 +120,7 @@ INTEGRATIONS = {
     "celery": {"celery"},
     "django": {"asgiref", "django"},
     "flask": {"flask"},
+    "sentry": {"sentry_sdk"},
     "starlette": {"starlette"},
 }
 """Modules of the reporting library that only an application of that framework imports."""

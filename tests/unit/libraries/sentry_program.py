@@ -1,0 +1,87 @@
+"""An application that reports by sentry-sdk to us, and some errors by `svc` too."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import urllib.request
+from collections.abc import MutableMapping
+from typing import Any
+
+import sentry_sdk
+from fastapi import FastAPI
+
+import svc
+from svc.sentry import SvcTransport
+
+sentry_sdk.init(
+    dsn=os.environ["DSN"],
+    transport=SvcTransport,
+    release="shop@1.4.2",
+    dist="318",
+    environment="staging",
+    traces_sample_rate=1.0,
+)
+svc.init(release="shop@1.4.2+318", environment="staging", capture={"errors": False})
+app = FastAPI()
+
+
+def report(error: Exception) -> None:
+    sentry_sdk.capture_exception(error, level="fatal", fingerprint=["pay", 7])
+    svc.capture_exception(error, tags={"by": "svc"})
+
+
+class Cart:
+    def pay(self, amount: int) -> float:
+        def charge(card: int) -> float:
+            try:
+                return amount / card
+            except ZeroDivisionError as error:
+                error.add_note("a note")
+                raise LookupError("no card") from error
+
+        return charge(0)
+
+
+def raise_group() -> None:
+    raise ExceptionGroup("all", [TypeError("first"), ExceptionGroup("others", [KeyError("second")])])
+
+
+@app.get("/orders/{number}")
+def order(number: int) -> None:
+    raise RuntimeError(f"no order {number}")
+
+
+async def ask(path: str) -> None:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        pass
+
+    headers = [(b"host", b"shop.example")]
+    scope = {"type": "http", "method": "GET", "path": path, "query_string": b"key=secret", "headers": headers}
+    with contextlib.suppress(RuntimeError):
+        await app(scope, receive, send)
+
+
+sentry_sdk.set_user({"id": 42, "username": "jo", "email": "jo@example.com"})
+sentry_sdk.set_tag("plan", "pro")
+sentry_sdk.set_extra("amount", 7)
+logging.getLogger("stock").warning("slow: %d", 3)
+urllib.request.urlopen(os.environ["SITE"] + "/api").close()
+sentry_sdk.add_breadcrumb(category="cart", message="full", level="warning", data={"items": 3})
+try:
+    Cart().pay(7)
+except LookupError as error:
+    report(error)
+try:
+    raise_group()
+except ExceptionGroup as error:
+    report(error)
+sentry_sdk.set_tag("plan", None)
+logging.getLogger("pay").error("order %s failed", "x7")
+sentry_sdk.capture_message("only a message")
+asyncio.run(ask("/orders/8"))
+svc.flush()
+int("nothing")

@@ -1,0 +1,91 @@
+"""The transport for sentry-sdk: what arrives of a real application's events, beside those of `svc`."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.unit.libraries.test_javascript import accepted
+from tests.unit.svc.conftest import TOKEN
+from tests.unit.svc.ingest import Ingest
+
+ROOT = Path(__file__).parents[3]
+PROGRAM = Path(__file__).parent / "sentry_program.py"
+LEFT_OUT = ("extra", "email or IP address of the user", "vars", "transaction", "sessions")
+UNKNOWN_TO_SENTRY = {"column"}
+
+
+def plain_names(error: dict[str, Any]) -> dict[str, Any]:
+    """An error of `svc` with what sentry-sdk knows of it."""
+    stack = [
+        {key: value for key, value in frame.items() if key not in UNKNOWN_TO_SENTRY}
+        | {"function": frame["function"].rpartition(".")[2]}
+        for frame in error["stack"]
+    ]
+    cause = {"cause": plain_names(error["cause"])} if "cause" in error else {}
+    return {**error, "stack": stack, **cause}
+
+
+def test_an_application_with_sentry_sdk_reports(ingest: Ingest) -> None:
+    dsn = ingest.url.replace("://", f"://{TOKEN}@") + "/1"
+    variables = {"DSN": dsn, "SITE": ingest.url, "SVC_TOKEN": TOKEN, "SVC_INGEST_URL": ingest.url}
+    done = subprocess.run(
+        [sys.executable, PROGRAM],
+        env={**os.environ, **variables, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("svc: ")]
+    left_out = [f"svc: left out, as events have no place for it: {what}" for what in LEFT_OUT]
+    assert sorted(warnings) == sorted(left_out), done.stderr
+    events = [json.loads(event) for event in accepted(ingest)]
+    ours = {event["error"]["type"]: event for event in events if event["tags"].get("by") == "svc"}
+    sent = {event["error"]["type"]: event for event in events if "by" not in event["tags"]}
+    assert len(ours) == 2
+    assert {
+        kind: (event["error"]["message"].partition("\n")[0], event["tags"]) for kind, event in sent.items()
+    } == {
+        "LookupError": ("no card", {"plan": "pro", "handled": "yes", "level": "fatal"}),
+        "ExceptionGroup": ("all", {"plan": "pro", "handled": "yes", "level": "fatal"}),
+        "pay": ("order x7 failed", {"handled": "yes", "level": "error"}),
+        "Message": ("only a message", {"handled": "yes", "level": "info"}),
+        "RuntimeError": (
+            "no order 8",
+            {
+                "handled": "no",
+                "level": "error",
+                "transaction": "/orders/{number}",
+                "url": "http://shop.example/orders/8",
+            },
+        ),
+        "ValueError": (
+            "invalid literal for int() with base 10: 'nothing'",
+            {"handled": "no", "level": "error"},
+        ),
+    }
+    for event in sent.values():
+        for same in ("release", "environment", "app", "device", "platform"):
+            assert event[same] == ours["LookupError"][same]
+    event, group = sent["LookupError"], sent["ExceptionGroup"]["error"]
+    assert [frame["function"] for frame in event["error"]["stack"]] == ["charge", "pay", "<module>"]
+    assert event["error"] == plain_names(ours["LookupError"]["error"])
+    assert group["message"] == "all\n- TypeError: first\n- ExceptionGroup: others"
+    assert group["cause"] == ours["ExceptionGroup"]["error"]["cause"]
+    assert event["user"] == {"id": "42", "name": "jo"}
+    assert len(event["traceId"]) == 32
+    assert [sent[kind]["fingerprint"] for kind in ("LookupError", "pay", "Message")] == [
+        ["pay", "7"],
+        ["pay", "order %s failed"],
+        None,
+    ]
+    categories = [crumb["data"].get("category") for crumb in sent["Message"]["breadcrumbs"]]
+    assert categories == ["stock", None, "cart", "pay"]
+    assert [(crumb["type"], crumb["data"]) for crumb in event["breadcrumbs"]] == [
+        ("log", {"level": "warning", "message": "slow: 3", "category": "stock"}),
+        ("net", {"method": "GET", "url": f"{ingest.url}/api", "status": 200}),
+        ("custom", {"level": "warning", "message": "full", "category": "cart", "items": 3}),
+    ]
