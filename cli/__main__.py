@@ -25,6 +25,7 @@ SECTIONS = {
         "projects": "cli.projects:projects",
         "keys": "cli.projects:keys",
         "issues": "cli.issues:issues",
+        "sourcemaps": "cli.sourcemaps:sourcemaps",
         "trace": "cli.trace.trace_command:trace",
         "analysts": "cli.analysts:analysts",
     },

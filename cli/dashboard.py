@@ -25,6 +25,7 @@ from notify.history import NotificationHistory
 from schemas.addresses import host_port
 from schemas.errors import BadSetting, CannotRun
 from schemas.settings import DashboardSettings
+from storage.artifact_store import ArtifactStore
 from storage.client import parse_url
 from storage.read.reader import Reader
 from storage.rights import ClickHouseRights, reader_rights
@@ -64,9 +65,19 @@ async def serve(settings: DashboardSettings) -> None:
     reader = Reader.open(reader_urls(settings), partial=settings.dashboard_partial_answers)
     changes, log = IssueChanges(reader, Commands(settings)), NotificationHistory(settings)
     lag = PipelineLag(settings, settings.processors_app, settings.writer_group)
+    # All source maps are on the first server.
+    artifacts = ArtifactStore(settings.replica_urls[0]) if settings.replica_urls else None
     app = build_app(
         settings,
-        Dependencies(reader, projects, changes=changes, notifications=log.since, lag=lag, notify=log.append),
+        Dependencies(
+            reader,
+            projects,
+            changes=changes,
+            notifications=log.since,
+            lag=lag,
+            notify=log.append,
+            artifacts=artifacts,
+        ),
     )
     runner = build_runner(app)
     required = needs(settings)["dashboard"]

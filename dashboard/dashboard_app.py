@@ -33,6 +33,7 @@ from dashboard.release_starts import ReleaseStarts
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
+from sourcemaps.resolver import Resolver
 
 STATIC: Final = Path(__file__).parent / "static"
 MAX_BODY_BYTES: Final = 1_048_576
@@ -74,6 +75,7 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         TrialQueue(),
         BulkChanges(),
         ReleaseStarts(),
+        Resolver(dependencies.reader),
     )
     app.cleanup_ctx.append(_watch)
     app.router.add_get("/healthz", dashboard_health.healthz)
@@ -113,4 +115,5 @@ async def _watch(app: web.Application) -> AsyncIterator[None]:
     await dashboard_health.stop_watching(task, stop)
     await state.bulk.cancel_changes()
     await state.releases.cancel_reads()
+    await state.resolver.close()
     state.trials.stop_thread()

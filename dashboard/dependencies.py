@@ -24,6 +24,8 @@ from dashboard.trial_queue import TrialQueue
 from notify.history import AppendRecord, ReadHistory
 from schemas.health import Health
 from schemas.settings import DashboardSettings
+from sourcemaps.resolver import Resolver
+from storage.artifact_store import ArtifactStore
 from storage.read.reader import Reader
 
 
@@ -32,6 +34,7 @@ class Dependencies(Struct, frozen=True):
 
     `projects` are on Kafka. `now_ms` is the clock (Unix ms). Without `changes` the dashboard is read-only.
     `notifications` reads the log of notifications, `notify` adds to it. `lag` is the pipeline's, None if unknown.
+    Without `artifacts` no source map can be uploaded.
     """
 
     reader: Reader
@@ -41,6 +44,7 @@ class Dependencies(Struct, frozen=True):
     notifications: ReadHistory | None = None
     lag: PipelineLag | None = None
     notify: AppendRecord | None = None
+    artifacts: ArtifactStore | None = None
 
 
 class State(Struct, frozen=True):
@@ -60,6 +64,7 @@ class State(Struct, frozen=True):
     trials: TrialQueue
     bulk: BulkChanges
     releases: ReleaseStarts
+    resolver: Resolver
 
 
 STATE: Final = web.AppKey("state", State)

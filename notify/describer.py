@@ -3,14 +3,16 @@
 import asyncio
 import logging
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from notify.issue_tail import IssueTail
 from notify.notification_fold import Outgoing
 from notify.readable_message import MAX_LISTED, ReadableMessage, written
 from schemas.projects import ProjectRegistry
-from schemas.read_api import Issue
+from schemas.read_api import Issue, IssueSource
 from schemas.times import DAY_MS
+from sourcemaps.resolver import PLATFORMS, Resolver
 from storage.errors import ReadError
 from storage.read.issues.issue_calls import GetIssue
 from storage.read.reader import Reader
@@ -38,12 +40,14 @@ class Describer:
         registry: ProjectRegistry,
         dashboard_url: str,
         seconds: float = SECONDS,
+        resolver: Resolver | None = None,
     ) -> None:
         self._tail = tail
         self._reader = reader
         self._registry = registry
         self._dashboard_url = dashboard_url
         self._seconds = seconds
+        self._resolver = resolver
 
     async def write(self, outgoing: Outgoing) -> ReadableMessage:
         """The message; without texts of events where they aren't found, or the rule wants none."""
@@ -56,7 +60,20 @@ class Describer:
             wanted = list(dict.fromkeys(cause.issue for cause in outgoing.decision.causes[:MAX_LISTED]))
             found = await asyncio.gather(*map(self._described, wanted))
             issues = {number: issue for number, issue in zip(wanted, found, strict=True) if issue is not None}
-        return written(outgoing.decision, name, issues, self._dashboard_url)
+        sources = await self._sources(int(outgoing.project_id), issues)
+        return written(outgoing.decision, name, issues, self._dashboard_url, sources)
+
+    async def _sources(self, project: int, issues: Mapping[str, Issue]) -> dict[str, IssueSource]:
+        """The sources that source maps name. An issue's record may arrive before its event."""
+        wanted = {number: issue for number, issue in issues.items() if issue.platform in PLATFORMS}
+        if self._resolver is None or not wanted or not await self._resolver.has_maps(project):
+            return {}
+        end = time.monotonic() + self._seconds
+        while True:
+            found = await self._resolver.sources(project, wanted.values(), self._seconds)
+            if len(found) == len(wanted) or time.monotonic() > end:
+                return {number: found[issue.id] for number, issue in wanted.items() if issue.id in found}
+            await asyncio.sleep(_AGAIN_SECONDS)
 
     async def _described(self, number: str) -> Issue | None:
         """The issue by its record, which arrives with its cause, or by ClickHouse where that is sooner."""

@@ -44,6 +44,7 @@ from schemas.health import Health
 from schemas.projects import ProjectRegistry
 from schemas.settings import NotifySettings, PipelineSettings
 from schemas.topics import Topic
+from sourcemaps.resolver import Resolver
 from storage.read.reader import Reader
 from storage.shards import reader_urls
 
@@ -171,6 +172,7 @@ async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMe
     required = rights_needed(settings)
     urls = reader_urls(settings)
     reader = Reader.open(urls) if urls else None
+    resolver = Resolver(reader) if reader is not None else None
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -189,13 +191,15 @@ async def run_notify(settings: NotifySettings, health: Health, metrics: NotifyMe
             health.set("registry", ok=True)
             await until(stopping, issues.loaded.wait())
             channels = open_channels(channel_settings(settings.notify_channels), http)
-            write = Describer(tail, reader, registry, settings.dashboard_url).write
+            describer = Describer(tail, reader, registry, settings.dashboard_url, resolver=resolver)
             notifying = tasks.create_task(
-                Notifier(settings, registry, channels, write, health, metrics).lead_or_wait()
+                Notifier(settings, registry, channels, describer.write, health, metrics).lead_or_wait()
             )
             await stopping.wait()
             for task in (notifying, reading, following):
                 task.cancel()
     finally:
+        if resolver is not None:
+            await resolver.close()
         if reader is not None:
             await reader.close()

@@ -4,14 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct, to_builtins
+from msgspec import UNSET, Struct, to_builtins
 from msgspec.structs import replace
 
 from notify.rule_queue import RuleDecision
 from schemas.issues import issue_title
 from schemas.messages import MessageCause, MessageIssue, Named, WebhookMessage
 from schemas.notifications import Cause
-from schemas.read_api import Issue
+from schemas.read_api import NO_SOURCE, Issue, IssueSource
 
 MAX_LISTED: Final = 20
 """Causes that a message describes; it counts all."""
@@ -83,13 +83,20 @@ class ReadableMessage(Struct, frozen=True):
 
 
 def written(
-    decision: RuleDecision, project: str, issues: Mapping[str, Issue], dashboard_url: str
+    decision: RuleDecision,
+    project: str,
+    issues: Mapping[str, Issue],
+    dashboard_url: str,
+    sources: Mapping[str, IssueSource] = {},
 ) -> ReadableMessage:
-    """The message. `issues` are those that are known, by their ids."""
+    """The message. `issues` are those that are known, by their ids, and `sources` what source maps say of them."""
     causes = decision.causes
     base = dashboard_url.rstrip("/")
     first = causes[0]
-    texts = [(cause, _text(decision, cause, issues.get(cause.issue))) for cause in causes[:MAX_LISTED]]
+    texts = [
+        (cause, _text(decision, cause, issues.get(cause.issue), sources.get(cause.issue, NO_SOURCE)))
+        for cause in causes[:MAX_LISTED]
+    ]
     heading = _heading(*texts[0]) if len(causes) == 1 else f"{len(causes)} notifications"
     data = WebhookMessage(
         decision.id,
@@ -137,13 +144,14 @@ class _Text(Struct, frozen=True):
     users: int
     assignee: str
     trend: Sequence[int] = ()
+    source: str = ""
 
     @property
     def title(self) -> str:
         return issue_title(self.error_type, self.message)
 
 
-def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | None:
+def _text(decision: RuleDecision, cause: Cause, issue: Issue | None, source: IssueSource) -> _Text | None:
     """The details of the issue, else of the cause, which has no texts of events but the error's type."""
     if decision.rule.without_content:
         return None
@@ -153,12 +161,13 @@ def _text(decision: RuleDecision, cause: Cause, issue: Issue | None) -> _Text | 
     return _Text(
         issue.error_type,
         issue.message,
-        issue.culprit,
+        source.culprit or issue.culprit,
         issue.status,
         issue.total_events,
         issue.total_users,
         issue.assignee or "",
         issue.trend,
+        source.line,
     )
 
 
@@ -176,6 +185,8 @@ def _block(cause: Cause, text: _Text | None, base: str) -> str:
             lines.append(escape_markup(text.title))
         if text.culprit:
             lines.append(f"in {escape_markup(text.culprit)}")
+        if text.source:
+            lines.append(f"source: {escape_markup(text.source)}")
         subject = cause.subject
         where = [escape_markup(name, 100) for name in (subject.release, subject.environment) if name]
         lines.append(" · ".join([*where, _counted(text.events, "event"), _counted(text.users, "user")]))
@@ -214,6 +225,7 @@ def _data(cause: Cause, text: _Text | None, base: str) -> MessageCause:
             error_type=text.error_type,
             message=text.message,
             culprit=text.culprit,
+            source=text.source or UNSET,
             status=text.status,
             release=cause.subject.release,
             environment=cause.subject.environment,

@@ -20,6 +20,8 @@ decoded in parts, each with the fields that one purpose needs: the whole costs t
         _Identified      error platform fingerprint id
         GroupingError    type message stack cause
         GroupingFrame    function file line column inApp
+    sourcemaps.event_frames: the frames that source maps resolve, when an event is read
+        SentEvent        error platform release
     query.event_fields: the writer and the rules, which agree on the columns. Stacks and devices stay bytes,
       the keys of caches
         EventFields      timestamp kind platform release environment device error user tags

@@ -17,7 +17,7 @@ class MessageIssue(Struct, frozen=True, rename="camel"):
 
     The figures are those of its life. `title` is the one that pages show: type and message on one line.
     `message` and `culprit` are empty while ClickHouse doesn't answer, and then the rest is from the time of its
-    cause.
+    cause. `source` is the line of the culprit, if source maps name it.
     """
 
     id: str
@@ -27,6 +27,7 @@ class MessageIssue(Struct, frozen=True, rename="camel"):
     error_type: str | UnsetType = UNSET
     message: str | UnsetType = UNSET
     culprit: str | UnsetType = UNSET
+    source: str | UnsetType = UNSET
     status: str | UnsetType = UNSET
     release: str | UnsetType = UNSET
     environment: str | UnsetType = UNSET

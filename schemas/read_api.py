@@ -1,6 +1,6 @@
 """Responses of the read API (contract, section 4). Times are ISO 8601 in UTC with milliseconds."""
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Raw, Struct
 
@@ -115,12 +115,22 @@ class MergedBy(Struct, frozen=True):
     at: str
 
 
+class ResolvedError(Struct, frozen=True):
+    """The event's `error` with the frames that source maps resolve; null if they resolve none.
+
+    `problems` say why frames stay as they were sent.
+    """
+
+    error: Raw | None
+    problems: list[str]
+
+
 class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
     """One event. `event` holds the bytes as sent; it is null after the payload's shorter retention.
 
     The previous and next events are in the same issue, by the event's time. `merged` is the merge that
     brought the event's fingerprint into the issue; null if the fingerprint is the issue's own or the merge is
-    unknown.
+    unknown. `resolved` is null in a project without source maps.
     """
 
     event: Raw | None
@@ -135,6 +145,44 @@ class EventDetail(Struct, frozen=True, rename="camel", kw_only=True):
     next_event_id: str | None
     grouping: GroupingOf
     merged: MergedBy | None = None
+    resolved: ResolvedError | None = None
+
+
+class IssueSource(Struct, frozen=True):
+    """Where an issue's newest event was, by source maps: `FUNCTION in FILE:LINE`, and the line's text."""
+
+    culprit: str
+    line: str
+
+
+NO_SOURCE: Final = IssueSource("", "")
+ArtifactKind = Literal["sourceMap", "r8"]
+
+
+class ArtifactLink(Struct, frozen=True):
+    """A file of a release, and the digest of its map."""
+
+    release: str
+    path: str
+    kind: ArtifactKind
+    digest: str
+
+
+class Artifact(Struct, frozen=True, rename="camel", kw_only=True):
+    """An uploaded source map of the file `path` of a release, or a mapping of R8.
+
+    `stored_bytes` is its compressed size. `debug_id` is empty without one.
+    """
+
+    release: str
+    path: str
+    kind: ArtifactKind
+    debug_id: str
+    digest: str
+    bytes: int
+    stored_bytes: int
+    uploaded_at: str
+    expires_at: str
 
 
 class Sample(Struct, frozen=True, rename="camel", kw_only=True):

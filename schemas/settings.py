@@ -403,6 +403,16 @@ class DashboardSettings(PipelineSettings, frozen=True, kw_only=True):
             "false: 503, since people believe figures that are too low"
         ),
     ] = False
+    source_map_days: Annotated[
+        Positive,
+        about(
+            "days that an uploaded source map is kept, or as long as the project's events if that is longer; "
+            "365: releases stay in use for long"
+        ),
+    ] = 365
+    source_map_megabytes: Annotated[
+        Positive, about("compressed source maps that a project may have; 2000: some hundred releases")
+    ] = 2000
     ingest_url: Annotated[
         str, about("address of the ingest endpoints, shown to newcomers who send their first event")
     ] = ""
@@ -464,6 +474,14 @@ class LibrarySettings(Struct, frozen=True, kw_only=True):
     ingest_url: Annotated[str, about("address of the ingest endpoints")] = ""
 
 
+class UploadSettings(LogSettings, frozen=True, kw_only=True):
+    """`svc sourcemaps upload`."""
+
+    dashboard_url: DashboardUrl = ""
+    api_key: Annotated[str, secret("key of a program, with the scope artifacts")] = ""
+    admin_password: Annotated[str, secret("the admin password, if there is no key")] = ""
+
+
 ALL: Final = (
     EdgeSettings,
     ProcessorsSettings,
@@ -473,5 +491,6 @@ ALL: Final = (
     MigrateSettings,
     AnalystSettings,
     LibrarySettings,
+    UploadSettings,
 )
 """All settings structs, and thereby all variables."""

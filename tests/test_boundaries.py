@@ -24,13 +24,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "processors": {"schemas", "broker", "grouping", "query"},
     "storage": {"schemas", "broker", "query", "grouping"},
     "control": {"schemas", "broker", "query", "storage"},
+    "sourcemaps": {"schemas", "grouping", "storage"},
     "rebuild": {"schemas", "broker", "query", "grouping", "processors", "storage", "control"},
-    "notify": {"schemas", "broker", "query", "storage"},
-    "dashboard": {"schemas", "broker", "query", "grouping", "storage", "control", "notify"},
+    "notify": {"schemas", "broker", "query", "storage", "sourcemaps"},
+    "dashboard": {"schemas", "broker", "query", "grouping", "storage", "sourcemaps", "control", "notify"},
     "local": {"schemas", "broker", "runtime", "storage"},
     "cli": {
         *("schemas", "broker", "runtime", "query", "grouping", "edge", "processors"),
-        *("storage", "control", "rebuild", "notify", "dashboard", "local", "svc"),
+        *("storage", "sourcemaps", "control", "rebuild", "notify", "dashboard", "local", "svc"),
     },
     "svc": set(),
 }
@@ -91,6 +92,10 @@ PURE = (
             "rule_input",
             "rule_queue",
         )
+    ),
+    *(
+        f"sourcemaps.{name}"
+        for name in ("event_frames", "matching", "positions", "upload_check", "worker_messages")
     ),
     *("control.project_edits", "dashboard.view", "schemas.release_order"),
     *("dashboard.auth.access", "dashboard.auth.proxy_identity"),

@@ -129,6 +129,9 @@ def test_svc_understands_the_command(
         elif word.endswith((".gz", ".jsonl", ".json")):
             (tmp_path / word).touch()
             monkeypatch.chdir(tmp_path)
+        elif word == "dist":
+            (tmp_path / word).mkdir()
+            monkeypatch.chdir(tmp_path)
     command: click.Command = svc
     left = hoisted(words)
     while isinstance(command, click.Group) and (left or not command.invoke_without_command):
@@ -146,7 +149,7 @@ def test_curl_line_sends_an_accepted_event_to_an_existing_path(words: list[str])
     url = urlsplit(next(word for word in words if word.startswith("http")))
     if url.netloc not in PATHS:
         return
-    assert url.path in PATHS[url.netloc]
+    assert re.sub(r"/projects/\d+/", "/projects/{project}/", url.path) in PATHS[url.netloc]
     if "-d" in words:
         headers = dict(words[n + 1].split(": ") for n, word in enumerate(words) if word == "-H")
         assert headers.pop("Authorization") == "Bearer $SVC_TOKEN"

@@ -29,6 +29,7 @@ PRODUCT = {
     "runtime",
 } | {
     "schemas",
+    "sourcemaps",
     "storage",
 }
 MOST_FILES = 30

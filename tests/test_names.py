@@ -11,7 +11,7 @@ from tests.syntax import nodes
 ROOT = Path(__file__).parent.parent
 ROOMS = (
     *("schemas", "broker", "runtime", "query", "grouping", "edge", "processors"),
-    *("storage", "control", "rebuild", "notify", "dashboard", "local", "cli", "svc"),
+    *("storage", "sourcemaps", "control", "rebuild", "notify", "dashboard", "local", "cli", "svc"),
 )
 
 LOGGING_ROOMS = (

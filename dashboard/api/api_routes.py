@@ -3,6 +3,7 @@
 from typing import Final
 
 from dashboard.api import (
+    artifacts_api,
     change_log_api,
     changes_api,
     events_api,
@@ -28,6 +29,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *stats_api.OPERATIONS,
     *rules_api.OPERATIONS,
     *notifications_api.OPERATIONS,
+    *artifacts_api.OPERATIONS,
     *views_api.OPERATIONS,
     *change_log_api.OPERATIONS,
     *pipeline_api.OPERATIONS,

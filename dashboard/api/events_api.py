@@ -47,13 +47,15 @@ async def _of_project(call: Call[EventQuery, NoInput]) -> EventPage:
 @operation("GET", "/issues/{issue}/events/{event}", Role.VIEWER, errors=(WireError.DAMAGED,))
 async def _get_of_issue(call: Call[MatchQuery, NoInput]) -> EventDetail:
     """An event of an issue, as it was sent."""
-    return await call.reader.read(GetIssueEvent(call.issue(), call.event(), call.query.query))
+    detail = await call.reader.read(GetIssueEvent(call.issue(), call.event(), call.query.query))
+    return await call.state.resolver.with_source(detail)
 
 
 @operation("GET", "/projects/{project}/events/{event}", Role.VIEWER, errors=(WireError.DAMAGED,))
 async def _get_of_project(call: Call[NoInput, NoInput]) -> EventDetail:
     """An event of a project, as it was sent."""
-    return await call.reader.read(GetProjectEvent(call.project().number, call.event()))
+    detail = await call.reader.read(GetProjectEvent(call.project().number, call.event()))
+    return await call.state.resolver.with_source(detail)
 
 
 OPERATIONS = (_of_issue, _get_of_issue, _of_project, _get_of_project)

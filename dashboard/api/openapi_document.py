@@ -94,6 +94,7 @@ def _described(operation: Operation) -> Described:
         query=operation.query,
         parameters=(_KEY,) if operation.takes_key else (),
         body=None if operation.body is NoInput else operation.body,
+        files=operation.files,
         answer=operation.answer,
         status=operation.status,
         headers=_ETAG if is_read else {},
@@ -106,7 +107,7 @@ def _errors(operation: Operation) -> list[WireError]:
     errors = [*_ALWAYS, *operation.errors]
     if "{" in operation.path:
         errors.append(WireError.NOT_FOUND)
-    if operation.body is not NoInput:
+    if operation.body is not NoInput or operation.files:
         errors.append(WireError.PAYLOAD_TOO_LARGE)
     if operation.takes_key:
         errors.append(WireError.CONFLICT)

@@ -16,6 +16,7 @@ from dashboard.auth.auth import IDENTITY, author_of
 from dashboard.auth.authorize import administered, authorized, require_issues, visible_projects
 from dashboard.dependencies import State, state_of
 from dashboard.http.inputs import decode_body, decode_query, read_event, read_issue
+from dashboard.http.multipart import UploadedFile, read_files
 from dashboard.http.paths import API
 from dashboard.http.responses import conditional_response, json_response
 from dashboard.person_query import with_person
@@ -108,6 +109,10 @@ class Call(Generic[Q, B]):
         """The path's project after a change, made once under the request's key; errors as in `edit_project`."""
         return await edit_project(self._request, change, self.request_name(self.project().id))
 
+    async def files(self, most_bytes: int) -> dict[str, UploadedFile]:
+        """The parts of a `multipart/form-data` body, each of at most so many bytes. Raises HttpError."""
+        return await read_files(self._request, most_bytes)
+
     def issue(self) -> str:
         return read_issue(self._request.match_info["issue"])
 
@@ -126,7 +131,9 @@ class Operation(Struct, frozen=True):
     """`handler` is annotated with the query string, the body and the answer.
 
     `needs` is the role in the path's project, or everywhere where the path has none. `errors` lists those that
-    not every operation has. A trial changes nothing though it isn't a GET.
+    not every operation has. A trial changes nothing though it isn't a GET. `files` are the parts of a
+    `multipart/form-data` body, of which the first is required. Those `of_uploads` are also for keys with the
+    scope `artifacts`, and a repeat changes nothing anyway.
     """
 
     method: str
@@ -137,6 +144,8 @@ class Operation(Struct, frozen=True):
     status: int = 200
     errors: tuple[WireError, ...] = ()
     is_trial: bool = False
+    files: tuple[str, ...] = ()
+    of_uploads: bool = False
 
     @property
     def query(self) -> type[Struct]:
@@ -158,7 +167,7 @@ class Operation(Struct, frozen=True):
     @property
     def takes_key(self) -> bool:
         """Whether it is a change, which an `Idempotency-Key` makes idempotent."""
-        return self.method != "GET" and not self.is_trial
+        return self.method != "GET" and not (self.is_trial or self.of_uploads)
 
 
 def operation(
@@ -169,12 +178,14 @@ def operation(
     status: int = 200,
     errors: tuple[WireError, ...] = (),
     is_trial: bool = False,
+    files: tuple[str, ...] = (),
+    of_uploads: bool = False,
 ) -> Callable[[Handle], Operation]:
     """Makes an operation of a handler, whose docstring is the summary."""
 
     def declared(handler: Handle) -> Operation:
         summary = (handler.__doc__ or "").removesuffix(".")
-        return Operation(method, path, summary, handler, needs, status, errors, is_trial)
+        return Operation(method, path, summary, handler, needs, status, errors, is_trial, files, of_uploads)
 
     return declared
 
@@ -185,7 +196,8 @@ def add_operations(app: web.Application, operations: tuple[Operation, ...]) -> N
         is_read = operation.method == "GET"
         handler = _read_handler(operation) if is_read else _change_handler(operation)
         for method in ("GET", "HEAD") if is_read else (operation.method,):
-            app.router.add_route(method, API + operation.path, authorized(handler, operation.needs))
+            allowed = authorized(handler, operation.needs, of_uploads=operation.of_uploads)
+            app.router.add_route(method, API + operation.path, allowed)
 
 
 def _query(request: web.Request, kind: type[Struct]) -> Struct:

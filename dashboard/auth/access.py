@@ -34,11 +34,17 @@ class Access(Struct, frozen=True):
     everywhere: Role = Role.NONE
     projects: Mapping[str, Role] = {}
     ids: Mapping[str, Role] = {}
+    uploads: frozenset[str] = frozenset()
+    """The ids of projects whose source maps a key may change; `*` for all."""
 
     def role_in(self, project: Project) -> Role:
         """The highest of the roles; for whoever has none, the project doesn't exist."""
         of_project = (self.projects.get(key, Role.NONE) for key in (project.id, project.name))
         return max(self.everywhere, self.ids.get(project.id, Role.NONE), *of_project)
+
+    def may_upload(self, project: Project) -> bool:
+        """Whether a key may change the project's source maps."""
+        return not self.uploads.isdisjoint((EVERYONE, project.id))
 
     def visible(self, projects: Iterable[Project]) -> list[Project]:
         """The projects that exist for the person."""

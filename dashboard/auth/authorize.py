@@ -28,10 +28,15 @@ REFUSAL_SECONDS: Final = 0.1
 """Issues are refused at multiples of this: ClickHouse reads less for an id that is far from all others."""
 
 
-def authorized(handler: Handler, needs: Role) -> Handler:
-    """The handler, for those who have the role in the project of the path, or everywhere where it has none."""
+def authorized(handler: Handler, needs: Role, *, of_uploads: bool = False) -> Handler:
+    """The handler, for those who have the role in the project of the path, or everywhere where it has none.
+
+    Those `of_uploads` are also for keys with the scope `artifacts`.
+    """
 
     async def authorize(request: web.Request) -> web.StreamResponse:
+        if of_uploads and request[IDENTITY].access.may_upload(project_of(request)):
+            return await handler(request)
         if request[IDENTITY].access.everywhere < needs and await _role(request) < needs:
             raise HttpError(WireError.FORBIDDEN, sentence=f"this needs the role {needs.title}")
         return await handler(request)

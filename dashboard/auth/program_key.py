@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dashboard.auth.access import Access, Role
+from dashboard.auth.access import EVERYONE, Access, Role
 from dashboard.auth.proxy_identity import KEY_NAME
 from dashboard.dependencies import Dependencies
 from dashboard.http.http_errors import HttpError, unavailable
@@ -46,7 +46,9 @@ def program_of(dependencies: Dependencies, secret: str) -> tuple[str, Access]:
     projects.note_use(key, now[:10])
     role = max(ROLES[scope] for scope in key.scopes)
     everywhere = project.number == ALL_PROJECTS
-    return f"{KEY_NAME}{key.name}", Access(role) if everywhere else Access(ids={project.id: role})
+    uploads = frozenset({EVERYONE if everywhere else project.id} if "artifacts" in key.scopes else ())
+    access = Access(role, uploads=uploads) if everywhere else Access(ids={project.id: role}, uploads=uploads)
+    return f"{KEY_NAME}{key.name}", access
 
 
 def _refused(sentence: str) -> HttpError:

@@ -39,6 +39,8 @@ from storage.read.events.event_detail import GetProjectEvent
 from storage.read.issues.issue_list import ListIssues
 
 PAGE_SIZE = 25
+LIST_SECONDS = 0.5
+"""How long a list waits for the original sources of its issues."""
 _SORTS: Final[Mapping[Sort, tuple[str, str]]] = {
     PLAIN_SORT: ("Priority", ""),
     "trend": ("Trend", "w-trend"),
@@ -81,7 +83,10 @@ async def show_issue_list(request: web.Request) -> web.Response:
     undo, undo_issues, merged_into = bulk_change_page.undo_of(
         request.query.get("done", ""), request.query.get("was", "")
     )
-    environments = await state.dependencies.reader.read(CompleteField(project.number, "environment"))
+    environments, sources = await asyncio.gather(
+        state.dependencies.reader.read(CompleteField(project.number, "environment")),
+        state.resolver.sources(project.number, issues.issues, LIST_SECONDS),
+    )
     return page(
         request,
         "issue_list.html",
@@ -90,6 +95,7 @@ async def show_issue_list(request: web.Request) -> web.Response:
         active="issues",
         parameters=parameters,
         issues=issues,
+        culprits={issue: source.culprit for issue, source in sources.items() if source.culprit},
         figure=figure,
         error=error,
         problem=problem,

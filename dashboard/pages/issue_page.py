@@ -6,6 +6,7 @@ from functools import partial
 from urllib.parse import urlencode
 
 from aiohttp import web
+from msgspec import Raw
 
 from dashboard.auth.auth import IDENTITY
 from dashboard.dependencies import State, dashboard_address, state_of
@@ -29,7 +30,16 @@ from dashboard.view.source_links import frame_link
 from dashboard.view.why_grouped import why_grouped
 from schemas.json_values import decode_any
 from schemas.projects import Project
-from schemas.read_api import ActivityRow, EventDetail, Issue, IssuePart, Release, Series, TagValues
+from schemas.read_api import (
+    NO_SOURCE,
+    ActivityRow,
+    EventDetail,
+    Issue,
+    IssuePart,
+    Release,
+    Series,
+    TagValues,
+)
 from schemas.times import DAY_MS, parse_iso
 from storage.errors import DamagedPayload, NotFound
 from storage.read.counts.completion import CompleteField
@@ -68,7 +78,12 @@ async def show_issue(request: web.Request) -> web.Response:
         reader.read(ListSimilarIssues(issue_id, limit=MAX_SIMILAR)),
     )
     project = find_project(state, issue.project_id)
-    sections = _sections(detail) if detail is not None else None
+    sent = _sections(detail)
+    resolved = detail.resolved if detail is not None else None
+    error = resolved.error if resolved is not None else None
+    is_as_sent = request.query.get("stack") == "sent"
+    sections = _sections(detail, error) if error is not None and not is_as_sent else sent
+    source = (await state.resolver.sources(project.number, [issue])).get(issue.id, NO_SOURCE)
     notice = _notice(request, issue)
     was_merged = notice is not None and notice.undo is not None and notice.undo["change"] == "unmerge"
     merge_rule = await _merge_rule(state, project, issue, merged) if was_merged else ""
@@ -81,10 +96,14 @@ async def show_issue(request: web.Request) -> web.Response:
         issue=issue,
         detail=detail,
         event=sections,
+        culprit=source.culprit or issue.culprit,
+        problems=resolved.problems if resolved is not None else [],
+        switch=_switch(query, is_as_sent=is_as_sent) if error is not None else "",
+        is_as_sent=is_as_sent,
         why=why_grouped(detail.event, detail.grouping.rule, detail.fingerprint) if detail else [],
         markdown=as_markdown(issue, sections, f"{dashboard_address(request)}/issues/{issue.id}"),
         sql=as_sql(issue),
-        rule=f"/projects/{issue.project_id}/rules?{urlencode({'match': _like(issue, sections)})}",
+        rule=f"/projects/{issue.project_id}/rules?{urlencode({'match': _like(issue, sent)})}",
         facets=facets,
         query=query,
         keep=f"?{urlencode({'query': query})}" if query else "",
@@ -195,7 +214,7 @@ async def _event(
     No event if none of the issue is stored yet, all have expired, or none matches.
     """
     try:
-        return await reader.read(GetIssueEvent(issue, event, query)), False
+        return await state.resolver.with_source(await reader.read(GetIssueEvent(issue, event, query))), False
     except DamagedPayload as error:
         state.metrics.damaged_payloads.inc()
         return error.detail, True
@@ -205,12 +224,25 @@ async def _event(
         return None, False
 
 
-def _sections(detail: EventDetail) -> EventSections | None:
-    """The event's sections; None if it has no payload, or one that isn't an object of JSON."""
-    if detail.event is None:
+def _switch(query: str, *, is_as_sent: bool) -> str:
+    """The query string of the page with the other form of the stack."""
+    given = ({"query": query} if query else {}) | ({} if is_as_sent else {"stack": "sent"})
+    return f"?{urlencode(given)}"
+
+
+def _sections(detail: EventDetail | None, error: Raw | None = None) -> EventSections | None:
+    """The event's sections; None if it has no payload, or one that isn't an object of JSON.
+
+    `error` resources the event's.
+    """
+    if detail is None or detail.event is None:
         return None
     try:
         event = decode_any(bytes(detail.event))
     except (ValueError, RecursionError):
         return None
-    return read(event, detail.sdk, detail.time) if isinstance(event, dict) else None
+    if not isinstance(event, dict):
+        return None
+    return read(
+        event | ({} if error is None else {"error": decode_any(bytes(error))}), detail.sdk, detail.time
+    )

@@ -25,6 +25,7 @@ from dashboard.pages import (
     settings_page,
     sign_in_page,
     snooze_page,
+    source_maps_page,
     view_forms,
 )
 
@@ -58,6 +59,8 @@ PAGES: Final[tuple[Page, ...]] = (
     Page("POST", "/projects/{project}/notifications/test", notifications_page.test_channel, Role.ADMIN),
     Page("GET", "/projects/{project}/releases", releases_page.show_releases, Role.VIEWER),
     Page("GET", "/projects/{project}/outcomes", outcomes_page.show_outcomes, Role.VIEWER),
+    Page("GET", "/projects/{project}/source-maps", source_maps_page.show_source_maps, Role.VIEWER),
+    Page("POST", "/projects/{project}/source-maps", source_maps_page.delete_source_maps, Role.ADMIN),
     Page("GET", "/projects/{project}/settings", settings_page.show_settings, Role.VIEWER),
     Page("POST", "/projects/{project}/settings", settings_page.save_settings, Role.ADMIN),
     Page("POST", "/projects/{project}/tokens", settings_page.create_token, Role.ADMIN),

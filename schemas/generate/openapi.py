@@ -22,7 +22,8 @@ _RETRY_AFTER: Final[JsonObject] = {
 class Described(Struct, frozen=True, kw_only=True):
     """One operation.
 
-    `answer` and `body` are structs; None means an empty object or no body. `headers` are those of the answer.
+    `answer` and `body` are structs; None means an empty object or no body. `files` are the parts of a
+    `multipart/form-data` body, the first of which is required. `headers` are those of the answer.
     """
 
     method: str
@@ -31,6 +32,7 @@ class Described(Struct, frozen=True, kw_only=True):
     answer: type[Struct] | None
     name: str = ""
     body: type[Struct] | None = None
+    files: tuple[str, ...] = ()
     query: type[Struct] | None = None
     path_schemas: dict[str, JsonObject] = {}
     parameters: tuple[JsonObject, ...] = ()
@@ -99,6 +101,13 @@ def _operation(operation: Described, names: dict[type[Struct], JsonObject]) -> J
     }
     if operation.body is not None:
         described["requestBody"] = {"required": True, "content": _content(names[operation.body])}
+    elif operation.files:
+        parts = {
+            name: {"type": "string", "contentMediaType": "application/octet-stream"}
+            for name in operation.files
+        }
+        form = {"type": "object", "properties": parts, "required": list(operation.files[:1])}
+        described["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": form}}}
     return described
 
 

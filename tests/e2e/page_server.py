@@ -27,8 +27,10 @@ from schemas.notifications import (
     QuietHours,
     RulesRecord,
 )
+from schemas.read_api import Artifact
 from schemas.settings import DashboardSettings
 from schemas.times import DAY_MS, HOUR_MS, iso
+from storage.artifact_store import ArtifactStore
 from storage.read.reader import Reader
 from storage.tables.migrations.migrate import migrate
 from tests.integration.dashboard.store import AppliedCommands, Store
@@ -59,6 +61,17 @@ NOTIFICATION_RULES = (
         quiet=QuietHours("19:00", "08:00", "Europe/Berlin", ("sat", "sun")),
     ),
 )
+SOURCE_MAP = Artifact(
+    release="android \u202egnp@1.0.0+1",
+    path="assets/index-BIB-3fzx.js",
+    kind="sourceMap",
+    debug_id="0f1e2d3c-4b5a-4697-8879-6a5b4c3d2e1f",
+    digest="d",
+    bytes=1_056_391,
+    stored_bytes=287_681,
+    uploaded_at=iso(0),
+    expires_at="2099-01-01T00:00:00.000Z",
+)
 LAG = FixedLag()
 """The state of the pipeline on all pages."""
 
@@ -84,7 +97,10 @@ def _parts(store: Store, *, tame: bool) -> Dependencies:
 
     reader = Reader.open([store.url])
     changes = IssueChanges(reader, AppliedCommands(store), now_ms)
-    return Dependencies(reader, MemoryProjects(full, empty), now_ms, changes, since, lag=LAG)
+    artifacts = ArtifactStore([store.url])
+    return Dependencies(
+        reader, MemoryProjects(full, empty), now_ms, changes, since, lag=LAG, artifacts=artifacts
+    )
 
 
 def _log() -> list[NotificationRecord]:
@@ -139,6 +155,8 @@ def _served(parts: Dependencies) -> Iterator[str]:
     runner = build_runner(build_app(settings, parts))
 
     async def start() -> str:
+        if parts.artifacts is not None:
+            await parts.artifacts.put(int(EMPTY), SOURCE_MAP, b"unread")
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()

@@ -32,6 +32,7 @@ PAGES = {
     "settings": (f"/projects/{FULL}/settings", 200),
     "keys": (f"/projects/{FULL}/keys", 200),
     "keys of all projects": ("/keys", 200),
+    "source maps": (f"/projects/{EMPTY}/source-maps", 200),
     "projects": ("/projects", 200),
     "new project": ("/projects/new", 200),
     "nothing": ("/projects/99/issues", 404),

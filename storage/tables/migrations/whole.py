@@ -14,7 +14,7 @@ from storage.tables.migrations.migrate import create_database, migrations, state
 
 SPREAD: Final = (
     *("events", "payloads", "issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day"),
-    *("erasures", "erased_counts", "erased_events", "erasing"),
+    *("erasures", "erased_counts", "erased_events", "erasing", "artifacts", "artifact_links"),
 )
 """Tables of which each server has a part."""
 COPIED: Final = ("issues", "issue_activity", "changes", "outcomes", "projects", "retentions")

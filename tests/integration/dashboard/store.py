@@ -221,9 +221,11 @@ class WatchedReader(Reader):
     def __init__(self, url: str, now_ms: int) -> None:
         super().__init__(Executor([url], Limits()), lambda: now_ms)
         self.failing: dict[type[ReadCall[Any]], Exception] = {}
+        self.calls: Counter[type[ReadCall[Any]]] = Counter()
 
     async def read(self, call: ReadCall[A]) -> A:
         """As the reader."""
+        self.calls[type(call)] += 1
         if error := self.failing.get(type(call)):
             raise error
         return await super().read(call)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from control.issue_changes import IssueChanges
 from schemas.settings import DashboardSettings
+from storage.artifact_store import ArtifactStore
 from tests.integration.dashboard.store import AppliedCommands, Store, WatchedReader
 from tests.unit.dashboard.site import NOW, SETTINGS, Site, running_site
 
@@ -26,7 +27,7 @@ async def stored_site(
     """A dashboard with one project over these tables."""
     reader, commands = WatchedReader(store.url, NOW), AppliedCommands(store)
     changes = IssueChanges(reader, commands, lambda: NOW)
-    async with running_site(reader, changes, number, settings) as site:
+    async with running_site(reader, changes, number, settings, artifacts=ArtifactStore([store.url])) as site:
         yield StoredSite(
             site.client, site.projects, site.project, site.log, store, reader, commands, lag=site.lag
         )

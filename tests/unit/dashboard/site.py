@@ -18,6 +18,7 @@ from dashboard.dependencies import Dependencies
 from schemas.notifications import NotificationRecord
 from schemas.projects import Project
 from schemas.settings import DashboardSettings
+from storage.artifact_store import ArtifactStore
 from storage.read.reader import Reader
 from tests.unit.dashboard.lag import FixedLag
 from tests.unit.dashboard.projects import MemoryProjects
@@ -74,6 +75,7 @@ async def running_site(
     settings: DashboardSettings = SETTINGS,
     now_ms: int = NOW,
     has_log: bool = True,
+    artifacts: ArtifactStore | None = None,
 ) -> AsyncIterator[Site]:
     """A dashboard with one project.
 
@@ -93,7 +95,8 @@ async def running_site(
             raise KafkaTimeoutError
         log.append(record)
 
-    app = build_app(settings, Dependencies(reader, projects, lambda: now_ms, changes, since, lag, append))
+    dependencies = Dependencies(reader, projects, lambda: now_ms, changes, since, lag, append, artifacts)
+    app = build_app(settings, dependencies)
     async with TestClient(TestServer(app)) as client:
         yield Site(client, projects, project, log, lag=lag)
     await reader.close()

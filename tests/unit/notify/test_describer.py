@@ -1,6 +1,7 @@
 """The texts of messages: from the newest records of issues, else from ClickHouse."""
 
 import asyncio
+import json
 from typing import Any
 
 from msgspec.structs import replace
@@ -12,9 +13,14 @@ from notify.rule_queue import RuleDecision
 from schemas.issues import IssueRecord, encode_json
 from schemas.notifications import CAUSES, NotificationRule
 from schemas.projects import ProjectRegistry
+from schemas.read_api import ArtifactLink
 from schemas.times import HOUR_MS
+from sourcemaps.positions import Content, packed
+from sourcemaps.resolver import Resolver
 from storage.errors import NotFound, ReadError, StorageUnavailable
-from storage.read.reader import Reader
+from storage.read.artifacts import FindArtifacts, GetArtifact, GetLastPayloads, HasArtifacts
+from storage.read.reader import A, ReadCall, Reader
+from tests.builds import VITE
 from tests.unit.notify.histories import START, cause
 
 NUMBER = f"{1:016x}"
@@ -88,6 +94,37 @@ async def test_a_record_that_comes_after_its_cause_is_awaited_whatever_clickhous
 async def test_without_any_answer_a_message_leaves_with_the_counts_of_its_cause() -> None:
     issue = await issue_of_message(IssueTail(), ClickHouse(), seconds=0.01)
     assert (issue["message"], issue["totalEvents"]) == ("", OUTGOING.decision.causes[0].subject.events)
+
+
+class MappedProject(Reader):
+    """Has a map and the event of the issue, which is stored a moment after its record."""
+
+    def __init__(self) -> None:
+        content = packed(Content(VITE[0].map, VITE[0].script))
+        link = ArtifactLink(VITE[0].release, VITE[0].file, "sourceMap", "d")
+        event = json.dumps(VITE[0].event(1, NOW)).encode()
+        self._answers: dict[type[ReadCall[Any]], list[Any]] = {
+            HasArtifacts: [True],
+            GetLastPayloads: [{}, {NUMBER: event}],
+            FindArtifacts: [[link]],
+            GetArtifact: [content],
+        }
+
+    async def read(self, call: ReadCall[A]) -> A:
+        """The next answer."""
+        answer: A = self._answers[type(call)].pop(0)
+        return answer
+
+
+async def test_a_message_names_the_original_source_of_its_event() -> None:
+    resolver = Resolver(MappedProject())
+    tail = tail_of(replace(RECORD, platforms={"javascript": 7}))
+    describer = Describer(tail, None, ProjectRegistry(), "", 60, resolver)
+    message = await describer.write(OUTGOING)
+    await resolver.close()
+    issue = message.data["causes"][0]["issue"]
+    assert (issue["culprit"], issue["source"]) == ("totalOf in src/cart.ts:9", "total += item.price!.cents;")
+    assert "source: total += item" in message.body
 
 
 def test_the_trend_has_the_hours_of_the_last_day() -> None:

@@ -248,7 +248,12 @@ async def broken() -> AsyncIterator[tuple[Site, Broken]]:
         yield running, reader
 
 
-@pytest.mark.parametrize("operation", [o for o in OPERATIONS if o.query.__struct_fields__], ids=names)
+# Uploads and deletions of source maps require what their query may have.
+@pytest.mark.parametrize(
+    "operation",
+    [o for o in OPERATIONS if o.query.__struct_fields__ and o.method in {"GET", "POST"}],
+    ids=names,
+)
 @pytest.mark.parametrize(
     ("error", "status", "code"),
     [

@@ -12,8 +12,12 @@ from click.testing import CliRunner
 from prometheus_client import CollectorRegistry
 
 from cli.__main__ import svc
+from schemas.read_api import Artifact
+from storage.artifact_store import ArtifactStore
 from storage.client import Client, open_client, scalar
 from storage.errors import AnotherServer
+from storage.read.artifacts import FindArtifacts, GetArtifact, ListArtifacts
+from storage.read.reader import Reader
 from storage.server_identity import check_server
 from storage.shards import WHOLE
 from storage.tables.analyst_views import VIEWS
@@ -113,6 +117,31 @@ def _misses(writer: Writer, shard: int) -> bool:
 
 def _waits(writer: Writer, shard: int) -> bool:
     return writer.health(f"events-{shard}").get("ok") is False
+
+
+async def test_a_source_map_is_on_the_first_server_and_found_over_all(urls: list[str]) -> None:
+    store, project = ArtifactStore([urls[0]]), secrets.randbelow(1 << 30)
+    artifact = Artifact(
+        release="shop@1+1",
+        path="app.js",
+        kind="sourceMap",
+        debug_id="",
+        digest="d",
+        bytes=9,
+        stored_bytes=3,
+        uploaded_at="2026-01-01T00:00:00.000Z",
+        expires_at="2099-01-01T00:00:00.000Z",
+    )
+    reader = Reader.open([urls[2] + WHOLE])
+    for content in (b"old", b"\xff\x00\n"):
+        await store.put(project, artifact, content)
+    assert await reader.read(GetArtifact(project, "d")) == b"\xff\x00\n"
+    assert await reader.read(ListArtifacts(project)) == [artifact]
+    assert [link.digest for link in await reader.read(FindArtifacts(project, "", ["app.js"]))] == ["d"]
+    await store.delete(project, [artifact], [])
+    assert await reader.read(ListArtifacts(project)) == []
+    assert await reader.read(GetArtifact(project, "d")) == b""
+    await reader.close()
 
 
 def test_a_server_at_another_place_is_refused(urls: list[str]) -> None:
