@@ -1,8 +1,8 @@
 """Inserts the rows of a block that a table lacks, found by their ids, each exactly once."""
 
 from collections import Counter
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections.abc import Hashable, Iterator, Mapping, Set
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -42,7 +42,8 @@ class Filling:
     Another process may do the same, and the server may take other rows from it: it may have taken there the
     rows that it refuses here. So an insert's token names all rows that were missing, not those that the
     insert has. Of two inserts after the same comparison the server takes one, and both processes compare
-    again until nothing is missing.
+    again until nothing is missing. The server knows a token in one partition of the table, so an insert has
+    rows of one partition, and its token names those that were missing there.
 
     `stored` finds the rows of a table, by default all.
     """
@@ -68,32 +69,35 @@ class Filling:
 
         Returns the number of missing rows without the refused ones, and the refused rows with the reason.
         """
-        halves, refused, lacked, taken = [rows], dict[int, str](), set[int](), Counter[str]()
+        partition_of = dict(zip(self._keys, self._partitions(table), strict=True))
+        # Of each partition the rows to insert, in the pieces to which refusals halve them.
+        pieces: dict[Hashable, list[list[int]]] = {}
+        for row in rows:
+            pieces.setdefault(partition_of[row], [[]])[0].append(row)
+        refused, lacked, taken = dict[int, str](), set[int](), Counter[str]()
         while True:
             self._session.hold_back(pause)
             try:
                 session, missing = self._compare(table, pause)
+                lacked |= missing.keys() & rows
+                # Rows refused here may be stored by now.
+                refused = {row: reason for row, reason in refused.items() if row in missing}
+                pieces = _left(pieces, missing.keys() - refused.keys())
+                if not pieces:
+                    return len(lacked - refused.keys()), refused
+                lacking: dict[Hashable, list[Key]] = {partition: [] for partition in pieces}
+                for row, key in missing.items():
+                    lacking.get(partition_of[row], []).append(key)
+                for partition, halves in pieces.items():
+                    digest = blake2b(repr(lacking[partition]).encode(), digest_size=16).hexdigest()
+                    # A killed server may remember the token of rows that it lost: they are still missing then, and
+                    # the next token is another one.
+                    token = f"{self._name}/{table}/{digest}/{taken[digest]}"
+                    settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
+                    self._insert_some(table, halves, refused, settings)
+                    taken[digest] += 1
             except ClickHouseError as error:
                 self._session.stretch(error)
-                continue
-            lacked |= missing.keys() & rows
-            # Rows refused here may be stored by now.
-            refused = {row: reason for row, reason in refused.items() if row in missing}
-            left = [[row for row in half if row in missing and row not in refused] for half in halves]
-            halves = [half for half in left if half]
-            if not halves:
-                return len(lacked - refused.keys()), refused
-            digest = blake2b(repr([*missing.values()]).encode(), digest_size=16).hexdigest()
-            # A killed server may remember the token of rows that it lost: they are still missing then, and
-            # the next token is another one.
-            token = f"{self._name}/{table}/{digest}/{taken[digest]}"
-            settings = {**INSERT_SETTINGS, **session, "insert_deduplication_token": token}
-            try:
-                self._insert_some(table, halves, refused, settings)
-            except ClickHouseError as error:
-                self._session.stretch(error)
-            else:
-                taken[digest] += 1
 
     def _compare(self, table: str, pause: Pause) -> tuple[Mapping[str, Any], dict[int, Key]]:
         """A session, and all rows that are missing."""
@@ -106,6 +110,12 @@ class Filling:
         # Erased events are not missing, but recur whenever a topic is re-read.
         known |= stored(self._client, self._block, ERASED_AMONG, session)
         return session, {row: key for row, key in self._keys.items() if key not in known}
+
+    def _partitions(self, table: str) -> Iterator[Hashable]:
+        """The partition of each row, as the table has them: a week and the days that the row is kept."""
+        days = "payload_days" if table == "payloads" else "retention_days"
+        moments, kept = self._block["ts"].to_pylist(), self._block[days].to_pylist()
+        return ((moments[row].date() - timedelta(moments[row].weekday()), kept[row]) for row in self._keys)
 
     def _insert_some(
         self, table: str, halves: list[list[int]], refused: dict[int, str], settings: dict[str, Any]
@@ -129,6 +139,16 @@ class Filling:
                 halves += [half[middle:], half[:middle]]
             else:
                 refused[half[0]] = failure.sentence
+
+
+def _left(pieces: Mapping[Hashable, list[list[int]]], wanted: Set[int]) -> dict[Hashable, list[list[int]]]:
+    """The wanted rows of the pieces; what has none is left out."""
+    left: dict[Hashable, list[list[int]]] = {}
+    for partition, halves in pieces.items():
+        kept = [[row for row in half if row in wanted] for half in halves]
+        if any(kept):
+            left[partition] = [half for half in kept if half]
+    return left
 
 
 def keys_of(block: pa.Table) -> list[Key]:

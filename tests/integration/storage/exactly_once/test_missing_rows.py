@@ -223,6 +223,35 @@ def test_a_completion_that_halves_its_rows_during_another_counts_nothing_twice(
     other.close()
 
 
+def test_another_completion_that_was_taken_in_one_partition_only_counts_nothing_twice(
+    client: Client, clickhouse_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server knows the token of its rows there, and not in the other partitions of a half."""
+    monkeypatch.setattr("storage.exactly_once.sessions.SESSION_SECONDS", 60)
+    other, rows = open_client(clickhouse_database_url), block()
+    client.command("ALTER TABLE events ADD CONSTRAINT one CHECK message LIKE '%number 0'")
+    insert_here, insert_there, refusals = client.insert_arrow, other.insert_arrow, count()
+
+    def insert_after_other(*arguments: Any, **options: Any) -> Any:
+        try:
+            return insert_here(*arguments, **options)
+        except ClickHouseError:
+            if next(refusals) == 0:
+                complete(other, rows, "t")
+            raise
+
+    def insert_before(*arguments: Any, **options: Any) -> Any:
+        taken = insert_there(*arguments, **options)
+        other.command("ALTER TABLE events DROP CONSTRAINT IF EXISTS one")
+        return taken
+
+    monkeypatch.setattr(client, "insert_arrow", insert_after_other)
+    monkeypatch.setattr(other, "insert_arrow", insert_before)
+    complete(client, rows, "t")
+    assert counts(client) == exactly(ROWS)
+    other.close()
+
+
 class Killed(BaseException):
     """The process ends before it can look again."""
 
