@@ -19,6 +19,8 @@ ChangeKind = Literal[
     "viewsChanged",
     "discardChanged",
     "ownersChanged",
+    "sourceMapsUploaded",
+    "sourceMapsDeleted",
     "projectErased",
     "userErased",
     "signedIn",

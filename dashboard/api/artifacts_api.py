@@ -5,13 +5,16 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
+from control.change_log import change_of
 from dashboard.api.operation import Call, NoInput, operation
 from dashboard.auth.access import Role
 from dashboard.dependencies import State
 from dashboard.http.http_errors import HttpError, invalid, not_found, unavailable
 from dashboard.http.inputs import is_text
 from dashboard.http.multipart import UploadedFile
+from schemas.change_records import Author, ChangeKind
 from schemas.errors import Detail, WireError
+from schemas.issues import encode_json
 from schemas.projects import Project
 from schemas.read_api import Artifact
 from schemas.times import DAY_MS, iso
@@ -32,7 +35,7 @@ Path = Annotated[
 ]
 
 
-class ArtifactQuery(Struct, frozen=True):
+class ArtifactQuery(Struct, frozen=True, omit_defaults=True):
     """A release, and a file of it."""
 
     release: Release = ""
@@ -60,13 +63,16 @@ async def artifact_list(state: State, project: Project, release: str = "", path:
     return ArtifactList(found, sum(stored.values()), state.settings.source_map_megabytes * 1_000_000)
 
 
-async def delete_artifacts(state: State, project: Project, release: str, path: str = "") -> int:
-    """Delete the maps of a release, or the one of a file. Raises HttpError if there is none."""
+async def delete_artifacts(
+    state: State, project: Project, author: Author, release: str, path: str = ""
+) -> int:
+    """Delete the maps of a release, or the one of a file. Raises HttpError if there is none, and if it can't."""
     store = _store(state)
     found = await state.dependencies.reader.read(ListArtifacts(project.number))
     removed = [one for one in found if one.release == release and path in ("", one.path)]
     if not removed:
         raise not_found("there is no such source map")
+    await _record(state, project, "sourceMapsDeleted", author, ArtifactQuery(release, path))
     await store.delete(project.number, removed, [one for one in found if one not in removed])
     state.resolver.forget(project.number)
     return len(removed)
@@ -118,6 +124,9 @@ async def _upload(call: Call[ArtifactQuery, NoInput]) -> Artifact:
         # To the second, as it is stored.
         expires_at=iso((now_ms + days * DAY_MS) // 1000 * 1000),
     )
+    if all(one.release != query.release for one in known.artifacts):
+        # Once for a release, which may have hundreds of files.
+        await _record(state, project, "sourceMapsUploaded", call.author, ArtifactQuery(query.release))
     await store.put(project.number, artifact, checked.content)
     state.resolver.forget(project.number)
     return artifact
@@ -142,8 +151,18 @@ async def _delete(call: Call[ArtifactQuery, NoInput]) -> Deleted:
     if not call.query.release:
         raise invalid("release", "is required")
     return Deleted(
-        await delete_artifacts(call.state, project, call.query.release, file_path(call.query.path))
+        await delete_artifacts(
+            call.state, project, call.author, call.query.release, file_path(call.query.path)
+        )
     )
+
+
+async def _record(
+    state: State, project: Project, kind: ChangeKind, author: Author, changed: ArtifactQuery
+) -> None:
+    """Raises ProjectsUnavailable."""
+    change = change_of(kind, author, state.dependencies.now_ms(), project.id, encode_json(changed).decode())
+    await state.dependencies.projects.record(change)
 
 
 def _store(state: State) -> ArtifactStore:

@@ -15,7 +15,7 @@ from dashboard.auth.authorize import visible_projects
 from dashboard.auth.session import masked_csrf
 from dashboard.dependencies import lag_of, state_of
 from dashboard.http.http_errors import HttpError
-from dashboard.view import charts, filters, text, time_texts
+from dashboard.view import change_text, charts, filters, text, time_texts
 from dashboard.view.source_links import release_link
 from schemas.projects import Project
 from storage.read.execute import is_partial
@@ -73,6 +73,8 @@ def environment() -> jinja2.Environment:
         "is_new": time_texts.is_new,
         "is_escalating": time_texts.is_escalating,
         "distance": time_texts.distance,
+        "words": change_text.words,
+        "change_values": change_text.values,
     }
     templates.globals |= {
         "static": static,

@@ -6,7 +6,7 @@ from typing import Final
 from aiohttp import web
 
 from dashboard.api.artifacts_api import artifact_list, delete_artifacts
-from dashboard.auth.auth import read_form
+from dashboard.auth.auth import author_of, read_form
 from dashboard.dependencies import dashboard_address, state_of
 from dashboard.http.responses import redirect
 from dashboard.pages.render import page
@@ -37,5 +37,5 @@ async def show_source_maps(request: web.Request) -> web.Response:
 async def delete_source_maps(request: web.Request) -> web.Response:
     """Delete the maps of a release."""
     state, project, form = state_of(request), project_of(request), await read_form(request)
-    await delete_artifacts(state, project, form.get("release", ""))
+    await delete_artifacts(state, project, author_of(request), form.get("release", ""))
     return redirect(f"/projects/{project.id}/source-maps")

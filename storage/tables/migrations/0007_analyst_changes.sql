@@ -5,7 +5,7 @@ CREATE VIEW IF NOT EXISTS analyst_changes
     project_id UInt32 COMMENT 'Project; its name is in analyst_projects. 0 for sign-ins',
     at DateTime64(3, 'UTC') COMMENT 'When',
     change_id String COMMENT 'Each change is listed once',
-    kind LowCardinality(String) COMMENT 'projectCreated, projectChanged, tokenCreated, tokenRevoked, keyCreated, keyRevoked, rulesChanged, notificationsChanged, viewsChanged, discardChanged, ownersChanged, projectErased, userErased, signedIn, changeUnconfirmed',
+    kind LowCardinality(String) COMMENT 'projectCreated, projectChanged, tokenCreated, tokenRevoked, keyCreated, keyRevoked, rulesChanged, notificationsChanged, viewsChanged, discardChanged, ownersChanged, sourceMapsUploaded, sourceMapsDeleted, projectErased, userErased, signedIn, changeUnconfirmed',
     by String COMMENT 'Who changed it',
     via LowCardinality(String) COMMENT 'page, api, command',
     before String COMMENT 'JSON with the changed fields before it, at most 2,000 characters; empty for a new project and an erased one',

@@ -140,6 +140,12 @@ async def test_maps_are_listed_with_sizes_and_deleted(site: StoredSite) -> None:
     await site.client.post(f"/projects/{site.project.id}/source-maps", data=form)
     assert (await site.api("GET", maps))[1]["storedBytes"] == 0
     assert await frames(site, issue) == []
+    assert [(one.kind, one.via, one.after) for one in site.projects.changes if one.kind != "signedIn"] == [
+        ("sourceMapsUploaded", "api", f'{{"release":"{VITE[0].release}"}}'),
+        ("sourceMapsUploaded", "api", f'{{"release":"{VITE[1].release}"}}'),
+        ("sourceMapsDeleted", "api", f'{{"release":"{VITE[1].release}","path":"{VITE[1].file}"}}'),
+        ("sourceMapsDeleted", "page", f'{{"release":"{VITE[0].release}"}}'),
+    ]
 
 
 async def test_a_content_that_another_release_has_stays(site: StoredSite) -> None:
