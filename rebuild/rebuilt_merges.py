@@ -56,7 +56,7 @@ class Merges:
         for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
             part, into = change.id[:16], change.data.get("into")
             if into is not None:
-                undoing = f"{change.id.removesuffix('-merged')}-unmerged-{into}"
+                undoing = f"{change.id.removesuffix('-merged')}-unmerged-from-{into}"
                 if undoing not in reported:
                     self._reported_home[part] = into
             # A rebuild names the merge that it undoes: its clock may be ahead of the one that timed a later merge.
@@ -107,7 +107,8 @@ class Merges:
                 continue
             command = self._commands.get(Pair(whole, part), at)
             of_whole = {"issues": [part], "fingerprints": [records[part].fingerprints[0]]}
-            for issue, other, data in ((whole, part, of_whole), (part, whole, {"from": whole})):
+            # One command may have asked for the merge of two issues into each other.
+            for issue, other, data in ((whole, part, of_whole), (part, f"from-{whole}", {"from": whole})):
                 name = f"{issue}-{command}-unmerged-{other}"
                 if name not in self._reported:
                     yield Activity(name, issue, records[issue].project_id, "unmerged", REBUILD, at, data)

@@ -359,6 +359,9 @@ async def test_the_first_unread_increment_of_an_issue_names_its_owner(
 # The rebuild's clock is ahead of the later merge's.
 @example([*[("event", 1, 1)] * 2, ("merge", 1, {1, 2, 3, 4}), ("event", 1, 1), ("merge", 4, {1, 2, 3}),
           *[("event", 2, 1)] * 2, *[("event", 1, 1)] * 2], 3774)  # fmt: skip
+# One command asks for the merge of two issues into each other: it was sent on to the one that has the other.
+@example([*[("event", 1, 1)] * 4, ("merge", 3, {1}), ("merge", 1, {2}), ("merge", 1, {1, 2, 3}),
+          *[("event", 1, 1)] * 2], 59047)  # fmt: skip
 async def test_both_sides_agree_and_all_is_told_though_issues_are_rebuilt_meanwhile(
     history: list[tuple[Any, ...]], seed: int
 ) -> None:
