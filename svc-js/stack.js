@@ -66,7 +66,10 @@ export function parseStack(stack, message, options) {
 function readV8(text) {
   const [matched, name = "", inner, bare] = /^\s*at (?:(.*?) ?\((.*)\)|(.*))$/.exec(text) ?? [];
   // Code of `eval` has the place of its call: `eval at run (app.js:1:2), <anonymous>:3:4`.
-  const location = (inner ?? bare)?.replace(/^async |^address at |^eval at .*?\(([^()]+:\d+:\d+)\).*/, "$1");
+  const location = (inner ?? bare)
+    ?.replace(/^async |^eval at .*?\(([^()]+:\d+:\d+)\).*/, "$1")
+    // Hermes counts bytes from 0.
+    .replace(/^address at (.*:)(\d+)$/, (_, file, at) => file + (+at + 1));
   return matched && [name.replace(/^async /, ""), location];
 }
 
