@@ -68,7 +68,7 @@ function readV8(text) {
   // Code of `eval` has the place of its call: `eval at run (app.js:1:2), <anonymous>:3:4`.
   const location = (inner ?? bare)
     ?.replace(/^async |^eval at .*?\(([^()]+:\d+:\d+)\).*/, "$1")
-    // Hermes counts bytes from 0.
+    // Hermes counts from 0.
     .replace(/^address at (.*:)(\d+)$/, (_, file, at) => file + (+at + 1));
   return matched && [name.replace(/^async /, ""), location];
 }
