@@ -6,7 +6,6 @@ import os
 import random
 import re
 import shutil
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
