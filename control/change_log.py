@@ -11,7 +11,7 @@ from control.project_edits import requests_of
 from schemas.change_records import MAX_TEXT, NO_PROJECT, Author, Change, ChangeKind
 from schemas.issues import encode_json
 from schemas.projects import ApiKey, KeyFields, Project, Token
-from schemas.times import iso
+from schemas.times import DAY_MS, iso
 
 _KINDS: Final[dict[str, ChangeKind]] = {
     "grouping_rules": "rulesChanged",
@@ -33,7 +33,10 @@ def change_of(
 
 
 def changes_between(before: Project | None, after: Project, author: Author, now_ms: int) -> list[Change]:
-    """The changes that make one record of a project of another, or a new project. A repeated request has equal ids."""
+    """The changes that make one record of a project of another, or a new project.
+
+    A repeated request has equal ids; one of a later day has others, for its project may have forgotten the first.
+    """
     old = before or Project(id=after.id, name="", created_at=after.created_at)
     fields: dict[ChangeKind, list[str]] = {}
     for field in _NAMES.keys() - _NOT_SHOWN:
@@ -44,7 +47,7 @@ def changes_between(before: Project | None, after: Project, author: Author, now_
     return [
         replace(
             change_of(kind, author, now_ms, after.id, _text(after, old, named)),
-            **({"id": hashlib.sha256(f"{kind}/{request}".encode()).hexdigest()[:32]} if request else {}),
+            **({"id": hashlib.sha256(f"{kind}/{request}/{now_ms // DAY_MS}".encode()).hexdigest()[:32]} if request else {}),
             before=_text(old, after, named) if before else "",
         )
         for kind, named in sorted(fields.items())

@@ -10,6 +10,7 @@ from control.project_edits import apply_once, create, discard, revoke_token
 from schemas.change_records import MAX_TEXT, Author, ChangeKind, is_change
 from schemas.issues import Activity, encode_json
 from schemas.projects import GroupingRule, OwnerRule, Project
+from schemas.times import DAY_MS
 from storage.tables.migrations.migrate import migrations
 
 ANN = Author("ann", "page")
@@ -61,16 +62,16 @@ def test_a_long_text_is_cut() -> None:
     assert (change.kind, len(change.after)) == ("discardChanged", MAX_TEXT)
 
 
-def test_a_repeated_request_has_the_same_id_and_others_have_not() -> None:
+def test_a_request_repeated_within_a_day_has_the_same_id_and_others_have_not() -> None:
     def rename(name: str, request: str) -> Project:
         return apply_once(SHOP, request, lambda old: replace(old, name=name))
 
     ids = [
         changes_between(SHOP, rename("web", request), ANN, at)[0].id
-        for at, request in enumerate(("a:1", "a:1", "b:1", "", ""))
+        for at, request in ((0, "a:1"), (1, "a:1"), (2, "b:1"), (3, ""), (4, ""), (DAY_MS, "a:1"))
     ]
     assert ids[0] == ids[1]
-    assert len(set(ids)) == 4
+    assert len(set(ids)) == 5
     assert changes_between(SHOP, apply_once(SHOP, "c:1", lambda old: old), ANN, 5) == []
 
 
