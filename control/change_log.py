@@ -44,14 +44,14 @@ def changes_between(before: Project | None, after: Project, author: Author, now_
             kind = _kind(field, old, after) if before else "projectCreated"
             fields.setdefault(kind, []).append(field)
     request = next(iter({*requests_of(after)} - {*requests_of(old)}), "")
-    return [
-        replace(
-            change_of(kind, author, now_ms, after.id, _text(after, old, named)),
-            **({"id": hashlib.sha256(f"{kind}/{request}/{now_ms // DAY_MS}".encode()).hexdigest()[:32]} if request else {}),
-            before=_text(old, after, named) if before else "",
-        )
-        for kind, named in sorted(fields.items())
-    ]
+    changes = []
+    for kind, named in sorted(fields.items()):
+        change = change_of(kind, author, now_ms, after.id, _text(after, old, named))
+        if request:
+            name = f"{kind}/{request}/{now_ms // DAY_MS}"
+            change = replace(change, id=hashlib.sha256(name.encode()).hexdigest()[:32])
+        changes.append(replace(change, before=_text(old, after, named) if before else ""))
+    return changes
 
 
 def unconfirmed(change: Change) -> Change:
