@@ -21,6 +21,7 @@ from local.child import Child
 from local.discovery import FILE, environment
 from local.local_errors import StartError
 from local.local_stack import Stack
+from local.ports import free_port
 from local.private_file import write_private
 from tests.unit.local.test_stack import SERVERS
 
@@ -75,9 +76,11 @@ def test_commands_find_a_start_that_is_under_way_and_not_the_ports_of_a_killed_o
         raise StartError("enough seen")
 
     monkeypatch.setattr(Stack, "children", lambda _: [Child("edge", command, tmp_path / "edge.log")])
-    monkeypatch.setattr("cli.up.os.environ", SERVERS)
+    # Another `svc up` may have the default ports.
+    ports = {name: str(free_port()) for name in ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")}
+    monkeypatch.setattr("cli.up.os.environ", SERVERS | ports)
     assert start(tmp_path, Console(file=io.StringIO())) == 1
-    assert [one.get("SVC_INGEST_PORT") for one in found] == [None]
+    assert [one.get("SVC_INGEST_PORT") for one in found] == [ports["SVC_INGEST_PORT"]]
     assert found[0]["SVC_INGEST_URL"]
     assert not (tmp_path / FILE).exists()
 
