@@ -254,9 +254,10 @@ def check_undone(server: Server) -> None:
     rows = [row for _, row in server.latest["issue_activity"].values() if row["by"] == REBUILD]
     reported = {row["id"] for row in rows}
     for row in rows:
-        # Ids are `issue-command-kind-other`.
+        # Ids are `whole-command-unmerged-part` and `part-command-unmerged-from-whole`.
         issue, what, other = row["id"][:16], row["id"][16:-16], row["id"][-16:]
-        if f"{other}{what}{issue}" not in reported:
+        twins = what.removesuffix("from-") if what.endswith("from-") else f"{what}from-"
+        if f"{other}{twins}{issue}" not in reported:
             raise Broken(f"{row['id']} is told of {issue} alone")
 
 
