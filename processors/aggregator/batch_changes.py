@@ -148,8 +148,9 @@ class BatchChanges:
         life = fold.state.life
         if offset <= life.applied:
             return
-        if signal.kind == "news":
-            # News is frequent and needs few figures of this issue; a repeat is known by its version.
+        if signal.kind in {"news", "refused"}:
+            # News is frequent and needs few figures of this issue; a repeat is known by its version. A refusal answers
+            # what waits for it: after a rebuild, one command may ask, and be refused, a second time.
             changed = apply_signal(fold.counted_state(), signal)
             if changed.record is not fold.state:
                 self._change(fold, offset, changed)

@@ -274,6 +274,24 @@ async def test_an_undone_merge_can_be_made_by_another_command() -> None:
     assert rebuild(world) == []
 
 
+@pytest.mark.parametrize("batches", range(1, 8))
+async def test_crossing_merges_that_are_given_again_after_a_rebuild_are_refused_again(batches: int) -> None:
+    world, ids = World(), list[str]()
+    crossing = ((1, 3), (3, 1))  # of one partition
+    for fingerprint in FINGERPRINTS:
+        world.send(fingerprint, increment(fingerprint))
+    await world.settle()
+    for whole, part in crossing:
+        ids.append(world.ask(id_of(whole), "merge", {"issues": [id_of(part)]}))
+    for _ in range(batches):
+        await world.work(1)
+    rebuild(world)
+    for (whole, part), command in zip(crossing, ids, strict=True):
+        world.ask(id_of(whole), "merge", {"issues": [id_of(part)]}, command)
+    await world.settle()
+    check(world)
+
+
 @pytest.mark.parametrize("batches", range(1, 6))
 async def test_late_signals_of_undone_merges_change_nothing_though_the_log_is_read_from_its_start(
     batches: int,
