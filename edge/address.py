@@ -1,7 +1,7 @@
 """Claims the edge's listening address.
 
 Workers share the address by SO_REUSEPORT, and the kernel would let any edge of the same user join. So an edge
-claims its address before its first worker binds: decision docs/decisions/edge-intake.md.
+claims its address before its first worker binds: decision docs/decisions/edge.md.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """Returns freed memory to the system after a burst of work; a process would keep it for hours.
 
 The allocators of C and of pyarrow keep it, and reference cycles that wait for the garbage collector
-(measured: docs/decisions/edge-intake.md).
+(measured: docs/decisions/edge.md).
 """
 
 import ctypes

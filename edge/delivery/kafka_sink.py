@@ -3,7 +3,7 @@
 An aiokafka producer can't be reused after an outage: expired or refused batches leave it out of sequence
 permanently. So the first send that fails or exceeds the deadline drops the producer. Sends then fail
 immediately until a probe has created a producer that starts and every partition has a leader (measurements:
-docs/decisions/edge-delivery.md).
+docs/decisions/edge.md).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Reports refused events and requests on the topic `outcomes`.
 
 The contract defines them in section 2, point 14. Accepted events are not counted here: the grouper counts
-them exactly in the topic `events` (docs/decisions/edge-delivery.md).
+them exactly in the topic `events` (docs/decisions/edge.md).
 """
 
 import asyncio

@@ -4,7 +4,7 @@ The contract defines it in section 2, point 11. This implementation is exact for
 share a memory-mapped ring per token with the times of the last `limit` admitted requests. The slot at the
 head is the oldest one. A request is admitted if that slot is older than the window, and replaces it. Each
 check is one lock, one read and one write, whatever the limit. A lock on one byte of a file costs less than a
-message to a central process, and a `kill -9` releases it (measurements: docs/decisions/edge-intake.md).
+message to a central process, and a `kill -9` releases it (measurements: docs/decisions/edge.md).
 
 Disk space of a ring is allocated before it is touched: writing to a hole of a mapped file kills the process
 if the disk is full. Without disk space, or without a folder, the process counts in its own memory: our

@@ -3,7 +3,7 @@
 Between time slices the loop serves everything that is ready. Processing several batches in one go would delay
 chunks and acknowledgements in each iteration of the loop. The queue is fair by token
 (`edge.limits.fair_queue`): only the token that sends expensive bodies waits for them
-(docs/decisions/edge-intake.md).
+(docs/decisions/edge.md).
 """
 
 import asyncio
