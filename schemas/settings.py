@@ -53,7 +53,7 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     kafka_bootstrap: Annotated[str, about("host:port list; unset: `svc up` starts a local broker")] = ""
     kafka_security_protocol: Annotated[
         Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"],
-        about("security protocol; PLAINTEXT: that of a local broker"),
+        about("security protocol; PLAINTEXT: a local broker"),
     ] = "PLAINTEXT"
     kafka_sasl_mechanism: Annotated[
         Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"],
@@ -62,18 +62,16 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
     kafka_username: Annotated[str, about("with SASL_*; with OAUTHBEARER the client's id")] = ""
     kafka_password: Annotated[str, secret("with SASL_*; with OAUTHBEARER the client's secret")] = ""
     kafka_token_url: Annotated[
-        str, about("with OAUTHBEARER: address that issues tokens for client credentials (RFC 6749, 4.4)")
+        str, about("with OAUTHBEARER: address that issues tokens (client credentials)")
     ] = ""
-    kafka_token_scope: Annotated[
-        str, about("with OAUTHBEARER: scope to ask for, if the address needs one")
-    ] = ""
+    kafka_token_scope: Annotated[str, about("with OAUTHBEARER: scope, if the address needs one")] = ""
     kafka_ca_file: Annotated[str, about("PEM file of the CA; unset: the system's CAs")] = ""
     kafka_certificate_file: Annotated[
-        str, about("PEM file of the client certificate, for brokers that authenticate clients by it")
+        str, about("PEM file of the client certificate, where brokers want one")
     ] = ""
-    kafka_key_file: Annotated[
-        str, about("PEM file of its private key; unset: it is in the certificate's file")
-    ] = ""
+    kafka_key_file: Annotated[str, about("PEM file of its private key; unset: in the certificate's file")] = (
+        ""
+    )
     kafka_client_id: Annotated[str, about("name of the clients in the brokers' logs, metrics and quotas")] = (
         "svc"
     )
@@ -84,12 +82,12 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
             le=30,
             description=(
                 "a worker or writer that is silent for longer loses its partitions; "
-                "10: a dead one is noticed soon, and brokers allow no less than 6 by default"
+                "10: a dead one is noticed soon; brokers allow 6 by default"
             ),
         ),
     ] = 10.0
     topic_prefix: Annotated[
-        str, about("prefix of all topic names; svc.: they stay together on a shared Kafka")
+        str, about("prefix of all topic names; svc.: tells them apart on a shared Kafka")
     ] = "svc."
     topic_partitions: Annotated[
         int,
@@ -97,8 +95,8 @@ class KafkaSettings(LogSettings, frozen=True, kw_only=True):
             ge=1,
             le=256,
             description=(
-                "partitions of each topic that `svc migrate` creates; they must not change later, "
-                "since ids would move between them; 4: enough for one machine"
+                "partitions of each topic that `svc migrate` creates; they must not change later; "
+                "4: enough for one machine"
             ),
         ),
     ] = 4
@@ -182,7 +180,7 @@ class PipelineSettings(ClickHouseSettings, frozen=True, kw_only=True):
     writer_group: Annotated[str, about("consumer group of the writer")] = "svc-writer"
     grouped_events: Annotated[
         bool,
-        about("also write one record an event to grouped-events; false: it costs a third of the throughput"),
+        about("also write each event to grouped-events; false: it costs a third of the throughput"),
     ] = False
 
 
@@ -225,13 +223,10 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = 5000
     edge_head_seconds: Annotated[
         Seconds,
-        about(
-            "maximum time to receive a request's head; "
-            "10: a phone needs less, and slow heads hold connections"
-        ),
+        about("maximum time to receive a request's head; 10: a phone needs less"),
     ] = 10.0
     edge_body_timeout_seconds: Annotated[
-        Seconds, about("maximum time to receive a body; 30: a full one over a slow mobile line")
+        Seconds, about("maximum time to receive a body; 30: a slow mobile line")
     ] = 30.0
     edge_body_least_rate: Annotated[
         Positive,
@@ -258,7 +253,7 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
         Seconds,
         about(
             "time between failing readyz and closing the port at SIGTERM; "
-            "0.2: enough without a load balancer; with one, the interval of its checks"
+            "0.2: no load balancer; with one, the interval of its checks"
         ),
     ] = 0.2
     edge_stop_seconds: Annotated[
@@ -271,7 +266,7 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     spool_max_age_hours: Annotated[
         Seconds,
         about(
-            "age of the oldest event at which a spool that can't drain refuses new ones; "
+            "age of the oldest event at which a spool refuses new ones; "
             "72: a long weekend, within SVC_DEDUPE_DAYS"
         ),
     ] = 72.0
@@ -280,9 +275,7 @@ class EdgeSettings(KafkaSettings, frozen=True, kw_only=True):
     ] = ""
     rate_limit_store_seconds: Annotated[
         Seconds,
-        about(
-            "maximum wait for the store; then this machine decides alone for 5 s; 0.25: a client is waiting"
-        ),
+        about("maximum wait for the store; then the machine decides alone for 5 s; 0.25: a client waits"),
     ] = 0.25
 
 
@@ -296,7 +289,7 @@ class ProcessorsSettings(PipelineSettings, frozen=True, kw_only=True):
     processors_health_port: Annotated[Port, about("port of health and metrics")] = 8082
     processors_batch_chunks: Annotated[
         Positive,
-        about("maximum chunks in a batch; 48: a batch's fixed costs spread over thousands of events"),
+        about("maximum chunks in a batch; 48: thousands of events share a batch's costs"),
     ] = 48
     processors_bad_limit: Annotated[
         int,
@@ -304,7 +297,7 @@ class ProcessorsSettings(PipelineSettings, frozen=True, kw_only=True):
             ge=0,
             le=200,
             description=(
-                "stop when this many of the last 200 records can't be decoded, instead of dead-lettering them; "
+                "stop when this many of the last 200 records can't be decoded; "
                 "100: then this version is to blame, not the records; 0: never"
             ),
         ),
@@ -342,10 +335,7 @@ class WriterSettings(PipelineSettings, frozen=True, kw_only=True):
     ] = 0.1
     writer_audit_seconds: Annotated[
         Seconds,
-        about(
-            "interval of the comparison of accepted, stored and counted events; "
-            "60: a fault shows within minutes, for 0.3 % of two cores"
-        ),
+        about("interval of the audit; 60: a fault shows within minutes, for 0.3 % of two cores"),
     ] = 60.0
 
 
@@ -369,7 +359,7 @@ class DashboardSettings(PipelineSettings, frozen=True, kw_only=True):
         str,
         about(
             "addresses and networks of proxies, separated by commas, "
-            "whose X-Forwarded-For and X-Forwarded-Proto are trusted; unset: any client could send these headers"
+            "whose X-Forwarded-For and X-Forwarded-Proto are trusted; unset: none"
         ),
     ] = ""
     dashboard_proxy_user_header: Annotated[
@@ -392,7 +382,7 @@ class DashboardSettings(PipelineSettings, frozen=True, kw_only=True):
     dashboard_roles: Annotated[
         str,
         about(
-            "JSON object of the groups with the roles viewer, member and admin, `*` being everyone "
+            "JSON object of the groups of the roles viewer, member and admin; `*` is everyone "
             "whom the proxy signed in; in `projects` the same by id or name"
         ),
     ] = '{"viewer": ["*"]}'
@@ -400,22 +390,20 @@ class DashboardSettings(PipelineSettings, frozen=True, kw_only=True):
         bool,
         about(
             "answer without the rows of unavailable ClickHouse servers, and say so; "
-            "false: 503, since people believe figures that are too low"
+            "false: 503, since people believe low figures"
         ),
     ] = False
     source_map_days: Annotated[
         Positive,
         about(
-            "days that an uploaded source map is kept, or as long as the project's events if that is longer; "
+            "days that an uploaded source map is kept, at least as long as the project's events; "
             "365: releases stay in use for long"
         ),
     ] = 365
     source_map_megabytes: Annotated[
         Positive, about("compressed source maps that a project may have; 2000: some hundred releases")
     ] = 2000
-    ingest_url: Annotated[
-        str, about("address of the ingest endpoints, shown to newcomers who send their first event")
-    ] = ""
+    ingest_url: Annotated[str, about("address of the ingest endpoints, shown in a new project")] = ""
     dashboard_url: DashboardUrl = ""
 
 

@@ -32,8 +32,7 @@ def analyst_views() -> Iterator[str]:
 def _sums(views: dict[str, list[tuple[str, str]]]) -> Iterator[str]:
     yield "### Sums of analyst_events"
     yield ""
-    yield "Kept up while events arrive. A key can have several rows: add them up. Users of several rows"
-    yield "can't be added: merge the states in the views with `_states`."
+    yield "[Add up the rows of a key](analyze/connect.md#count-correctly), but merge users in the views with `_states`."
     yield ""
     yield "| view | a row for | figures |"
     yield "| --- | --- | --- |"
