@@ -95,8 +95,10 @@ class BlockInserter:
     async def has_rows(self) -> bool:
         """Whether any event is stored, or was stored and is erased.
 
-        Of a block that `events` refused, the other tables may have some.
+        Of a block that `events` refused, the other tables may have some. Plans made after it have a new mark: on
+        tables that are empty now, a block of an earlier run of the server must not have its token again.
         """
+        self._mark = None
         return await self._inserter.run(lambda client: bool(client.query(ANY).result_rows))
 
     async def _store(self, block: Block, renew: Renewer, *, repeats: bool = False) -> None:
