@@ -134,7 +134,7 @@ async def _upload(call: Call[ArtifactQuery, NoInput]) -> Artifact:
 
 async def _checked(call: Call[ArtifactQuery, NoInput], path: str) -> tuple[Checked, int]:
     """The upload's map, and the bytes that were sent. Raises HttpError for one that can't be used."""
-    files = await call.files(MAX_BYTES)
+    files = await call.files((_MAP, _SCRIPT), MAX_BYTES)
     if _MAP not in files:
         raise invalid(_MAP, "the part with the source map is missing")
     given, script = files[_MAP], files.get(_SCRIPT, UploadedFile()).content

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final, Generic, TypeVar, get_args
 
 import msgspec
@@ -109,9 +109,9 @@ class Call(Generic[Q, B]):
         """The path's project after a change, made once under the request's key; errors as in `edit_project`."""
         return await edit_project(self._request, change, self.request_name(self.project().id))
 
-    async def files(self, most_bytes: int) -> dict[str, UploadedFile]:
+    async def files(self, names: Collection[str], most_bytes: int) -> dict[str, UploadedFile]:
         """The parts of a `multipart/form-data` body, each of at most so many bytes. Raises HttpError."""
-        return await read_files(self._request, most_bytes)
+        return await read_files(self._request, names, most_bytes)
 
     def issue(self) -> str:
         return read_issue(self._request.match_info["issue"])

@@ -200,7 +200,7 @@ async def read_form(request: web.Request) -> dict[str, str]:
     """The text fields of a posted form. Raises HttpError if the body isn't a form."""
     try:
         fields = await request.post()
-    except (ValueError, LookupError):
+    except (ValueError, LookupError, RuntimeError):
         raise HttpError(WireError.VALIDATION_FAILED, sentence="the form can't be parsed") from None
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 

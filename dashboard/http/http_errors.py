@@ -1,6 +1,7 @@
 """HTTP errors of the dashboard; domain errors of the layers below are mapped to them."""
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from schemas.errors import (
     BadChange,
@@ -74,7 +75,7 @@ def http_error_of(error: Exception) -> HttpError | None:
     match error:
         case HttpError():
             mapped = error
-        case web.HTTPException():
+        case web.HTTPException() | web.RequestPayloadError() | HttpProcessingError():
             mapped = _of_aiohttp(error)
         case BadChange():
             mapped = HttpError(WireError.VALIDATION_FAILED, error.details)
@@ -109,7 +110,9 @@ def _damaged(error: DamagedPayload) -> HttpError:
     return HttpError(WireError.DAMAGED, details or None, sentence=str(error))
 
 
-def _of_aiohttp(error: web.HTTPException) -> HttpError:
+def _of_aiohttp(error: Exception) -> HttpError:
+    if not isinstance(error, web.HTTPException):
+        return invalid("body", "can't be parsed: it isn't what its headers say")
     default = WireError.VALIDATION_FAILED if error.status < 500 else WireError.INTERNAL
     headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
     return HttpError(_BY_STATUS.get(error.status, default), headers=headers)

@@ -1,5 +1,7 @@
 """The files of a `multipart/form-data` body, which may be larger than any JSON."""
 
+import asyncio
+from collections.abc import Collection
 from typing import Final
 
 from aiohttp import BodyPartReader, web
@@ -9,6 +11,8 @@ from dashboard.http.http_errors import HttpError, invalid
 from schemas.errors import Detail, WireError
 
 _CHUNK: Final = 1 << 18
+_SECONDS: Final = 120.0
+"""For a whole body."""
 
 
 class UploadedFile(Struct, frozen=True):
@@ -18,16 +22,22 @@ class UploadedFile(Struct, frozen=True):
     content: bytes = b""
 
 
-async def read_files(request: web.Request, most_bytes: int) -> dict[str, UploadedFile]:
-    """The parts by their names, each of at most so many bytes. Raises HttpError."""
+async def read_files(
+    request: web.Request, names: Collection[str], most_bytes: int, seconds: float = _SECONDS
+) -> dict[str, UploadedFile]:
+    """The parts with these names, each of at most so many bytes. Raises HttpError."""
     if request.content_type != "multipart/form-data":
         raise invalid("Content-Type", "must be multipart/form-data")
     files: dict[str, UploadedFile] = {}
     try:
-        async for part in await request.multipart():
-            if isinstance(part, BodyPartReader) and part.name:
+        async with asyncio.timeout(seconds):
+            async for part in await request.multipart():
+                if not isinstance(part, BodyPartReader) or part.name not in names or part.name in files:
+                    raise invalid("body", f"must have one part for each of {', '.join(names)}, and no other")
                 files[part.name] = UploadedFile(part.filename or "", await _content(part, most_bytes))
-    except (ValueError, AssertionError) as error:
+    except (TimeoutError, ConnectionError):
+        raise invalid("body", f"didn't arrive within {seconds:.0f} s") from None
+    except (ValueError, AssertionError, RuntimeError) as error:
         raise invalid("body", f"can't be parsed: {error}") from None
     return files
 
