@@ -22,7 +22,8 @@ _MAX_DIGITS: Final = 7
 """Of a value of 32 bits."""
 _R8_LINE: Final = re.compile(rb"^[\w.$-]+ -> [\w.$-]+:\s*$", re.MULTILINE)
 _TAIL: Final = 4096
-_DEBUG_ID: Final = re.compile(rb"//[#@] debugId=([0-9a-fA-F-]{32,36})")
+_ID: Final = "[0-9a-fA-F-]{32,36}"
+_DEBUG_ID: Final = re.compile(rf"//[#@] debugId=({_ID})".encode())
 _MAP_URL: Final = re.compile(rb"//[#@] sourceMappingURL=([^\s'\"]+)")
 
 
@@ -74,7 +75,8 @@ def check(upload: Upload) -> tuple[ArtifactKind, str]:
 
 
 def _debug_id(source_map: _SourceMap) -> str:
-    return (source_map.debug_id or source_map.old_debug_id).lower()
+    given = source_map.debug_id or source_map.old_debug_id
+    return given.lower() if re.fullmatch(_ID, given) else ""
 
 
 def _check_owner(upload: Upload, source_map: _SourceMap) -> None:

@@ -5,7 +5,7 @@ On several servers all are on the first one, and the readers read them over all 
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 from schemas.errors import ChangesUnavailable
@@ -13,69 +13,62 @@ from schemas.read_api import Artifact
 from schemas.times import parse_iso
 from storage.client import ClickHouseError, open_client
 
-_CONTENT: Final = ("project_id", "digest", "content", "version", "expires")
-_LINK: Final = (
-    *("project_id", "release", "path", "kind", "debug_id", "digest", "size", "stored", "uploaded"),
-    *("version", "deleted", "expires"),
-)
-_DAY_SECONDS: Final = 86_400
+_COLUMNS: Final = {
+    "artifacts": ("project_id", "digest", "content", "version", "expires"),
+    "artifact_links": (
+        *("project_id", "release", "path", "kind", "debug_id", "digest", "size", "stored", "uploaded"),
+        *("version", "deleted", "expires"),
+    ),
+}
 
 
 class ArtifactStore:
-    """Inserts into ClickHouse; `urls` are the replicas of the first server, with a user who may insert."""
+    """Inserts into ClickHouse; `urls` are the replicas of the first server, with a user who may insert.
+
+    Whoever changes maps by what is there holds `turn`.
+    """
 
     def __init__(self, urls: Sequence[str]) -> None:
         self._urls = urls
+        self.turn = asyncio.Lock()
 
-    async def put(self, project: int, artifact: Artifact, content: bytes) -> None:
-        """Store a map with its compressed content, in place of that of the same file. Raises ChangesUnavailable."""
-        uploaded, version = parse_iso(artifact.uploaded_at), time.time_ns()
-        expires = parse_iso(artifact.expires_at) // 1000
-        link = [
-            *(project, artifact.release, artifact.path, artifact.kind, artifact.debug_id, artifact.digest),
-            *(artifact.bytes, artifact.stored_bytes, uploaded, version, 0, expires),
-        ]
-        await self._insert([[project, artifact.digest, content, version, expires]], [link])
+    async def put(
+        self, project: int, artifact: Artifact, content: bytes, unused: Collection[Artifact] = ()
+    ) -> None:
+        """Store a map with its compressed content in place of that of the same file, whose content may be `unused`.
 
-    async def delete(self, project: int, artifacts: Iterable[Artifact], kept: Iterable[Artifact]) -> None:
-        """Delete maps, and their contents that none of the `kept` maps has. Raises ChangesUnavailable."""
-        now = time.time_ns()
-        expires = now // 1_000_000_000 + _DAY_SECONDS
-        links = [
-            [
-                project,
-                one.release,
-                one.path,
-                one.kind,
-                "",
-                one.digest,
-                0,
-                0,
-                now // 1_000_000,
-                now,
-                1,
-                expires,
-            ]
-            for one in artifacts
-        ]
-        orphans = {one.digest for one in artifacts} - {one.digest for one in kept}
-        await self._insert([[project, digest, b"", now, expires] for digest in orphans], links)
+        Raises ChangesUnavailable.
+        """
+        version, expires = time.time_ns(), parse_iso(artifact.expires_at) // 1000
+        contents = [[project, artifact.digest, content, version, expires]]
+        links = [_link(project, artifact, version, expires)]
+        await self._insert(
+            ("artifacts", contents), ("artifact_links", links), _gone(project, unused, version)
+        )
 
-    async def _insert(self, contents: list[list[Any]], links: list[list[Any]]) -> None:
+    async def delete(
+        self, project: int, artifacts: Collection[Artifact], unused: Collection[Artifact]
+    ) -> None:
+        """Delete maps, and the contents of the `unused` ones. Raises ChangesUnavailable."""
+        version, expires = time.time_ns(), _last(artifacts)
+        links = [_link(project, one, version, expires, deleted=1) for one in artifacts]
+        await self._insert(("artifact_links", links), _gone(project, unused, version))
+
+    async def _insert(self, *inserts: tuple[str, list[list[Any]]]) -> None:
+        """Content before the link to it, and what is gone after that: a link never leads nowhere."""
         try:
-            await asyncio.to_thread(self._insert_now, contents, links)
+            await asyncio.to_thread(self._insert_now, inserts)
         except ClickHouseError as error:
             raise ChangesUnavailable(
                 f"source maps can't be stored: {' '.join(str(error).split())}"
             ) from error
 
-    def _insert_now(self, contents: list[list[Any]], links: list[list[Any]]) -> None:
+    def _insert_now(self, inserts: Iterable[tuple[str, list[list[Any]]]]) -> None:
         client = self._open()
         try:
-            # The content first: a link never leads nowhere.
-            if contents:
-                client.insert("artifacts", contents, column_names=_CONTENT)
-            client.insert("artifact_links", links, column_names=_LINK)
+            for table, rows in inserts:
+                if rows:
+                    client.insert(table, rows, column_names=_COLUMNS[table])
         finally:
             client.close()
 
@@ -86,3 +79,22 @@ class ArtifactStore:
             except ClickHouseError:
                 continue
         return open_client(self._urls[-1])
+
+
+def _link(project: int, one: Artifact, version: int, expires: int, deleted: int = 0) -> list[Any]:
+    return [
+        *(project, one.release, one.path, one.kind, one.debug_id, one.digest, one.bytes, one.stored_bytes),
+        *(parse_iso(one.uploaded_at), version, deleted, expires),
+    ]
+
+
+def _gone(project: int, unused: Collection[Artifact], version: int) -> tuple[str, list[list[Any]]]:
+    expires = _last(unused)
+    return "artifacts", [
+        [project, digest, b"", version, expires] for digest in {one.digest for one in unused}
+    ]
+
+
+def _last(artifacts: Iterable[Artifact]) -> int:
+    """When the last of them expires: what says that a row is gone must not be gone before it."""
+    return max((parse_iso(one.expires_at) // 1000 for one in artifacts), default=0)

@@ -68,12 +68,14 @@ async def delete_artifacts(
 ) -> int:
     """Delete the maps of a release, or the one of a file. Raises HttpError if there is none, and if it can't."""
     store = _store(state)
-    found = await state.dependencies.reader.read(ListArtifacts(project.number))
-    removed = [one for one in found if one.release == release and path in ("", one.path)]
-    if not removed:
-        raise not_found("there is no such source map")
-    await _record(state, project, "sourceMapsDeleted", author, ArtifactQuery(release, path))
-    await store.delete(project.number, removed, [one for one in found if one not in removed])
+    async with store.turn:
+        found = await state.dependencies.reader.read(ListArtifacts(project.number))
+        removed = [one for one in found if one.release == release and path in ("", one.path)]
+        if not removed:
+            raise not_found("there is no such source map")
+        await _record(state, project, "sourceMapsDeleted", author, ArtifactQuery(release, path))
+        kept = {one.digest for one in found if one not in removed}
+        await store.delete(project.number, removed, [one for one in removed if one.digest not in kept])
     state.resolver.forget(project.number)
     return len(removed)
 
@@ -81,7 +83,7 @@ async def delete_artifacts(
 @operation("GET", "/projects/{project}/artifacts", Role.VIEWER, of_uploads=True)
 async def _list(call: Call[ArtifactQuery, NoInput]) -> ArtifactList:
     """The source maps of a project."""
-    return await artifact_list(call.state, call.project(), call.query.release, call.query.path)
+    return await artifact_list(call.state, call.project(), call.query.release, _path(call.query))
 
 
 @operation(
@@ -102,11 +104,23 @@ async def _upload(call: Call[ArtifactQuery, NoInput]) -> Artifact:
     store = _store(state)
     async with state.resolver.uploading:
         checked, size = await _checked(call, path)
+        async with store.turn:
+            artifact = await _stored(call, store, path, checked, size)
+    state.resolver.forget(project.number)
+    return artifact
+
+
+async def _stored(
+    call: Call[ArtifactQuery, NoInput], store: ArtifactStore, path: str, checked: Checked, size: int
+) -> Artifact:
+    """The map, which takes the place of that of the same file. Raises HttpError if the project is full."""
+    state, project, query = call.state, call.project(), call.query
     known = await artifact_list(state, project)
     others = [one for one in known.artifacts if (one.release, one.path) != (query.release, path)]
     if len(others) >= MAX_ARTIFACTS:
         raise _full(f"the project has {MAX_ARTIFACTS:,} source maps: delete those of old releases")
-    if known.stored_bytes + len(checked.content) > known.most_bytes:
+    stored = {one.digest: one.stored_bytes for one in others} | {checked.digest: len(checked.content)}
+    if sum(stored.values()) > known.most_bytes:
         raise _full(
             f"the project has its {known.most_bytes // 1_000_000:,} MB of source maps: delete old releases"
         )
@@ -127,8 +141,8 @@ async def _upload(call: Call[ArtifactQuery, NoInput]) -> Artifact:
     if all(one.release != query.release for one in known.artifacts):
         # Once for a release, which may have hundreds of files.
         await _record(state, project, "sourceMapsUploaded", call.author, ArtifactQuery(query.release))
-    await store.put(project.number, artifact, checked.content)
-    state.resolver.forget(project.number)
+    unused = [one for one in known.artifacts if one.digest not in stored]
+    await store.put(project.number, artifact, checked.content, unused)
     return artifact
 
 
@@ -151,10 +165,13 @@ async def _delete(call: Call[ArtifactQuery, NoInput]) -> Deleted:
     if not call.query.release:
         raise invalid("release", "is required")
     return Deleted(
-        await delete_artifacts(
-            call.state, project, call.author, call.query.release, file_path(call.query.path)
-        )
+        await delete_artifacts(call.state, project, call.author, call.query.release, _path(call.query))
     )
+
+
+def _path(query: ArtifactQuery) -> str:
+    """As it is stored; one that no file has stays."""
+    return file_path(query.path) or query.path
 
 
 async def _record(

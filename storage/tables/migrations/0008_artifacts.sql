@@ -14,7 +14,7 @@ ORDER BY (project_id, digest)
 TTL expires
 SETTINGS index_granularity = 4, non_replicated_deduplication_window = 0;
 
--- Which content a file of a release has. One that was deleted keeps a row for a day.
+-- Which content a file of a release has. One that was deleted keeps a row as long.
 CREATE TABLE IF NOT EXISTS artifact_links
 (
     project_id UInt32,

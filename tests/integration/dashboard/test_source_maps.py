@@ -1,5 +1,6 @@
 """Uploaded maps resolve stacks of events that are there: in the API, on pages, and in copies."""
 
+import asyncio
 import secrets
 from io import BytesIO
 from typing import Any
@@ -10,7 +11,8 @@ from msgspec.structs import replace
 
 from control.project_edits import create
 from schemas.ids import hex64, issue_id
-from storage.read.artifacts import FindArtifacts, HasArtifacts
+from storage.client import open_client
+from storage.read.artifacts import FindArtifacts, GetArtifact, HasArtifacts
 from tests.builds import ESBUILD, HERMES, MAPPING, R8_STACK, VITE, Build, event_of
 from tests.eventually import eventually
 from tests.integration.dashboard.store import Store
@@ -148,6 +150,16 @@ async def test_maps_are_listed_with_sizes_and_deleted(site: StoredSite) -> None:
     ]
 
 
+async def test_a_deletion_is_known_as_long_as_the_map_would_have_been(site: StoredSite) -> None:
+    await upload_build(site, VITE[0])
+    await site.api("DELETE", f"/projects/{site.project.id}/artifacts", params={"release": VITE[0].release})
+    client = open_client(site.store.url)
+    for table in ("artifacts", "artifact_links"):
+        text = f"SELECT max(expires) = argMax(expires, version) FROM {table} WHERE project_id = {{p:UInt32}}"
+        assert client.query(text, parameters={"p": site.project.number}).first_row == (1,)
+    client.close()
+
+
 async def test_a_content_that_another_release_has_stays(site: StoredSite) -> None:
     build = VITE[0]
     issue = store_event(site, build.event(1, NOW))
@@ -168,6 +180,36 @@ async def test_a_full_project_takes_no_more(store: Store) -> None:
             "the project has its 1 MB of source maps: delete old releases",
         )
         assert len((await site.api("GET", f"/projects/{site.project.id}/artifacts"))[1]["artifacts"]) == 1
+
+
+def noisy() -> bytes:
+    """A map that compressed has more than 600,000 bytes, and less than a million."""
+    noise = secrets.token_hex(600_000)
+    return b'{"version":3,"sources":["a"],"mappings":"AAAA","sourcesContent":["%s"]}' % noise.encode()
+
+
+async def test_a_full_project_takes_a_map_in_place_of_another_and_one_of_two_that_come_together(
+    store: Store,
+) -> None:
+    async with stored_site(store, 7_400_002, replace(SETTINGS, source_map_megabytes=1)) as site:
+        together = await asyncio.gather(*(upload(site, "a@1+1", f"{name}.js", noisy()) for name in "ab"))
+        assert sorted(status for status, _ in together) == [200, 409]
+        made = next(body for status, body in together if status == 200)
+        status, new = await upload(site, "a@1+1", made["path"], noisy())
+        assert status == 200
+        contents = [await site.reader.read(GetArtifact(7_400_002, one["digest"])) for one in (made, new)]
+        assert [bool(content) for content in contents] == [False, True]
+
+
+async def test_a_path_that_no_file_has_deletes_nothing(site: StoredSite) -> None:
+    maps = f"/projects/{site.project.id}/artifacts"
+    await upload_build(site, VITE[0])
+    for path in ("/", "./", "?v=1"):
+        where = {"params": {"release": VITE[0].release, "path": path}}
+        assert (await site.api("DELETE", maps, **where))[0] == 404
+        assert (await site.api("GET", maps, **where))[1]["artifacts"] == []
+    where = {"params": {"release": VITE[0].release, "path": f"/{VITE[0].file}"}}
+    assert await site.api("DELETE", maps, **where) == (200, {"deleted": 1})
 
 
 async def test_what_is_no_map_is_refused_in_one_sentence(site: StoredSite) -> None:

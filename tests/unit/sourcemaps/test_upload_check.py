@@ -48,6 +48,7 @@ def test_the_debug_id_of_the_file_is_that_of_the_map() -> None:
     script = VITE[0].script + f"\n//# debugId={DEBUG_ID.upper()}\n".encode()
     same = upload(lambda it: it.update(debugId=DEBUG_ID), script=script)
     assert check(same) == ("sourceMap", DEBUG_ID)
+    assert check(upload(lambda it: it.update(debugId="d" * 1_000))) == ("sourceMap", "")
     other = upload(lambda it: it.update(debug_id="f" * 32), script=script)
     assert "it is the map of another file" in sentence(other)
 

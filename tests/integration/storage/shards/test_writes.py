@@ -138,7 +138,7 @@ async def test_a_source_map_is_on_the_first_server_and_found_over_all(urls: list
     assert await reader.read(GetArtifact(project, "d")) == b"\xff\x00\n"
     assert await reader.read(ListArtifacts(project)) == [artifact]
     assert [link.digest for link in await reader.read(FindArtifacts(project, "", ["app.js"]))] == ["d"]
-    await store.delete(project, [artifact], [])
+    await store.delete(project, [artifact], [artifact])
     assert await reader.read(ListArtifacts(project)) == []
     assert await reader.read(GetArtifact(project, "d")) == b""
     await reader.close()
