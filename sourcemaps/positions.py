@@ -15,6 +15,10 @@ from sourcemaps.worker_messages import Position, ResolvedFrame
 _CONTEXT_LINES: Final = 5
 _UNKNOWN: Final = "<unknown>"
 _MAX_NUMBER: Final = (1 << 32) - 1
+_MAX_TEXT: Final = 1_000
+"""Characters of a line or a name: a source may be one line of megabytes."""
+_MAX_INLINED: Final = 50
+"""Frames of one that was sent."""
 
 
 class Content(Struct, frozen=True):
@@ -40,13 +44,13 @@ class OpenSourceMap:
         name = found.function_name or _UNKNOWN
         return [
             ResolvedFrame(
-                position.function if name == _UNKNOWN else name,
-                source_path(found.src),
+                position.function if name == _UNKNOWN else name[:_MAX_TEXT],
+                source_path(found.src)[:_MAX_TEXT],
                 found.line,
                 found.col,
-                [line.rstrip("\r\n") for line in found.pre_context],
-                (found.context_line or "").rstrip("\r\n"),
-                [line.rstrip("\r\n") for line in found.post_context],
+                [_shown(line) for line in found.pre_context],
+                _shown(found.context_line or ""),
+                [_shown(line) for line in found.post_context],
             )
         ]
 
@@ -72,15 +76,23 @@ class OpenMapping:
         found = self._mapper.remap_frame(owner, method, position.line)
         if found:
             return [
-                ResolvedFrame(f"{one.class_name}.{one.method}", one.file or "", one.line or position.line)
-                for one in found
+                ResolvedFrame(
+                    f"{one.class_name}.{one.method}"[:_MAX_TEXT],
+                    (one.file or "")[:_MAX_TEXT],
+                    one.line or position.line,
+                )
+                for one in found[:_MAX_INLINED]
             ]
         named = self._mapper.remap_method(owner, method)
-        return [ResolvedFrame(".".join(named), "", position.line)] if named else []
+        return [ResolvedFrame(".".join(named)[:_MAX_TEXT], "", position.line)] if named else []
 
     def class_name(self, name: str) -> str:
         """By the mapping."""
-        return self._mapper.remap_class(name) or ""
+        return (self._mapper.remap_class(name) or "")[:_MAX_TEXT]
+
+
+def _shown(line: str) -> str:
+    return line[:_MAX_TEXT].rstrip("\r\n")
 
 
 OpenMap = OpenSourceMap | OpenMapping

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from schemas.errors import ChangesUnavailable
 from schemas.read_api import NO_SOURCE, EventDetail, Issue, IssueSource, ResolvedError
 from sourcemaps.event_frames import Found, MapFrames, by_map, decode_sent, resolved_error, source_of
 from sourcemaps.worker import SourceMapWorker, WorkerFailed
@@ -61,7 +62,7 @@ class Resolver:
         """Turns of uploads, each of which may take 100 MB."""
 
     async def check(self, upload: Upload) -> Checked | NotUsable:
-        """What an upload is, or what is wrong with it."""
+        """What an upload is, or what is wrong with it. Raises ChangesUnavailable."""
         try:
             answer = await self._upload_worker.ask(Check(upload))
         except WorkerFailed as error:
@@ -167,6 +168,8 @@ class Resolver:
             return Resolution(None, ["the event can't be read"])
         except ReadError as error:
             return Resolution(None, [f"source maps can't be read now: {error}"])
+        except ChangesUnavailable as error:
+            return Resolution(None, [str(error)])
         resolved = resolved_error(payload, found, types) if found or types else None
         return Resolution(resolved, problems, source_of(event, found))
 

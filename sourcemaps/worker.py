@@ -8,6 +8,7 @@ from asyncio.subprocess import PIPE, Process
 from contextlib import suppress
 from typing import Final
 
+from schemas.errors import ChangesUnavailable
 from sourcemaps.worker_messages import LENGTH_BYTES, Answer, Check, Resolve, decode_answer, encode
 
 SECONDS: Final = 40.0
@@ -27,11 +28,11 @@ class SourceMapWorker:
         self._process: Process | None = None
 
     async def ask(self, question: Check | Resolve) -> Answer:
-        """The answer. Raises WorkerFailed."""
+        """The answer. Raises WorkerFailed, and ChangesUnavailable if no process can be started."""
         async with self._turn:
             try:
                 async with asyncio.timeout(self._seconds):
-                    return await self._ask(question)
+                    return await self._ask_twice(question)
             except (TimeoutError, OSError, asyncio.IncompleteReadError):
                 await self._kill()
                 raise WorkerFailed("reading it takes too much time or memory") from None
@@ -44,9 +45,18 @@ class SourceMapWorker:
         """End the process."""
         await self._kill()
 
-    async def _ask(self, question: Check | Resolve) -> Answer:
-        if self._process is None:
-            self._process = await asyncio.create_subprocess_exec(
+    async def _ask_twice(self, question: Check | Resolve) -> Answer:
+        if self._process is not None:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                return await self._ask(self._process, question)
+            # It may have died of something else: a new process tells.
+            await self._kill()
+        self._process = await self._start()
+        return await self._ask(self._process, question)
+
+    async def _start(self) -> Process:
+        try:
+            return await asyncio.create_subprocess_exec(
                 *(sys.executable, "-P", "-m", "sourcemaps.worker_process"),
                 stdin=PIPE,
                 stdout=PIPE,
@@ -54,7 +64,11 @@ class SourceMapWorker:
                 env={"PATH": os.environ.get("PATH", ""), "OPENBLAS_NUM_THREADS": "1"},
                 start_new_session=True,
             )
-        process, text = self._process, encode(question)
+        except OSError as error:
+            raise ChangesUnavailable(f"source maps can't be read now: {error.strerror}") from error
+
+    async def _ask(self, process: Process, question: Check | Resolve) -> Answer:
+        text = encode(question)
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(len(text).to_bytes(LENGTH_BYTES) + text)

@@ -30,6 +30,8 @@ MEMORY_BYTES: Final = 1 << 30
 """Reading a map takes about ten times its size for a moment."""
 CPU_SECONDS: Final = 20
 """Of one question."""
+_MAX_SENTENCE: Final = 500
+"""Characters: the names in it are those of the map."""
 CACHE_BYTES: Final = 64 << 20
 """Of the maps that stay open, by the size of their files; in memory they take about twice that."""
 
@@ -46,9 +48,11 @@ class Worker:
         try:
             return self._checked(question) if isinstance(question, Check) else self._resolved(question)
         except Refused as error:
-            return NotUsable(str(error))
+            return NotUsable(str(error)[:_MAX_SENTENCE])
+        except MemoryError:
+            return NotUsable("reading it takes too much memory")
         except Exception as error:  # noqa: BLE001 - the library has many, for files of any content
-            return NotUsable(f"it can't be read: {error or type(error).__name__}")
+            return NotUsable(f"it can't be read: {error or type(error).__name__}"[:_MAX_SENTENCE])
 
     def _checked(self, question: Check) -> Checked:
         upload = question.upload

@@ -2,10 +2,15 @@
 
 import asyncio
 import json
+import os
+import signal
+import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
+from schemas.errors import ChangesUnavailable
 from sourcemaps import worker_process
 from sourcemaps.worker import SourceMapWorker, WorkerFailed
 from sourcemaps.worker_messages import (
@@ -23,6 +28,10 @@ from tests.builds import VITE
 BUILD = VITE[0]
 UPLOAD = Upload(BUILD.file, "", BUILD.map, BUILD.script)
 SMALL = json.dumps({"version": 3, "sources": ["a"], "sourcesContent": ["x"], "mappings": "AAAA"}).encode()
+
+
+def children() -> set[str]:
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
 
 
 @pytest.fixture
@@ -51,6 +60,36 @@ async def test_a_file_that_crashes_the_library_ends_one_question(worker: SourceM
     with pytest.raises(WorkerFailed, match="too much time or memory"):
         await worker.ask(Check(Upload("a.js", "", SMALL, b"(" * 100_000)))
     assert isinstance(await worker.ask(Check(UPLOAD)), Checked)
+
+
+async def test_a_process_that_was_killed_between_two_questions_is_replaced(worker: SourceMapWorker) -> None:
+    others = children()
+    await worker.ask(Check(UPLOAD))
+    (child,) = children() - others
+    os.kill(int(child), signal.SIGKILL)
+    assert isinstance(await worker.ask(Check(UPLOAD)), Checked)
+
+
+async def test_a_process_that_cannot_start_is_no_fault_of_the_map(
+    worker: SourceMapWorker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/none")
+    with pytest.raises(ChangesUnavailable, match="can't be read now"):
+        await worker.ask(Check(UPLOAD))
+
+
+def test_a_refusal_is_short_and_names_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = worker_process.Worker()
+    named = json.dumps({"version": 3, "file": "f" * 1_000}).encode()
+    answer = worker.answer(Check(Upload("a.js", "", named)))
+    assert isinstance(answer, NotUsable)
+    assert len(answer.reason) == 500
+
+    def fail(_upload: Upload) -> None:
+        raise MemoryError("Unable to allocate an array")
+
+    monkeypatch.setattr(worker_process, "check", fail)
+    assert worker.answer(Check(UPLOAD)) == NotUsable("reading it takes too much memory")
 
 
 async def test_damaged_content_is_no_end_of_the_worker(worker: SourceMapWorker) -> None:
