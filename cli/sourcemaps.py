@@ -3,8 +3,10 @@
 import asyncio
 import re
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote
 
 import aiohttp
 import click
@@ -22,6 +24,12 @@ _TAIL: Final = 4096
 _MAPPING: Final = "mapping.txt"
 _MAX_BYTES: Final = 50 << 20
 _SECONDS: Final = 120
+_FAILURES: Final = {
+    401: "the key or the password is wrong",
+    403: "the key needs the scope artifacts",
+    404: "the dashboard has no such project, or the key is for another one",
+    503: "the dashboard can't store source maps right now",
+}
 
 
 class BuiltFile(Struct, frozen=True):
@@ -34,13 +42,12 @@ class BuiltFile(Struct, frozen=True):
 
 def built_files(folder: Path) -> Iterator[BuiltFile]:
     """The files that name a map at their end, maps beside or without their file, and mappings of R8."""
-    maps = {file for file in folder.rglob("*.map") if file.is_file()}
+    maps = {file.resolve(): file for file in folder.rglob("*.map") if file.is_file()}
     for script in sorted(file for file in folder.rglob("*") if file.suffix in _SCRIPTS and file.is_file()):
         named = script.parent / (_map_url(script) or f"{script.name}.map")
-        if (found := named.resolve()) in {one.resolve() for one in maps}:
-            maps = {one for one in maps if one.resolve() != found}
+        if maps.pop(named.resolve(), None) is not None:
             yield BuiltFile(script.relative_to(folder).as_posix(), named, script)
-    for alone in sorted(maps):
+    for alone in sorted(maps.values()):
         yield BuiltFile(alone.relative_to(folder).as_posix().removesuffix(".map"), alone)
     for mapping in sorted(folder.rglob(_MAPPING)):
         yield BuiltFile(mapping.relative_to(folder).as_posix(), mapping)
@@ -50,8 +57,8 @@ def _map_url(script: Path) -> str:
     with script.open("rb") as file:
         file.seek(max(0, script.stat().st_size - _TAIL))
         found = _MAP_URL.findall(file.read())
-    url = found[-1].decode(errors="replace").partition("?")[0] if found else ""
-    return "" if url.startswith("data:") or "://" in url else url
+    url = unquote(found[-1].decode(errors="replace").partition("?")[0]) if found else ""
+    return "" if url.startswith("data:") or "://" in url or "\0" in url else url
 
 
 @click.group(cls=NearestGroup)
@@ -92,7 +99,10 @@ def upload(
 async def _upload_all(
     settings: UploadSettings, target: str, release: str, prefix: str, files: list[BuiltFile]
 ) -> int:
-    """Upload one after the other, with a line for each; returns how many were refused."""
+    """Upload one after the other, with a line for each; returns how many were refused.
+
+    Ends the command if it isn't the file's fault.
+    """
     refused = 0
     authorization = (
         f"Bearer {settings.api_key}"
@@ -104,8 +114,10 @@ async def _upload_all(
         for file in files:
             try:
                 problem = await _upload(session, target, release, prefix + file.path, file)
+            except aiohttp.InvalidURL:
+                raise click.UsageError(f"{target} is no address") from None
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                problem = f"not uploaded: {error or 'no answer in time'}"
+                fail(f"{file.path} not uploaded: {error or 'no answer in time'}")
             refused += bool(problem)
             click.echo(f"{file.path}: {problem or 'uploaded'}", err=bool(problem))
     return refused
@@ -120,7 +132,8 @@ async def _upload(
     for name, part in parts.items():
         if part.stat().st_size > _MAX_BYTES:
             return f"{part.name} has more than {_MAX_BYTES >> 20} MB"
-        form.add_field(name, part.open("rb"), filename=part.name, content_type="application/octet-stream")
+        content = BytesIO(part.read_bytes())
+        form.add_field(name, content, filename=part.name, content_type="application/octet-stream")
     async with session.put(target, params={"release": release, "path": path}, data=form) as answer:
         if answer.status == 200:
             return ""
@@ -129,4 +142,7 @@ async def _upload(
         except (aiohttp.ContentTypeError, ValueError):
             body = {}
         details = "; ".join(detail["message"] for detail in body.get("details") or [])
-        return details or f"the dashboard answered {answer.status} {body.get('error', '')}".rstrip()
+        if not details:
+            known = _FAILURES.get(answer.status, f"the dashboard answered {answer.status}")
+            fail(f"{file.path} not uploaded: {known}")
+        return details

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from typing import Any, Final
+from urllib.parse import unquote
 
 import msgspec
 import numpy as np
@@ -86,7 +87,7 @@ def _check_owner(upload: Upload, source_map: _SourceMap) -> None:
         raise Refused(f"it is the map of {_base_name(source_map.file)}, not of {name}")
     urls = [url.decode(errors="replace") for url in _MAP_URL.findall(tail)]
     if urls and upload.name and not urls[-1].startswith("data:"):
-        own = _base_name(urls[-1].partition("?")[0])
+        own = _base_name(unquote(urls[-1].partition("?")[0]))
         if own != _base_name(upload.name):
             raise Refused(f"{name} names {own} as its map, not {_base_name(upload.name)}")
     ids, own_id = [found.decode().lower() for found in _DEBUG_ID.findall(tail)], _debug_id(source_map)

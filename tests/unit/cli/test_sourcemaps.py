@@ -79,6 +79,24 @@ async def test_a_refusal_is_one_line_and_the_others_are_sent(
     assert {one.authorization for one in taken} == {"Bearer svc_sk_x"}
 
 
+@pytest.mark.parametrize(
+    ("path", "code", "sentence"),
+    [
+        ("closed", 1, "assets/index-BIB-3fzx.js not uploaded: Cannot connect to host"),
+        ("none", 1, "not uploaded: the dashboard has no such project, or the key is for another one"),
+        ("no address", 2, "is no address"),
+    ],
+)
+async def test_what_is_no_fault_of_a_file_ends_the_command(
+    dashboard: tuple[str, list[Taken]], path: str, code: int, sentence: str
+) -> None:
+    url = {"closed": "http://127.0.0.1:1", "none": f"{dashboard[0]}none", "no address": "x"}[path]
+    result = await upload(BUILDS / "vite-1", url, SVC_API_KEY="k")
+    assert result.exit_code == code
+    assert sentence in result.output
+    assert result.output.count("not uploaded") == (code == 1)
+
+
 async def test_without_a_map_or_a_sign_in_nothing_is_sent(tmp_path: Path) -> None:
     result = await upload(tmp_path, "http://127.0.0.1:1", SVC_API_KEY="k")
     assert (result.exit_code, "has no source map" in result.output) == (2, True)
@@ -93,6 +111,10 @@ def test_files_find_their_maps_by_the_comment_or_the_name(tmp_path: Path) -> Non
 
     write("js/named.js", "x\n//# sourceMappingURL=../maps/named.map?v=1")
     write("maps/named.map")
+    write("js/[id] one.js", "x\n//# sourceMappingURL=%5Bid%5D%20one.js.map")
+    write("js/[id] one.js.map")
+    write("js/nul.js", "x\n//# sourceMappingURL=a\0b.map")
+    write("js/nul.js.map")
     write("js/beside.mjs", "x")
     write("js/beside.mjs.map")
     write("index.android.bundle.map")
@@ -101,6 +123,8 @@ def test_files_find_their_maps_by_the_comment_or_the_name(tmp_path: Path) -> Non
     found = {(one.path, one.map.name, one.script is not None) for one in built_files(tmp_path)}
     assert found == {
         ("js/named.js", "named.map", True),
+        ("js/[id] one.js", "[id] one.js.map", True),
+        ("js/nul.js", "nul.js.map", True),
         ("js/beside.mjs", "beside.mjs.map", True),
         ("index.android.bundle", "index.android.bundle.map", False),
     }

@@ -44,6 +44,11 @@ def test_a_map_without_its_file_and_a_mapping_are_accepted() -> None:
     assert check(Upload("mapping.txt", "", MAPPING.read_bytes())) == ("r8", "")
 
 
+def test_the_name_of_a_map_may_be_quoted_in_the_file() -> None:
+    script = VITE[0].script + b"\n//# sourceMappingURL=%5Bid%5D%20one.js.map"
+    assert check(upload(name="[id] one.js.map", script=script)) == ("sourceMap", "")
+
+
 def test_the_debug_id_of_the_file_is_that_of_the_map() -> None:
     script = VITE[0].script + f"\n//# debugId={DEBUG_ID.upper()}\n".encode()
     same = upload(lambda it: it.update(debugId=DEBUG_ID), script=script)
