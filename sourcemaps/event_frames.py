@@ -1,6 +1,7 @@
 """The frames of an event that maps can resolve, and the event's error with the resolved ones. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -70,9 +71,15 @@ def by_map(event: SentEvent, links: Sequence[ArtifactLink]) -> tuple[list[MapFra
     mapping = next(mappings, None)
     maps: dict[str, MapFrames] = {}
     problems: dict[str, None] = {}
+
+    @cache
+    def link_of(file: str) -> ArtifactLink | None:
+        """Stacks have many frames of one file, and a file may have a map in each of many releases."""
+        return map_of(file, event.release, links)
+
     for key, frame in event.frames:
         position = Position(frame.function or "", frame.line or 0, frame.column or 0)
-        link = map_of(frame.file or "", event.release, links) if position.line and position.column else None
+        link = link_of(frame.file or "") if position.line and position.column else None
         if link is None and "." in position.function:
             link = mapping
         if link is not None:

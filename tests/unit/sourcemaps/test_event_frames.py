@@ -74,6 +74,13 @@ def test_a_frame_without_a_column_is_left_alone() -> None:
     assert list(by_map(sent(FRAME)[1], [link])[0][0].positions) == [(0, 0)]
 
 
+def test_the_map_of_a_file_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("sourcemaps.event_frames.map_of", lambda file, *_: asked.append(file))
+    by_map(sent(*[FRAME] * 100)[1], [])
+    assert asked == [FRAME["file"]]
+
+
 def test_the_newest_mapping_of_the_release_takes_the_frames_of_android() -> None:
     links = [ArtifactLink("shop@1.0.0+1", "mapping.txt", "r8", digest) for digest in ("new", "old")]
     maps, _ = by_map(sent(*R8_STACK, platform="android")[1], links)
