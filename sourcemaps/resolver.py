@@ -6,7 +6,7 @@ that are there.
 
 import asyncio
 import time
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -34,6 +34,8 @@ PAGE_SECONDS: Final = 2.0
 """How long a page waits for source maps; those of a slow one are there at the next call."""
 KEEP_SECONDS: Final = 300.0
 """How long the source of an issue is kept, for newer events may have another one; and that a map kills the worker."""
+_MISSED_SECONDS: Final = 60.0
+"""How long an issue has no source if a map arrives that another process took."""
 _MAX_KEPT: Final = 20_000
 _MAX_FAILED: Final = 1_000
 PLATFORMS: Final = frozenset({"javascript", "android"})
@@ -57,7 +59,8 @@ class Resolver:
         self._looked: dict[int, tuple[float, bool]] = {}
         self._sources: dict[tuple[int, str], tuple[float, IssueSource]] = {}
         self._failed: dict[str, tuple[float, str]] = {}
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks: dict[tuple[int, *tuple[str, ...]], asyncio.Task[Any]] = {}
+        """By project and by what is asked: those that run, and those that ended too late for who asked."""
         self.uploading = asyncio.Semaphore(2)
         """Turns of uploads, each of which may take 100 MB."""
 
@@ -74,13 +77,18 @@ class Resolver:
         """Look again after a change of the project's maps."""
         self._looked.pop(project, None)
         self._sources = {key: source for key, source in self._sources.items() if key[0] != project}
+        for key in [key for key, task in self._tasks.items() if key[0] == project and task.done()]:
+            del self._tasks[key]
 
     async def with_source(self, detail: EventDetail) -> EventDetail:
         """The event with its error as maps resolve it; unchanged in a project without maps."""
         project = int(detail.project_id)
         if detail.event is None or not await self.has_maps(project):
             return detail
-        found = await self._soon(self._resolve(project, bytes(detail.event)), PAGE_SECONDS)
+        payload = bytes(detail.event)
+        found = await self._soon(
+            (project, detail.event_id), lambda: self._resolve(project, payload), PAGE_SECONDS
+        )
         if found is None:
             resolved = ResolvedError(None, ["the source maps are still being read: reload in a moment"])
         else:
@@ -101,15 +109,15 @@ class Resolver:
         now = time.monotonic()
         known = {key: source for key in wanted if (source := self._kept(project, key, now)) is not None}
         if missing := [issue for issue in wanted if issue not in known]:
-            await self._soon(self._find_sources(project, missing), seconds)
+            await self._soon((project, *missing), lambda: self._find_sources(project, missing), seconds)
             known |= {key: source for key in missing if (source := self._kept(project, key, now)) is not None}
         return known
 
     async def close(self) -> None:
         """End the workers."""
-        for task in self._tasks:
+        for task in self._tasks.values():
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self._worker.close()
         await self._upload_worker.close()
 
@@ -128,13 +136,20 @@ class Resolver:
             self._looked[project] = time.monotonic() + LOOK_SECONDS, has_maps
         return has_maps
 
-    async def _soon(self, work: Coroutine[Any, Any, T], seconds: float) -> T | None:
-        """The result if it is there in time; the work goes on, for the next call."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def _soon(
+        self, key: tuple[int, *tuple[str, ...]], work: Callable[[], Coroutine[Any, Any, T]], seconds: float
+    ) -> T | None:
+        """The result if it is there in time; the work goes on, and the next call for it gets its result."""
+        task: asyncio.Task[T] | None = self._tasks.get(key)
+        if task is None:
+            task = self._tasks[key] = asyncio.create_task(work())
+            later = asyncio.get_running_loop().call_later
+            task.add_done_callback(lambda _: later(KEEP_SECONDS, self._tasks.pop, key, None))
         done, _ = await asyncio.wait([task], timeout=seconds)
-        return task.result() if done else None
+        if not done:
+            return None
+        self._tasks.pop(key, None)
+        return task.result()
 
     async def _find_sources(self, project: int, issues: Sequence[str]) -> None:
         try:
@@ -145,7 +160,7 @@ class Resolver:
             found = await self._resolve(project, payload)
             if len(self._sources) >= _MAX_KEPT:
                 self._sources.clear()
-            until = time.monotonic() + (KEEP_SECONDS if found.source else LOOK_SECONDS)
+            until = time.monotonic() + (KEEP_SECONDS if found.source else _MISSED_SECONDS)
             self._sources[project, issue] = until, found.source or NO_SOURCE
 
     async def _resolve(self, project: int, payload: bytes) -> Resolution:
