@@ -63,7 +63,7 @@ def _map_url(script: Path) -> str:
 
 @click.group(cls=NearestGroup)
 def sourcemaps() -> None:
-    """Upload source maps and mappings of R8, by which stacks are shown as source."""
+    """Upload source maps and mappings of R8, so that stacks are shown as source."""
 
 
 @sourcemaps.command()

@@ -32,9 +32,13 @@ async def read_files(
     try:
         async with asyncio.timeout(seconds):
             async for part in await request.multipart():
-                if not isinstance(part, BodyPartReader) or part.name not in names or part.name in files:
-                    raise invalid("body", f"must have one part for each of {', '.join(names)}, and no other")
-                files[part.name] = UploadedFile(part.filename or "", await _content(part, most_bytes))
+                if (
+                    not isinstance(part, BodyPartReader)
+                    or (name := part.name or "") not in names
+                    or name in files
+                ):
+                    raise invalid("body", f"may have only the parts {' and '.join(names)}, each once")
+                files[name] = UploadedFile(part.filename or "", await _content(part, most_bytes))
     except (TimeoutError, ConnectionError):
         raise invalid("body", f"didn't arrive within {seconds:.0f} s") from None
     except (ValueError, AssertionError, RuntimeError) as error:
