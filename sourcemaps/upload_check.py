@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from schemas.read_api import ArtifactKind
+from sourcemaps.matching import base_name, file_path
 from sourcemaps.worker_messages import Upload
 
 _CHUNK: Final = 1 << 20
@@ -82,23 +83,19 @@ def _debug_id(source_map: _SourceMap) -> str:
 
 def _check_owner(upload: Upload, source_map: _SourceMap) -> None:
     """Raises Refused if the map, or the file, names another one."""
-    name, tail = _base_name(upload.path), upload.script[-_TAIL:]
-    if source_map.file and _base_name(source_map.file) != name:
-        raise Refused(f"it is the map of {_base_name(source_map.file)}, not of {name}")
+    name, tail = base_name(upload.path), upload.script[-_TAIL:]
+    if source_map.file and (own := base_name(file_path(source_map.file))) != name:
+        raise Refused(f"it is the map of {own}, not of {name}")
     urls = [url.decode(errors="replace") for url in _MAP_URL.findall(tail)]
     if urls and upload.name and not urls[-1].startswith("data:"):
-        own = _base_name(unquote(urls[-1].partition("?")[0]))
-        if own != _base_name(upload.name):
-            raise Refused(f"{name} names {own} as its map, not {_base_name(upload.name)}")
+        own = unquote(base_name(file_path(urls[-1])))
+        if own != base_name(file_path(upload.name)):
+            raise Refused(f"{name} names {own} as its map, not {base_name(upload.name)}")
     ids, own_id = [found.decode().lower() for found in _DEBUG_ID.findall(tail)], _debug_id(source_map)
     if ids and own_id and ids[-1] != own_id:
         raise Refused(
             f"its debug id is {own_id}, and that of {name} is {ids[-1]}: it is the map of another file"
         )
-
-
-def _base_name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def _check_mappings(source_map: _SourceMap, lines: list[bytes] | None, path: str) -> None:

@@ -34,23 +34,30 @@ class SourceMapWorker:
                 async with asyncio.timeout(self._seconds):
                     return await self._ask_twice(question)
             except (TimeoutError, OSError, asyncio.IncompleteReadError):
-                await self._kill()
+                await self.close()
                 raise WorkerFailed("reading it takes too much time or memory") from None
             except asyncio.CancelledError:
                 # Its answer would be taken for that of the next question.
-                await self._kill()
+                await self.close()
                 raise
 
     async def close(self) -> None:
-        """End the process."""
-        await self._kill()
+        """End the process; a question starts another one."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.returncode is None:
+            # Not `process.kill`, which takes the exit status from the loop if the process has ended.
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+        await process.wait()
 
     async def _ask_twice(self, question: Check | Resolve) -> Answer:
         if self._process is not None:
             with suppress(OSError, asyncio.IncompleteReadError):
                 return await self._ask(self._process, question)
             # It may have died of something else: a new process tells.
-            await self._kill()
+            await self.close()
         self._process = await self._start()
         return await self._ask(self._process, question)
 
@@ -76,13 +83,3 @@ class SourceMapWorker:
         head = await process.stdout.readexactly(LENGTH_BYTES)
         answer: Answer = decode_answer(await process.stdout.readexactly(int.from_bytes(head)))
         return answer
-
-    async def _kill(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if process.returncode is None:
-            # Not `process.kill`, which takes the exit status from the loop if the process has ended.
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, signal.SIGKILL)
-        await process.wait()
