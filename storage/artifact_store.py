@@ -43,7 +43,7 @@ class ArtifactStore:
         contents = [[project, artifact.digest, content, version, expires]]
         links = [_link(project, artifact, version, expires)]
         await self._insert(
-            ("artifacts", contents), ("artifact_links", links), _gone(project, unused, version)
+            ("artifacts", contents), ("artifact_links", links), _emptied(project, unused, version)
         )
 
     async def delete(
@@ -52,7 +52,7 @@ class ArtifactStore:
         """Delete maps, and the contents of the `unused` ones. Raises ChangesUnavailable."""
         version, expires = time.time_ns(), _last(artifacts)
         links = [_link(project, one, version, expires, deleted=1) for one in artifacts]
-        await self._insert(("artifact_links", links), _gone(project, unused, version))
+        await self._insert(("artifact_links", links), _emptied(project, unused, version))
 
     async def _insert(self, *inserts: tuple[str, list[list[Any]]]) -> None:
         """Content before the link to it, and what is gone after that: a link never leads nowhere."""
@@ -88,7 +88,7 @@ def _link(project: int, one: Artifact, version: int, expires: int, deleted: int 
     ]
 
 
-def _gone(project: int, unused: Collection[Artifact], version: int) -> tuple[str, list[list[Any]]]:
+def _emptied(project: int, unused: Collection[Artifact], version: int) -> tuple[str, list[list[Any]]]:
     expires = _last(unused)
     return "artifacts", [
         [project, digest, b"", version, expires] for digest in {one.digest for one in unused}

@@ -75,10 +75,10 @@ def test_a_frame_without_a_column_is_left_alone() -> None:
 
 
 def test_the_map_of_a_file_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("sourcemaps.event_frames.map_of", lambda file, *_: asked.append(file))
+    files: list[str] = []
+    monkeypatch.setattr("sourcemaps.event_frames.map_of", lambda file, *_: files.append(file))
     by_map(sent(*[FRAME] * 100)[1], [])
-    assert asked == [FRAME["file"]]
+    assert files == [FRAME["file"]]
 
 
 def test_the_newest_mapping_of_the_release_takes_the_frames_of_android() -> None:

@@ -17,13 +17,13 @@ class SlowReader:
     """Has maps, of which it tells when `may_answer` is set."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.reads = 0
         self.may_answer = asyncio.Event()
 
     async def read(self, call: Any) -> bool | list[ArtifactLink]:
         if isinstance(call, HasArtifacts):
             return True
-        self.asked += 1
+        self.reads += 1
         await self.may_answer.wait()
         return []
 
@@ -60,5 +60,5 @@ async def test_what_came_too_late_is_there_for_the_next_call(monkeypatch: pytest
         return "has no source map" in await problem()
 
     await eventually(is_there)
-    assert reader.asked == 1
+    assert reader.reads == 1
     await resolving.close()
