@@ -24,11 +24,11 @@ _TAIL: Final = 4096
 _MAPPING: Final = "mapping.txt"
 _MAX_BYTES: Final = 50 << 20
 _SECONDS: Final = 120
+_OF_THE_FILE: Final = (400, 413)
 _FAILURES: Final = {
     401: "the key or the password is wrong",
     403: "the key needs the scope artifacts",
     404: "the dashboard has no such project, or the key is for another one",
-    503: "the dashboard can't store source maps right now",
 }
 
 
@@ -142,7 +142,7 @@ async def _upload(
         except (aiohttp.ContentTypeError, ValueError):
             body = {}
         details = "; ".join(detail["message"] for detail in body.get("details") or [])
-        if not details:
-            known = _FAILURES.get(answer.status, f"the dashboard answered {answer.status}")
+        if answer.status not in _OF_THE_FILE or not details:
+            known = _FAILURES.get(answer.status) or details or f"the dashboard answered {answer.status}"
             fail(f"{file.path} not uploaded: {known}")
         return details

@@ -45,7 +45,13 @@ async def dashboard() -> AsyncIterator[tuple[str, list[Taken]]]:
         return web.json_response({})
 
     app = web.Application()
+
+    async def refuse(_request: web.Request) -> web.Response:
+        details: list[Any] = [{"field": "map", "message": "the project is full"}]
+        return web.json_response({"error": "conflict", "details": details}, status=409)
+
     app.router.add_put("/api/v1/projects/7/artifacts", take)
+    app.router.add_put("/full/api/v1/projects/7/artifacts", refuse)
     async with TestServer(app) as server:
         yield str(server.make_url("/")), taken
 
@@ -84,13 +90,14 @@ async def test_a_refusal_is_one_line_and_the_others_are_sent(
     [
         ("closed", 1, "assets/index-BIB-3fzx.js not uploaded: Cannot connect to host"),
         ("none", 1, "not uploaded: the dashboard has no such project, or the key is for another one"),
+        ("full", 1, "not uploaded: the project is full"),
         ("no address", 2, "is no address"),
     ],
 )
 async def test_what_is_no_fault_of_a_file_ends_the_command(
     dashboard: tuple[str, list[Taken]], path: str, code: int, sentence: str
 ) -> None:
-    url = {"closed": "http://127.0.0.1:1", "none": f"{dashboard[0]}none", "no address": "x"}[path]
+    url = {"closed": "http://127.0.0.1:1", "no address": "x"}.get(path, f"{dashboard[0]}{path}")
     result = await upload(BUILDS / "vite-1", url, SVC_API_KEY="k")
     assert result.exit_code == code
     assert sentence in result.output
