@@ -182,3 +182,14 @@ async def test_a_sign_in_opens_another_session(site: Site) -> None:
     await site.sign_in()
     answer = await site.client.post("/projects/new", data={"name": "second", "csrf": first})
     assert answer.status == 403
+
+
+@pytest.mark.parametrize(
+    "part",
+    [b'Content-Disposition: form-data; name="_charset_"\r\n\r\n' + b"c" * 99, b"no colon\r\n\r\nx"],
+    ids=["charset", "header"],
+)
+async def test_a_form_in_broken_parts_is_refused(site: Site, part: bytes) -> None:
+    headers = {"Content-Type": "multipart/form-data; boundary=B"}
+    answer = await site.client.post("/sign-in", data=b"--B\r\n%s\r\n--B--\r\n" % part, headers=headers)
+    assert answer.status == 400
