@@ -54,7 +54,7 @@ function leaveOut(what) {
 function toEvent(sent, options) {
   const at = Math.round(sent.timestamp * 1000);
   const { values = [] } = sent.exception ?? {};
-  const { user, request, fingerprint, contexts } = sent;
+  const { user, request, contexts, logentry } = sent;
   const { extra: { __serialized__, arguments: _, ...extra } = {} } = sent;
   if (Object.keys(extra).length) leaveOut("extra");
   if (user?.email || user?.ip_address) leaveOut("email or IP address of the user");
@@ -66,6 +66,7 @@ function toEvent(sent, options) {
     transaction: sent.transaction,
   });
   const tags = mergeTags({}, sent.tags ?? {});
+  const fingerprint = sent.fingerprint ?? (logentry?.params && ["Message", logentry.message]);
   const parts = fingerprint?.slice(0, 20).map((part) => textOf(part, 500));
   const { wire } = toUser({ id: user?.id, name: user?.username });
   return {
@@ -83,7 +84,8 @@ function toEvent(sent, options) {
 }
 
 /** The last value is what was thrown; of an AggregateError the first member is the cause. */
-function toError({ exception, message = "", logger }, options) {
+function toError({ exception, logentry = {}, message = logentry.message ?? "", logger }, options) {
+  for (const param of logentry.params ?? []) message = message.replace("%s", () => textOf(param));
   const values = exception?.values?.length ? exception.values : [{ type: logger, value: message }];
   const links = [];
   for (let link = values.at(-1); link && links.length <= 10; link = causeOf(link, values)) {
@@ -116,7 +118,8 @@ function membersOf(link, values) {
 }
 
 function frameOf({ function: name = "?", filename = "<anonymous>", lineno, colno, in_app }, options) {
-  const place = [filename, lineno, lineno && colno].filter(Boolean).join(":");
+  const place = [filename, lineno, lineno && colno].filter(Boolean).join(":")
+    .replace(/^eval at .*?\(([^()]+:\d+:\d+)\).*/, "$1"); // the place of its call, as in our own events
   const frame = toFrame([name.replace(/^async |^\?$/, ""), place], options);
   return { ...frame, inApp: frame.inApp && in_app !== false };
 }

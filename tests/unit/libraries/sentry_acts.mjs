@@ -1,4 +1,4 @@
-/** What an application does with Sentry's SDK, in Node and in a page; `url` answers 404. */
+/** What an application does with Sentry's SDK, in Node and in a page; `url` answers 404. An uncaught error follows. */
 
 class CardError extends Error {
   name = "CardError";
@@ -24,7 +24,23 @@ export async function act(Sentry, url) {
   const members = [new TypeError("first"), new Error("second", { cause: new Error("deep") })];
   Sentry.captureException(new AggregateError(members, "all failed"), { fingerprint: ["{{ default }}", "all"] });
   Sentry.captureMessage("only a message");
+  Sentry.captureMessage(Sentry.parameterize`order ${"x7"} failed`, "warning");
   Sentry.captureException("a text");
+  Sentry.captureException({ code: 7 });
+  Sentry.captureException(Object.assign(new RangeError("no stack"), { stack: "" }));
+  try {
+    new Function("throw new SyntaxError('evaluated')")();
+  } catch (error) {
+    Sentry.captureException(error);
+  }
+  Promise.reject(new CardError("rejected"));
+  await new Promise((resolve) => setTimeout(resolve));
+  Sentry.withScope((scope) => {
+    scope.setTags({ retries: 2, isPaid: false, "pay.step": "card" });
+    scope.setTransactionName("checkout");
+    scope.setUser({ username: "guest" });
+    Sentry.captureException(new Error("long " + "m".repeat(16_400)));
+  });
   Sentry.startSpan({ name: "payment" }, () => {});
   await Sentry.flush();
 }

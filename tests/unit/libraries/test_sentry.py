@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.unit.libraries.sentry_fields import check_fields
 from tests.unit.libraries.sentry_sdks import LIBRARY, RECORDED, application, check, needs_sdks
 from tests.unit.libraries.test_javascript import accepted, needs_node, node
 from tests.unit.svc.conftest import TOKEN
@@ -59,6 +60,8 @@ def test_recorded_events_arrive(ingest: Ingest, tmp_path: Path, sdk: str, condit
     assert len(done.stderr.splitlines()) == len(LEFT_OUT)
     events = [json.loads(event) for event in accepted(ingest)]
     check(events, in_page=sdk == "page")
+    for sent, event in zip(json.loads(RECORDED.read_bytes())[sdk], events, strict=True):
+        check_fields(sent, event)
     assert {event["device"]["os"] for event in events} == {os}
 
 
