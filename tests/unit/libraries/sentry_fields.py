@@ -20,15 +20,11 @@ def check_fields(sent: Json, event: Json) -> None:
     user = sent.get("user") or {}
     named = {"id": user.get("id"), "name": user.get("username")}
     assert (event.get("user") or {}) == {key: str(value) for key, value in named.items() if value is not None}
-    tags = {key: text(value) for key, value in (sent.get("tags") or {}).items() if value is not None}
+    tags = {key: value for key, value in (sent.get("tags") or {}).items() if value is not None}
     handled = "no" if inner(values[-1], "mechanism", "handled") is False else "yes"
-    optional = {"transaction": sent.get("transaction"), "level": sent.get("level")}
-    said = {key: value for key, value in optional.items() if value}
-    assert {key: value for key, value in event["tags"].items() if key != "url"} == {
-        "handled": handled,
-        **said,
-        **tags,
-    }
+    own = {"handled": handled, "level": sent.get("level"), "transaction": sent.get("transaction")}
+    told = {key: str(value).lower() for key, value in {**own, **tags}.items() if value is not None}
+    assert {key: value.lower() for key, value in event["tags"].items() if key != "url"} == told
     assert ("url" in event["tags"]) == bool(inner(sent, "request", "url"))
     assert event.get("fingerprint") == fingerprint_of(sent)
     crumbs = sent.get("breadcrumbs") or []
@@ -53,7 +49,8 @@ def check_error(link: Json, error: Json, members: list[Json]) -> None:
         assert error["message"] == value
     else:
         assert (len(error["message"]), error["message"][:8_000]) == (16_384, value[:8_000])
-    for frame, ours in zip(reversed(inner(link, "stacktrace", "frames") or []), error["stack"], strict=True):
+    innermost = (inner(link, "stacktrace", "frames") or [])[:-101:-1]
+    for frame, ours in zip(innermost, error["stack"], strict=True):
         name = re.sub(r"^async |^\?$|<locals>\.", "", frame.get("function") or "")
         assert ours.get("function", "") == name
         file, line, column = (
@@ -65,7 +62,8 @@ def check_error(link: Json, error: Json, members: list[Json]) -> None:
             file, line, column = called[1], int(called[2]), int(called[3])
         assert (ours["line"], ours.get("column")) == (line or 1, column if line else None)
         assert ours["file"].rpartition("/")[2] == file.rpartition("/")[2]
-        assert ours["inApp"] == (frame["in_app"] and file != "<anonymous>")
+        if frame.get("in_app") is not None:
+            assert ours["inApp"] == (frame["in_app"] and file != "<anonymous>")
 
 
 def check_breadcrumb(crumb: Json, ours: Json) -> None:
@@ -103,9 +101,11 @@ def members_of(link: Json, values: list[Json]) -> list[Json]:
 
 def fingerprint_of(sent: Json) -> list[str] | None:
     logged = sent.get("logentry") or {}
-    template = [sent.get("logger") or "Message", logged.get("message")] if logged.get("params") else None
-    parts = [str(part) for part in sent.get("fingerprint") or []] or template
-    return None if "{{ default }}" in (parts or ()) else parts
+    parts = [str(part) for part in sent.get("fingerprint") or ()]
+    raised = any(value.get("type") for value in inner(sent, "exception", "values") or ())
+    if not (parts or raised) and logged.get("params"):
+        parts = [sent.get("logger") or "Message", logged["message"]]
+    return parts if parts and "{{ default }}" not in parts else None
 
 
 def message_of(sent: Json) -> Json:
@@ -120,10 +120,6 @@ def place_of(crumb: Json) -> str:
 
 def inner(sent: Json, key: str, name: str) -> Any:
     return (sent.get(key) or {}).get(name)
-
-
-def text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def seconds(at: float | str) -> float:

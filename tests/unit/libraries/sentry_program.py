@@ -2,21 +2,36 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
+import threading
 import urllib.request
 from collections.abc import MutableMapping
+from pathlib import Path
 from typing import Any
 
 import sentry_sdk
 from fastapi import FastAPI
+from sentry_sdk.envelope import Envelope
 
 import svc
 from svc.sentry import SvcTransport
 
+
+class Recorded(SvcTransport):
+    """Writes the SDK's events into a file too."""
+
+    def capture_envelope(self, envelope: Envelope) -> None:
+        if event := envelope.get_event():
+            with Path(os.environ["RECORD"]).open("a") as file:
+                file.write(json.dumps(event, default=str) + "\n")
+        super().capture_envelope(envelope)
+
+
 sentry_sdk.init(
     dsn=os.environ["DSN"],
-    transport=SvcTransport,
+    transport=Recorded,
     release="shop@1.4.2",
     dist="318",
     environment="staging",
@@ -83,5 +98,38 @@ sentry_sdk.set_tag("plan", None)
 logging.getLogger("pay").error("order %s failed", "x7")
 sentry_sdk.capture_message("only a message")
 asyncio.run(ask("/orders/8"))
+with sentry_sdk.new_scope() as scope:
+    scope.set_tag("retries", 2)
+    scope.set_tag("paid", False)
+    scope.set_user({"id": None, "username": "guest"})
+    scope.set_transaction_name("checkout")
+    scope.fingerprint = ["{{ default }}", "long"]
+    sentry_sdk.capture_exception(OSError("long " + "m" * 20_000))
+try:
+    exec("assert False, 'executed'")
+except AssertionError as error:
+    sentry_sdk.capture_exception(error)
+try:
+    try:
+        int("x")
+    except ValueError:
+        raise KeyError("in its handling")  # noqa: B904
+except KeyError:
+    logging.getLogger("pay").exception("payment %d failed", 7)
+failing = threading.Thread(target=[].pop)
+failing.start()
+failing.join()
+
+
+def fall(depth: int) -> None:
+    if depth:
+        fall(depth - 1)
+    raise RecursionError("deep")
+
+
+try:
+    fall(150)
+except RecursionError as error:
+    sentry_sdk.capture_exception(error)
 svc.flush()
 int("nothing")

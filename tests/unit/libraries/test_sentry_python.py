@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.unit.libraries.sentry_fields import check_fields
 from tests.unit.libraries.test_javascript import accepted
 from tests.unit.svc.conftest import TOKEN
 from tests.unit.svc.ingest import Ingest
@@ -28,9 +29,11 @@ def plain_names(error: dict[str, Any]) -> dict[str, Any]:
     return {**error, "stack": stack, **cause}
 
 
-def test_an_application_with_sentry_sdk_reports(ingest: Ingest) -> None:
+def test_an_application_with_sentry_sdk_reports(ingest: Ingest, tmp_path: Path) -> None:
     dsn = ingest.url.replace("://", f"://{TOKEN}@") + "/1"
+    recorded = tmp_path / "sent.jsonl"
     variables = {"DSN": dsn, "SITE": ingest.url, "SVC_TOKEN": TOKEN, "SVC_INGEST_URL": ingest.url}
+    variables["RECORD"] = str(recorded)
     done = subprocess.run(
         [sys.executable, PROGRAM],
         env={**os.environ, **variables, "PYTHONPATH": str(ROOT)},
@@ -44,10 +47,14 @@ def test_an_application_with_sentry_sdk_reports(ingest: Ingest) -> None:
     assert sorted(warnings) == sorted(left_out), done.stderr
     events = [json.loads(event) for event in accepted(ingest)]
     ours = {event["error"]["type"]: event for event in events if event["tags"].get("by") == "svc"}
-    sent = {event["error"]["type"]: event for event in events if "by" not in event["tags"]}
-    assert len(ours) == 2
+    from_sentry = [event for event in events if "by" not in event["tags"]]
+    for made, event in zip(map(json.loads, recorded.read_bytes().splitlines()), from_sentry, strict=True):
+        check_fields(made, event)
+    sent = {event["error"]["type"]: event for event in from_sentry}
+    assert (len(ours), len(from_sentry)) == (2, 11)
     assert {
-        kind: (event["error"]["message"].partition("\n")[0], event["tags"]) for kind, event in sent.items()
+        kind: (event["error"]["message"].partition("\n")[0][:50], event["tags"])
+        for kind, event in sent.items()
     } == {
         "LookupError": ("no card", {"plan": "pro", "handled": "yes", "level": "fatal"}),
         "ExceptionGroup": ("all", {"plan": "pro", "handled": "yes", "level": "fatal"}),
@@ -62,6 +69,20 @@ def test_an_application_with_sentry_sdk_reports(ingest: Ingest) -> None:
                 "url": "http://shop.example/orders/8",
             },
         ),
+        "OSError": (
+            "long " + "m" * 45,
+            {
+                "handled": "yes",
+                "level": "error",
+                "retries": "2",
+                "paid": "False",
+                "transaction": "checkout",
+            },
+        ),
+        "AssertionError": ("executed", {"handled": "yes", "level": "error"}),
+        "KeyError": ("'in its handling'", {"handled": "yes", "level": "error"}),
+        "IndexError": ("pop from empty list", {"handled": "no", "level": "error"}),
+        "RecursionError": ("deep", {"handled": "yes", "level": "error"}),
         "ValueError": (
             "invalid literal for int() with base 10: 'nothing'",
             {"handled": "no", "level": "error"},
