@@ -172,12 +172,21 @@ def test_errors_arrive_with_what_happened_before(context: BrowserContext, shop: 
 
 def test_a_page_that_is_left_sends_what_waits(context: BrowserContext, shop: str, ingest: Ingest) -> None:
     page = open_shop(context, shop, ingest)
-    page.evaluate("svc.captureException(new Error('last')); location.href = 'about:blank'")
-    arrived(ingest, "last")
+    last = [f"{number} {'x' * 2000}" for number in range(23)]
+    page.evaluate(
+        """last => {
+            for (const message of last) svc.captureException(new Error(message));
+            location.href = "about:blank";
+        }""",
+        last,
+    )
+    arrived(ingest, *last)
+    # All that browsers let requests send after their page.
+    assert 60_000 < sum(len(request.body) for request in ingest.requests) < 65_536
     other = open_shop(context, shop, ingest)
     other.evaluate("svc.captureException(new Error('very last'))")
     other.close(run_before_unload=True)
-    arrived(ingest, "last", "very last")
+    arrived(ingest, *last, "very last")
 
 
 def test_errors_wait_until_the_browser_is_online(context: BrowserContext, shop: str, ingest: Ingest) -> None:
