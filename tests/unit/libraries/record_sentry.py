@@ -16,18 +16,18 @@ DSN = "https://svc_pk_x@errors.example/1"
 DROPPED = {"event_id", "server_name", "sdk", "modules", "context_line", "pre_context", "post_context"}
 
 
-def plain(value: Any, places: dict[str, str]) -> Any:
+def plain(value: Any, names: dict[str, str]) -> Any:
     """Without what is no part of an event here, and what depends on the machine."""
     if isinstance(value, dict):
         return {
-            key: {"trace": plain(inner["trace"], places)} if key == "contexts" else plain(inner, places)
+            key: {"trace": plain(inner["trace"], names)} if key == "contexts" else plain(inner, names)
             for key, inner in value.items()
             if key not in DROPPED
         }
     if isinstance(value, list):
-        return [plain(inner, places) for inner in value]
-    for place, name in places.items() if isinstance(value, str) else ():
-        value = value.replace(place, name)
+        return [plain(inner, names) for inner in value]
+    for found, name in names.items() if isinstance(value, str) else ():
+        value = value.replace(found, name)
     return value
 
 

@@ -23,13 +23,13 @@ def check_fields(sent: Json, event: Json) -> None:
     tags = {key: value for key, value in (sent.get("tags") or {}).items() if value is not None}
     handled = "no" if inner(values[-1], "mechanism", "handled") is False else "yes"
     own = {"handled": handled, "level": sent.get("level"), "transaction": sent.get("transaction")}
-    told = {key: str(value).lower() for key, value in {**own, **tags}.items() if value is not None}
-    assert {key: value.lower() for key, value in event["tags"].items() if key != "url"} == told
+    expected = {key: str(value).lower() for key, value in {**own, **tags}.items() if value is not None}
+    assert {key: value.lower() for key, value in event["tags"].items() if key != "url"} == expected
     assert ("url" in event["tags"]) == bool(inner(sent, "request", "url"))
     assert event.get("fingerprint") == fingerprint_of(sent)
     crumbs = sent.get("breadcrumbs") or []
     crumbs = crumbs["values"] if isinstance(crumbs, dict) else crumbs
-    others = [crumb for crumb in crumbs if not OWN.match(place_of(crumb))]
+    others = [crumb for crumb in crumbs if not OWN.match(label_of(crumb))]
     for crumb, ours in zip(others, event["breadcrumbs"], strict=True):
         check_breadcrumb(crumb, ours)
     link, error = values[-1], event["error"]
@@ -114,7 +114,7 @@ def message_of(sent: Json) -> Json:
     return {"type": sent.get("logger"), "value": value}
 
 
-def place_of(crumb: Json) -> str:
+def label_of(crumb: Json) -> str:
     return str(crumb.get("message") or (crumb.get("data") or {}).get("url"))
 
 
