@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[3]
 PACKAGES = {
     *("broker", "cli", "control", "dashboard", "edge", "grouping", "rebuild"),
-    *("local", "notify", "processors", "query", "runtime", "schemas", "storage"),
+    *("local", "notify", "processors", "query", "runtime", "schemas", "sourcemaps", "storage"),
 }
 
 
