@@ -10,10 +10,9 @@ export PATH := $(CURDIR)/.cache/tools:$(PATH)
 # Hundreds of processes start in the tests: compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 # Test workers, which share one broker and one database: two more than cores, for many tests wait.
-CORES := $(shell nproc 2>/dev/null || echo 2)
-WORKERS ?= $(shell echo $$(( $(CORES) + 2 )))
+WORKERS ?= $(shell echo $$(( $$(nproc 2>/dev/null || echo 2) + 2 )))
 .DEFAULT_GOAL := help
-PYTEST := .venv/bin/pytest --dist loadfile -n
+PYTEST := .venv/bin/pytest -n $(WORKERS) --dist loadfile
 .PHONY: help install lint format test test-all test-unit test-pythons test-chart demo up bench bench-grouping chaos simulate siege screenshots docs lock clean
 
 help:  ## this list
@@ -42,14 +41,14 @@ format: .venv/installed-test  ## put every file into form
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
 test: .venv/installed-test  ## what a change can break, with a real Kafka, a real ClickHouse and a real browser
-	@$(PYTEST) $(WORKERS) -m 'not slow' $(ARGS)
+	@$(PYTEST) -m 'not slow' $(ARGS)
 
 test-all: .venv/installed-test  ## these and the long forms, and the unit tests on other Pythons
-	@$(PYTEST) $(WORKERS) --hypothesis-profile=long $(ARGS)
+	@$(PYTEST) --hypothesis-profile=long $(ARGS)
 	@.ci/test-pythons
 
 test-unit: .venv/installed-test  ## the tests that need nothing, in a minute
-	@$(PYTEST) $(CORES) -m 'unit and not slow' --hypothesis-profile=quick --ignore=tests/e2e --ignore=tests/integration --ignore=tests/contract $(ARGS)
+	@$(PYTEST) -m 'unit and not slow' --hypothesis-profile=quick --ignore=tests/e2e --ignore=tests/integration --ignore=tests/contract $(ARGS)
 
 test-pythons: .venv/installed-test  ## the same on every other supported Python that this machine has
 	@.ci/test-pythons $(ARGS)
