@@ -148,6 +148,8 @@ def error_page(request: web.Request, error: HttpError) -> web.Response:
         details=error.details or [],
         was_changed=can_retry and "done" in request.query,
         retry=request.path_qs if can_retry else "",
+        # A message is sent from Kafka, and its link may be followed before ClickHouse has the issue.
+        may_come=status == 404 and request.method == "GET" and request.path.startswith("/issues/"),
     )
     response.headers.update(error.headers)
     return response

@@ -92,7 +92,7 @@ function prepare() {
     button.value = `morning ${new Date().getTimezoneOffset()}`;
     button.querySelector(".utc").remove();
   }
-  if (document.querySelector("[data-pending]") && looks++ < 15) setTimeout(async () => {
+  if (document.querySelector("[data-pending]") && looks++ < 60) setTimeout(async () => {
     if (!document.querySelector("[data-pending]")) return;
     try { await show(await fetch(location.href)); } catch { /* the notice stays */ }
   }, 2000);

@@ -1,9 +1,10 @@
 """The pages in a real browser: nothing is logged as wrong, nothing runs that was sent, everyone can read them."""
 
+import itertools
 import re
 
 import pytest
-from playwright.sync_api import Browser, StorageState, expect
+from playwright.sync_api import Browser, Route, StorageState, expect
 
 from broker.pipeline_lag import Behind, Lag
 from tests.e2e.browser import Scheme, sign_in, watched_page
@@ -199,6 +200,26 @@ def test_first_steps_give_way_to_the_first_issue(
         with page.expect_navigation():
             expect(page.locator(".waiting")).to_have_text(re.compile("Your first event has arrived"))
         assert watched.complaints == []
+
+
+def test_a_link_to_an_issue_that_is_not_stored_yet_leads_to_it(
+    browser: Browser, address: str, session: StorageState
+) -> None:
+    with watched_page(browser, session=session) as watched:
+        page, looks = watched.page, itertools.count()
+
+        def answer(route: Route) -> None:
+            if next(looks) == 0:
+                route.fulfill(response=route.fetch(url=f"{address}/issues/00000000000000ff"))
+            else:
+                route.continue_()
+
+        page.route(f"{address}{ISSUE}", answer)
+        page.goto(f"{address}{ISSUE}")
+        heading = page.get_by_role("heading", level=1)
+        expect(heading).to_have_text("Not found")
+        assert watched.violations() == []
+        expect(heading).not_to_have_text("Not found")
 
 
 def test_a_page_says_that_events_wait_follows_them_and_is_loaded_again_once_they_are_stored(
