@@ -41,7 +41,7 @@ class BuiltFile(Struct, frozen=True):
 
 
 def built_files(folder: Path) -> Iterator[BuiltFile]:
-    """The files that name a map at their end, maps beside or without their file, and mappings of R8."""
+    """Scripts with their maps, maps without a script, and mappings of R8."""
     maps = {file.resolve(): file for file in folder.rglob("*.map") if file.is_file()}
     for script in sorted(file for file in folder.rglob("*") if file.suffix in _SCRIPTS and file.is_file()):
         named = script.parent / (_map_url(script) or f"{script.name}.map")

@@ -22,7 +22,7 @@ _MAX_INLINED: Final = 50
 
 
 class Content(Struct, frozen=True):
-    """What is stored of an upload."""
+    """The stored parts of an upload."""
 
     map: bytes
     script: bytes

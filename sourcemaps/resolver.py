@@ -31,11 +31,11 @@ from storage.read.reader import Reader
 
 LOOK_SECONDS: Final = 10.0
 PAGE_SECONDS: Final = 2.0
-"""How long a page waits for source maps; those of a slow one are there at the next call."""
+"""Maximum wait of a page for source maps; a late result serves the next call."""
 KEEP_SECONDS: Final = 300.0
-"""How long the source of an issue is kept, for newer events may have another one; and that a map kills the worker."""
+"""Lifetime of an issue's source, since newer events may have another one, and of the mark of a map that failed."""
 _MISSED_SECONDS: Final = 60.0
-"""How long an issue has no source if a map arrives that another process took."""
+"""Lifetime of an issue's missing source: another process may have taken a map for it."""
 _MAX_KEPT: Final = 20_000
 _MAX_FAILED: Final = 1_000
 PLATFORMS: Final = frozenset({"javascript", "android"})
@@ -65,7 +65,7 @@ class Resolver:
         """Turns of uploads, each of which may take 100 MB."""
 
     async def check(self, upload: Upload) -> Checked | NotUsable:
-        """What an upload is, or what is wrong with it. Raises ChangesUnavailable."""
+        """Check an upload: its kind, id and content, or the reason to refuse it. Raises ChangesUnavailable."""
         try:
             answer = await self._upload_worker.ask(Check(upload))
         except WorkerFailed as error:

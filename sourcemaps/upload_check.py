@@ -1,4 +1,7 @@
-"""What is wrong with an uploaded source map, in one sentence; a mapping of R8 is recognised by its lines. Pure."""
+"""Checks an uploaded source map, and says in one sentence why it is refused. Pure.
+
+A mapping of R8 is recognised by its lines.
+"""
 
 import re
 from collections.abc import Iterator
@@ -53,7 +56,7 @@ _decode: Final = msgspec.json.Decoder(_SourceMap).decode
 
 
 def check(upload: Upload) -> tuple[ArtifactKind, str]:
-    """What the upload is, and its debug id, if it has one. Raises Refused."""
+    """Return the kind of an upload and its debug id, empty without one. Raises Refused."""
     if _R8_LINE.search(upload.content):
         return "r8", ""
     try:

@@ -1,4 +1,4 @@
-"""What the worker is asked, and answers."""
+"""Questions to the worker, and its answers."""
 
 from typing import Final
 

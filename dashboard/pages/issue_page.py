@@ -233,7 +233,7 @@ def _switch(query: str, *, is_as_sent: bool) -> str:
 def _sections(detail: EventDetail | None, error: Raw | None = None) -> EventSections | None:
     """The event's sections; None if it has no payload, or one that isn't an object of JSON.
 
-    `error` resources the event's.
+    `error` replaces the event's.
     """
     if detail is None or detail.event is None:
         return None

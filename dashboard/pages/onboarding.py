@@ -133,7 +133,7 @@ def _install(request: web.Request, url: str, token: str) -> str:
 
 
 def _javascript(request: web.Request, url: str, token: str) -> dict[str, str]:
-    """What a page and a bundler take, by the id that the block has."""
+    """The lines for a page and for a bundler, by the id of their block."""
     address = dashboard_address(request)
     (module,) = [module for module in javascript_modules() if module.name.endswith("/svc.js")]
     options = {"token": token, "release": "hello@1.0.0+1", "environment": "dev", "ingestUrl": url}

@@ -57,7 +57,7 @@ async def test_another_origin_loads_the_module_and_those_that_it_imports(site: S
 
 
 async def npm(folder: Path, *arguments: str) -> Any:
-    """What npm prints as JSON; it reaches no registry."""
+    """The JSON that npm prints; it reaches no registry."""
     assert NPM is not None, "npm is missing"
     process = await asyncio.create_subprocess_exec(
         NPM, *arguments, "--json", "--registry=http://127.0.0.1:1", "--no-audit", f"--cache={folder / 'cache'}",

@@ -1,4 +1,4 @@
-"""The transport for sentry-sdk: what arrives of a real application's events, beside those of `svc`."""
+"""The transport for sentry-sdk: the events of a real application, compared with those of `svc`."""
 
 import json
 import os

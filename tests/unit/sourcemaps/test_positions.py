@@ -1,4 +1,4 @@
-"""What one map shows is bounded, whatever is in it: a page has many frames."""
+"""A map of any content adds a bounded text to a page."""
 
 import json
 

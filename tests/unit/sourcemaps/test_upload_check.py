@@ -1,4 +1,4 @@
-"""What can't be used is refused in one sentence, whatever it does to a decoder."""
+"""Unusable uploads are refused in one sentence, also those that break a decoder."""
 
 import json
 from collections.abc import Callable
