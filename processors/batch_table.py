@@ -149,6 +149,10 @@ class BatchTable(Table[bytes, bytes]):
         """The keys and values of one partition."""
         return self._parts.parts[partition]
 
+    def epoch(self, partition: int) -> int | None:
+        """The epoch of this process, None where it has not opened the partition."""
+        return self._changelog.log(partition).epoch
+
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Change keys of one partition. On return the changes are safe.
 

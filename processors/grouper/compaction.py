@@ -61,10 +61,8 @@ class LogCompaction:
         self._small.sort()
         self._set_blocks(self._blocks)
 
-    def add_entries(self, entries: Iterable[DedupEntry]) -> None:
-        for entry in entries:
-            key = entry_key(self._partition, entry.first, entry.last)
-            self._small.append(EntryRange.of(key, entry))
+    def add_entries(self, entries: Mapping[bytes, DedupEntry]) -> None:
+        self._small += [EntryRange.of(key, entry) for key, entry in entries.items()]
 
     @property
     def newest(self) -> bytes | None:

@@ -2,7 +2,7 @@
 
 | key | value | written by | it says |
 | --- | --- | --- | --- |
-| `P/FIRST-LAST` | `DedupEntry` | grouper | the ids first seen in these records of `events`, and the decisions |
+| `P/FIRST-LAST/EPOCH` | `DedupEntry` | grouper | the ids first seen in these records of `events`, and the decisions |
 | `horizon/P` | an offset of `events` | grouper | the entries before it have expired: none is missing |
 | `deltas/P` | `processors.aggregator.position.DeltasPosition` | aggregator | how far `issue-deltas` is folded |
 
@@ -140,9 +140,14 @@ class EntryHead(Struct, frozen=True):
         return decode_entry(self.value).records
 
 
-def entry_key(partition: int, first: int, last: int) -> bytes:
-    """Key of an entry. It names the whole range, so that two owners' entries never replace each other in part."""
-    return b"%d/%d-%d" % (partition, first, last)
+def entry_key(partition: int, first: int, last: int, epoch: int | None = None) -> bytes:
+    """Key of an entry: the range, so that entries never replace each other in part, and the epoch of its owner.
+
+    Readers drop an earlier owner's late write. Under the same key, Kafka's compaction would keep it alone.
+    Merged entries have no epoch: a missing one shows as a hole, a missing last one doesn't.
+    """
+    key = b"%d/%d-%d" % (partition, first, last)
+    return key if epoch is None else b"%s/%d" % (key, epoch)
 
 
 def horizon_key(partition: int) -> bytes:

@@ -235,11 +235,11 @@ class GrouperStage(PartitionStage[PartitionState]):
 
     async def _record(self, output: BatchOutput) -> None:
         """Write the decisions to `seen`: a successor must publish the same ones."""
-        changes = [
-            (entry_key(output.partition, entry.first, entry.last), encode(entry)) for entry in output.entries
-        ]
-        await self._seen.write(output.partition, changes)
-        self._entries[output.partition].add_entries(output.entries)
+        partition, epoch = output.partition, self._seen.epoch(output.partition)
+        entries = {entry_key(partition, entry.first, entry.last, epoch): entry for entry in output.entries}
+        changes = [(key, encode(entry)) for key, entry in entries.items()]
+        await self._seen.write(partition, changes)
+        self._entries[partition].add_entries(entries)
 
     def _outputs(self, output: BatchOutput) -> Iterator[Output]:
         partition = output.partition

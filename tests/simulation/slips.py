@@ -166,8 +166,11 @@ SLIPS: Final = {
         "await self._publish(chain.from_iterable(self._outputs(output) for output in outputs)); await asyncio.gather(*(self._record(output) for output in outputs))", seed=2604,
     ),
     "grouper: a decision is not awaited": Slip(
-        f"{_GROUPER}._record", "await self._seen.write(output.partition, changes)",
-        "asyncio.ensure_future(self._seen.write(output.partition, changes))",
+        f"{_GROUPER}._record", "await self._seen.write(partition, changes)",
+        "asyncio.ensure_future(self._seen.write(partition, changes))",
+    ),
+    "grouper: entries of all owners have the same keys": Slip(
+        f"{_GROUPER}._record", "entry.last, epoch)", "entry.last)", seed="1120005781.29",
     ),
     "grouper: increments are those of the next record": Slip(
         f"{_BATCH}._ChunkWork._finish", "SourceIncrements(output.partition, offset, self.increments.finish())",
@@ -365,7 +368,7 @@ SLIPS: Final = {
     "ids: ids of the future are kept until their day": Slip(f"{_IDS}.IdIndex.keep", "day + -day % _AHEAD_STEP", "day - 2", seed="700973.49"),
     "ids: a discarded id stays in its run": Slip(f"{_IDS}.IdIndex.discard", "buckets.pop(bucket, ())", "()", seed="700075.52.282857276"),
     "ids: only the newest day is searched": Slip(f"{_IDS}.IdIndex._find", "for buckets in self._runs.values():", "for buckets in list(self._runs.values())[-1:]:", seed="700415.60"),
-    "compaction: ids of the future expire with their entry": Slip(f"{_COMPACTING}._expire", "for entry in _left(part, expired, oldest_day)]", "for entry in ()]", seed="900.50"),
+    "compaction: ids of the future expire with their entry": Slip(f"{_COMPACTING}._expire", "for entry in _left(part, expired, oldest_day)]", "for entry in ()]", seed="1101.50.347783488"),
     "duplicates: their days are forgotten": Slip(
         "storage.maintain.reconcile.duplicates.remove_duplicates",
         "days |= {(int(project), day) for _, _, _, project, day in surplus}", "pass", seed="702.66"

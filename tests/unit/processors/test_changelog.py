@@ -9,6 +9,7 @@ from broker.errors import PartitionsLost
 from broker.message import Message
 from processors.aggregator.aggregator_stage import supersedes
 from processors.changelog import Changelog, epoch_of
+from processors.grouper.dedup_log import entry_key
 
 
 class Log(BatchProducer):
@@ -101,6 +102,17 @@ async def test_a_packet_that_arrives_after_the_recovery_ousts_its_reader() -> No
     with pytest.raises(PartitionsLost):
         await new.write(0, [(b"m", b"1")])
     assert recovered(log) == {b"m": b"1"}
+
+
+async def test_a_late_entry_never_replaces_a_newer_owners_in_a_compaction() -> None:
+    log = Log()
+    old = await opened(log)
+    new = await opened(log, "b")
+    old_key, new_key = (entry_key(0, 1, 3, changelog.log(0).epoch) for changelog in (old, new))
+    await new.write(0, [(new_key, b"new")])
+    with pytest.raises(PartitionsLost):
+        await old.write(0, [(old_key, b"old")])
+    assert read(Changelog("seen", log), log.compacted()) == {new_key: b"new"}
 
 
 async def test_a_dropped_record_is_superseded_before_compaction_leaves_it_alone() -> None:

@@ -112,6 +112,10 @@ class MemoryTable:
     async def check_owner(self, partition: int) -> None:
         """There is no other writer."""
 
+    def epoch(self, partition: int) -> int | None:  # noqa: ARG002
+        """There is one owner."""
+        return 0
+
     async def write(self, partition: int, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Change keys of one partition."""
         changes = list(changes)

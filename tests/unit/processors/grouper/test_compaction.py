@@ -34,8 +34,9 @@ def log(count: int, each_ms: int = 1000) -> tuple[dict[bytes, bytes], LogCompact
         entry = DedupEntry(
             decision.watermark_ms, offset, [record], clock=started(offset, decision.watermark_ms)
         )
-        part[entry_key(0, offset, offset)] = encode(entry)
-        entries.add_entries([entry])
+        key = entry_key(0, offset, offset, epoch=0)
+        part[key] = encode(entry)
+        entries.add_entries({key: entry})
     return part, entries
 
 
@@ -125,7 +126,7 @@ def test_a_table_that_was_read_back_is_compacted_the_same() -> None:
 
 def test_a_hole_between_entries_stays_one() -> None:
     part, _ = log(MERGE_AT + 2)
-    del part[entry_key(0, 100, 100)]
+    del part[entry_key(0, 100, 100, epoch=0)]
     entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
     compact(part, entries, 0)
     assert replay_start(known(part), 0).next_offset == 100

@@ -32,8 +32,9 @@ def table(rng: random.Random) -> dict[bytes, bytes]:
         ahead = ((rng.randrange(1, 5), keys[-KEY_BYTES:]),) if rng.random() < 0.2 else ()
         record = DedupRecord(offset, 3, None, keys, dead=(0,) * (rng.random() < 0.2), ahead=ahead)
         entry = DedupEntry(day * DAY_MS, offset, [record], clock=LogClock(day, day, offset))
-        apply(part, [(entry_key(0, offset, offset), encode(entry))])
-        compaction.add_entries([entry])
+        key = entry_key(0, offset, offset, epoch=0)
+        apply(part, [(key, encode(entry))])
+        compaction.add_entries({key: entry})
         if compaction.needed(day - DAYS):
             for changes in compaction.compact(part, day - DAYS):
                 apply(part, changes)
