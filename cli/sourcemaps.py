@@ -69,14 +69,14 @@ def sourcemaps() -> None:
 @sourcemaps.command()
 @click.argument("folder", type=click.Path(path_type=Path, exists=True, file_okay=False), metavar="DIR")
 @click.option("--release", required=True, help="The release that the application reports.")
-@click.option("--project", required=True, help="The project's id (`svc projects list`).")
+@click.option("--project", required=True, type=int, help="The project's id (`svc projects list`).")
 @click.option("--prefix", default="", help="Put before each path: `static/` if frames say `static/app.js`.")
 @click.option(
     "--url", help="The dashboard's address; also SVC_DASHBOARD_URL, else that of the running `svc up`."
 )
 @click.pass_obj
 def upload(
-    workspace: Workspace, folder: Path, release: str, project: str, prefix: str, url: str | None
+    workspace: Workspace, folder: Path, release: str, project: int, prefix: str, url: str | None
 ) -> None:
     """Upload the maps of the build in DIR; exits 1 if one is refused.
 

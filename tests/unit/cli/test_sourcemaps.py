@@ -56,8 +56,9 @@ async def dashboard() -> AsyncIterator[tuple[str, list[Taken]]]:
         yield str(server.make_url("/")), taken
 
 
-async def upload(folder: Path, url: str, **environment: str) -> Result:
-    command = ["sourcemaps", "upload", "--release", "shop@1+1", "--project", "7", "--url", url, str(folder)]
+async def upload(folder: Path, url: str, project: str = "7", **environment: str) -> Result:
+    command = ["sourcemaps", "upload", "--release", "shop@1+1", "--project", project]
+    command += ["--url", url, str(folder)]
     given = ["--data-dir", str(folder / "data"), *command]
     return await asyncio.to_thread(CliRunner().invoke, svc, given, env=environment)
 
@@ -109,6 +110,12 @@ async def test_without_a_map_or_a_sign_in_nothing_is_sent(tmp_path: Path) -> Non
     assert (result.exit_code, "has no source map" in result.output) == (2, True)
     result = await upload(tmp_path, "http://127.0.0.1:1")
     assert (result.exit_code, "SVC_API_KEY" in result.output) == (2, True)
+
+
+async def test_a_project_is_named_by_its_id() -> None:
+    result = await upload(BUILDS / "vite-1", "http://127.0.0.1:1", "shop", SVC_API_KEY="k")
+    assert result.exit_code == 2
+    assert "'--project': 'shop' is not a valid integer" in result.output
 
 
 def test_files_find_their_maps_by_the_comment_or_the_name(tmp_path: Path) -> None:
