@@ -1,10 +1,13 @@
 """A coordinator that is still loading is not one that knows of no commit."""
 
 from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import GroupLoadInProgressError
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import GroupLoadInProgressError, TopicAuthorizationFailedError
 from aiokafka.structs import OffsetAndMetadata
 
 from broker import client
@@ -43,3 +46,21 @@ async def test_an_answer_without_the_partitions_is_asked_for_again() -> None:
 async def test_a_coordinator_that_goes_on_loading_is_an_error() -> None:
     with pytest.raises(GroupLoadInProgressError):
         await committed_offsets(Admin({}), "writer", PARTITIONS)
+
+
+class Denied:
+    """Answers a real client like a broker that doesn't let it see the topic."""
+
+    list_consumer_group_offsets = AIOKafkaAdminClient.list_consumer_group_offsets
+
+    async def find_coordinator(self, _group: str) -> int:
+        return 0
+
+    async def _send_request(self, _request: Any, _node: int) -> Any:
+        partitions = [(tp.partition, -1, "", TopicAuthorizationFailedError.errno) for tp in PARTITIONS]
+        return SimpleNamespace(error_code=0, topics=[("grouped", partitions)])
+
+
+async def test_a_right_that_is_missing_is_an_error_that_says_so() -> None:
+    with pytest.raises(TopicAuthorizationFailedError, match="grouped"):
+        await committed_offsets(Denied(), "writer", PARTITIONS)
