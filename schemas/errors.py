@@ -108,10 +108,6 @@ class KeyReused(Exception):
     """The key was used for another request; nothing was changed."""
 
 
-class BadPayload(Exception):
-    """The bytes are no pack of payloads."""
-
-
 class BadSetting(Exception):
     """A setting is unknown, missing or has a bad value; the text names the variable in one line."""
 

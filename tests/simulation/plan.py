@@ -153,7 +153,7 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("post", 0.8), ("all", 1.2), ("reset", 5.0), ("all", 6.0))),
     (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("all", 0.8), ("post", 1.2), ("reset", 5.0),
                              ("at commit", 5.3))),
-    # Erasures during inserts, deaths and packs.
+    # Erasures during inserts and deaths.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("erase", 2.5), ("clickhouse", 3.0), ("all", 3.5), ("post", 5.0))),
     (_ONE, (("all", 0.0), ("kill in a slow insert", 0.5), ("all", 0.6), ("erase", 1.5), ("all", 2.0), ("step", 2.5))),
     # A slow server gets long sessions: their inserts are announced, and tables are compared meanwhile.

@@ -309,8 +309,6 @@ SLIPS: Final = {
     # Completion, repair, erasure, rebuild.
     "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in chosen if row not in refused], pause)', "0, {}", seed=1544),
     "completion: erased events come back": Slip(f"{_FILLING}._compare", "known |= stored(", "stored(", seed=17),
-    "packs: the others of a pack are forgotten": Slip("storage.exactly_once.unpacking.unpack", "_insert(client, project, packs[first : first + _AT_ONCE])", "pass", seed=4),
-    "packs: an erasure leaves them whole": Slip(f"{_USER}._delete_events", 'unpack(client, scope.rows("payloads"), delete)', "pass", seed=4),
     "completion: rollups are not repaired": Slip(f"{_MISSING}.complete", "repaired=repair_rollups(client, set(_days(block)))", "repaired={}", seed=363),
     "repair: only the first project's days": Slip("storage.exactly_once.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:", seed=1544),
     "repair: a difference is inserted twice": Slip(

@@ -73,13 +73,14 @@ class Block:
         items = records.decode_items(chunk.chunk)
         new = [items[position] for position in chunk.new]
         for item, (number,) in zip(new, struct.iter_unpack("<Q", chunk.fingerprints), strict=True):
-            event = decode_event(decompress(item.payload))
+            sent = decompress(item.payload)
+            event = decode_event(sent)
             user = event.user.id if event.user is not None else None
             hashed = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "little") if user else 0
             row = (
                 item.project, event.timestamp[:23], item.id[::-1], number, event.release, event.environment,
                 event.platform, event.device.os, hashed, event.error.type, event.error.message,
-                event.tags or {}, item.payload,
+                event.tags or {}, sent,
             )  # fmt: skip
             for column, value in zip(self.columns, row, strict=True):
                 column.append(value)
@@ -92,7 +93,7 @@ class Block:
         )
 
     def table(self) -> pa.Table:
-        """The rows as Arrow."""
+        """The rows as Arrow, in the order of the tables."""
         project, ts, ids, issue, *texts, hashed, kind, message, tags, payload = self.columns
         keys, values = [k for one in tags for k in one], [v for one in tags for v in one.values()]
         counts = offsets([len(one) for one in tags])
@@ -111,7 +112,8 @@ class Block:
             ),
             pa.Array.from_buffers(pa.binary(), len(payload), sizes),
         ]
-        return pa.table(arrays, names=list(setup.NAMES))
+        rows = pa.table(arrays, names=list(setup.NAMES))
+        return rows.sort_by([(name, "ascending") for name in ("project_id", "issue", "ts")])
 
 
 def consumer(topic: str, **options: Any) -> AIOKafkaConsumer:

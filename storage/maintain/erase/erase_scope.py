@@ -26,12 +26,13 @@ class Scope(Struct, frozen=True):
     events: str
     tags: str
 
-    def rows(self, table: str) -> str:
+    @property
+    def rows(self) -> str:
         """The rows of `events` or `payloads`."""
-        where = f"project_id = {self.project} AND id IN (SELECT id FROM {self.events})"  # noqa: S608 - our own names
-        if table != "events":
-            return where
-        return f"{where} AND fingerprint IN (SELECT fingerprint FROM {self.events})"  # noqa: S608
+        return (
+            f"project_id = {self.project} AND id IN (SELECT id FROM {self.events})"  # noqa: S608 - our own names
+            f" AND fingerprint IN (SELECT fingerprint FROM {self.events})"
+        )
 
     def keys(self, rollup: Rollup) -> str:
         """A superset of the rollup rows that count the events: those with their times and issues."""
