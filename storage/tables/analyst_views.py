@@ -9,6 +9,7 @@ from storage.client import ClickHouseError, Client, scalar
 
 VIEWS: Final = (
     "analyst_events",
+    "analyst_payloads",
     "analyst_issues",
     "analyst_issue_activity",
     "analyst_changes",
@@ -28,7 +29,7 @@ VIEWS: Final = (
 )
 """Everything that an analyst can read; each view has a column `project_id`."""
 TABLES: Final = (
-    *("events", "issues", "issue_activity", "changes", "outcomes"),
+    *("events", "payloads", "issues", "issue_activity", "changes", "outcomes"),
     *("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day", "projects"),
 )
 """The tables that the views read, apart from the view `issue_of`; row policies are on them."""

@@ -60,6 +60,7 @@ class Happened(Struct, frozen=True):
     error_type: str
     message: str
     tags: dict[str, str]
+    sent: dict[str, Any]
 
 
 class World(Struct):
@@ -196,6 +197,7 @@ def _event(
         error_type=event["error"]["type"],
         message=event["error"]["message"],
         tags=tags,
+        sent=event,
     )
 
 
