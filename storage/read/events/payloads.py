@@ -28,13 +28,15 @@ async def stored_payload(
     return rows[0][1:] if rows else None
 
 
-async def stored_payloads(session: Session, question: Question, events: Sequence[int]) -> dict[int, bytes]:
-    """The payloads of those of some events that have one."""
-    rows = await session.rows(_payloads(question, events))
+async def stored_payloads(
+    session: Session, question: Question, events: Sequence[int], near: Range | None = None
+) -> dict[int, bytes]:
+    """The payloads of those of some events that have one; a time range leaves few parts to read."""
+    rows = await session.rows(_payloads(question, events, near))
     return {event: payload for event, _, payload in rows}
 
 
-def _payloads(question: Question, events: Sequence[int], near: Range | None = None) -> Sql:
+def _payloads(question: Question, events: Sequence[int], near: Range | None) -> Sql:
     """Id, time (Unix ms) and payload of events."""
     statement = question.statement()
     within = "" if near is None else f" AND {statement.within('ts', near)}"
