@@ -80,8 +80,8 @@ ALTER TABLE events
 ALTER TABLE events
     ADD INDEX IF NOT EXISTS by_tag arrayMap((k, v) -> concat(k, '=', v), mapKeys(tags), mapValues(tags)) TYPE bloom_filter(0.01) GRANULARITY 1;
 
--- In the order of events, whose row leads to the payload: payloads of an issue resemble each other, and compress twice as
--- well beside each other as by id. Small granules: a look-up reads 256 payloads at most.
+-- In the order of events, whose row leads to the payload: payloads of an issue resemble each other, so they compress well.
+-- Small granules: a look-up reads 256 payloads at most. A merge has many parts, since it inflates and compresses all again.
 CREATE TABLE IF NOT EXISTS payloads
 (
     project_id UInt32 COMMENT 'Project' CODEC(ZSTD(1)),
@@ -95,7 +95,7 @@ ENGINE = MergeTree
 PARTITION BY (payload_days, toMonday(ts))
 ORDER BY (project_id, fingerprint, ts)
 SETTINGS index_granularity = 256, min_compress_block_size = 1048576, max_compress_block_size = 2097152,
-    non_replicated_deduplication_window = 10000
+    min_parts_to_merge_at_once = 20, non_replicated_deduplication_window = 10000
 COMMENT 'Every event as it was sent, for as long as the project wants';
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS mv_events TO events AS
