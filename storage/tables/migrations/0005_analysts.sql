@@ -76,9 +76,9 @@ CREATE VIEW IF NOT EXISTS analyst_payloads
     fingerprint String COMMENT 'As in analyst_events',
     event_id UUID COMMENT 'As in analyst_events',
     ts DateTime64(3, 'UTC') COMMENT 'As in analyst_events',
-    payload String COMMENT 'The event as it was sent: JSON',
-    errors Array(Tuple(type String, message String, stack Array(Tuple(file String, function String, line UInt64, inApp Bool)))) COMMENT 'The error and its causes, outermost first',
-    frames Array(Tuple(file String, function String, line UInt64, inApp Bool)) COMMENT 'The stack of the outermost error, top first',
+    payload String COMMENT 'JSON, as sent',
+    errors Array(Tuple(type String, message String, stack Array(Tuple(file String, function String, line UInt64, inApp Bool)))) COMMENT 'Error and causes, outermost first',
+    frames Array(Tuple(file String, function String, line UInt64, inApp Bool)) COMMENT 'Stack of the outermost, top first',
     breadcrumbs Array(Tuple(timestamp String, type String, data String)) COMMENT 'As sent; data is JSON',
     device Map(String, String) COMMENT 'As sent: os, osVersion, model, locale'
 )
