@@ -83,6 +83,8 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_PAIR, (("all", 0.0), ("all", 1.0), ("loss at increments", 1.9), ("all", 2.0), ("post", 4.0))),
     (_PAIR, (("post", 0.0), ("post", 0.7), ("all", 1.4), ("lost part", 2.5), ("post", 3.5))),
     (_PAIR, (("all", 0.0), ("post", 1.0), ("lost issues", 2.5), ("all", 3.5))),
+    # Events expire before a writer reads them.
+    (_PAIR | {"clumsy": 0.0}, (("post", 0.0), ("lost sources", 1.5), ("post", 2.0), ("all", 2.5), ("post", 15.0))),
     # Ids are forgotten, and unreadable events come again.
     (_LOW, (("post", 0.0), ("days", 0.5), ("post", 9.0))),
     (_LOW | {"days": 2}, (("post", 0.0), ("days", 0.5), ("post", 9.0))),

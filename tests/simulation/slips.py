@@ -288,6 +288,18 @@ SLIPS: Final = {
         f"{_TABLES}.PartitionStore.written", "self.apply(partition, changes)", "pass", seed=56
     ),
     # The writer.
+    "writer: a lost source is passed over": Slip(
+        "storage.exactly_once.blocks.Block._feed", "self.rejected.append(lost_record(record, grouped, str(error)))", "pass", seed=336,
+    ),
+    "writer: lost events are not counted": Slip(
+        "storage.write.rejected_records.dead_letter_outcomes", "if record.lost is not None:", "if False:", seed=336,
+    ),
+    "writer: a put-back record of a lost source counts again": Slip(
+        "storage.write.rejected_records._lost", "sequence=lost.source,", "sequence=lost.at_ms,", seed=79,
+    ),
+    "writer: events are those of the next source": Slip(
+        "storage.exactly_once.source_values.SourceValues.of", "found.get(offset)", "found.get(offset + 1)", seed=1,
+    ),
     "writer: a block is committed before its insert": Slip(
         f"{_STAGE}._flush", "                await inserter.deliver(", "                await self._source.commit(ends); await inserter.deliver("
     ),
