@@ -27,7 +27,7 @@ from rebuild.rebuilt_ids import IdKeys, entries
 from rebuild.rebuilt_issues import Covered, Sources, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.chunks import SOURCE_HEADER, decode_chunk
-from schemas.errors import RebuildRefused
+from schemas.errors import BadPayload, RebuildRefused
 from schemas.increments import decode_bundle, is_bundle
 from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
 from schemas.settings import ProcessorsSettings
@@ -36,15 +36,14 @@ from schemas.topics import Topic
 from storage.client import Client
 from storage.exactly_once.block_plan import NoBlock, decode_plan
 from storage.maintain import rebuild_queries
-from storage.maintain.rebuild_queries import StoredCounts
 from storage.shards import open_servers
+from storage.tables.packs import unpacked
 
 Message = tuple[int, bytes | None, bytes]
 """Partition, key and value of a record."""
-PAYLOAD: Final = """
-    SELECT payload FROM payloads
-    WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64}
-        AND ts = fromUnixTimestamp64Milli({at:Int64}, 'UTC') AND id = {id:UInt128} LIMIT 1"""
+PAYLOAD: Final = (
+    "SELECT pack, payload FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} LIMIT 1"
+)
 _BATCH: Final = 1000
 
 
@@ -243,7 +242,7 @@ async def _last_stored(settings: ProcessorsSettings, consumer: Consumer, partiti
         for records in (await consumer.getmany(timeout_ms=500)).values():
             for record in records:
                 # An undecodable record is a dead letter.
-                with suppress(msgspec.DecodeError):
+                with suppress(BadPayload, msgspec.DecodeError):
                     chunk = decode_chunk(record.value or b"")
                     copies[record.offset] = {(one.project, one.id, one.received_ms) for one in chunk}
     wanted = set[tuple[int, bytes, int]]().union(*copies.values())
@@ -310,19 +309,24 @@ async def _partitions(settings: ProcessorsSettings, topic: str) -> list[TopicPar
     return sorted(tps)
 
 
-def _described(client: Client) -> Callable[[StoredCounts], tuple[str, tuple[str, ...]]]:
-    def described(stored: StoredCounts) -> tuple[str, tuple[str, ...]]:
-        newest = {
-            "project": stored.project,
-            "fingerprint": stored.fingerprint,
-            "at": stored.last_ms,
-            "id": int.from_bytes(stored.last_event, "big"),
-        }
-        rows = client.query(PAYLOAD, parameters=newest, column_formats={"payload": "bytes"}).result_rows
+def _described(client: Client) -> Callable[[int, bytes], tuple[str, tuple[str, ...]]]:
+    def described(project: int, event: bytes) -> tuple[str, tuple[str, ...]]:
+        number = int.from_bytes(event, "big")
         try:
-            grouping = grouping_event(decode_event(rows[0][0]))
-        except (LookupError, ValueError):
+            pack, payload = _payload_row(client, project, number)
+            if pack not in (0, number):
+                _, payload = _payload_row(client, project, pack)
+            sent = unpacked(payload)[event] if pack else payload
+            grouping = grouping_event(decode_event(sent))
+        except (LookupError, BadPayload, ValueError):
             return "", ()
         return culprit(grouping), fingerprint(grouping).parts
 
     return described
+
+
+def _payload_row(client: Client, project: int, event: int) -> tuple[int, bytes]:
+    """Pack and payload of an event. Raises IndexError if it has none."""
+    parameters = {"project": project, "id": event}
+    rows = client.query(PAYLOAD, parameters=parameters, column_formats={"payload": "bytes"}).result_rows
+    return int(rows[0][0]), rows[0][1]

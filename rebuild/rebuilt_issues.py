@@ -31,12 +31,12 @@ class Sources(NamedTuple):
     """Queries that only some issues need.
 
     `since(project, fingerprints, at_ms)` returns the events since then and their users, `releases(project, at_ms)` the
-    releases known by then, `described(stored)` the newest event's culprit and grouping parts.
+    releases known by then, `described(project, last_event)` an event's culprit and grouping parts.
     """
 
     since: Callable[[int, list[int], int], tuple[int, list[int]]]
     releases: Callable[[int, int], list[str]]
-    described: Callable[[StoredCounts], tuple[str, tuple[str, ...]]]
+    described: Callable[[int, bytes], tuple[str, tuple[str, ...]]]
 
 
 class Covered(NamedTuple):
@@ -254,7 +254,7 @@ def _new(issue: int, stored: StoredCounts) -> IssueRecord:
 
 
 def _described(record: IssueRecord, stored: StoredCounts, sources: Sources) -> IssueRecord:
-    culprit, parts = sources.described(stored)
+    culprit, parts = sources.described(stored.project, stored.last_event)
     return replace(
         record,
         error_type=stored.error_type,

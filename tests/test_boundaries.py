@@ -79,7 +79,7 @@ PURE = (
         f"processors.aggregator.{name}"
         for name in ("batch_changes", "issue_fold", "issue_merges", "lifecycle", "position", "totals")
     ),
-    *(f"storage.tables.{name}" for name in ("event_columns", "record_rows")),
+    *(f"storage.tables.{name}" for name in ("event_columns", "packs", "record_rows")),
     *(f"storage.exactly_once.{name}" for name in ("block_plan", "block_tokens", "blocks", "rejections")),
     "storage.write.flush_policy",
     *(

@@ -20,13 +20,15 @@ from storage.tables.event_columns import EVENT_COLUMNS, PAYLOAD_COLUMNS
 
 WANTED: Final = np.dtype([("id", "V16"), ("fingerprint", "<u8"), ("project_id", "<u4")])
 _STRUCTURE: Final = "id UInt128, fingerprint UInt64, project_id UInt32"
-_STORED_IN: Final = """
-    SELECT project_id, id, {days} FROM {table}
+STORED_EVENTS: Final = """
+    SELECT project_id, id, retention_days FROM events
     WHERE project_id IN (SELECT project_id FROM wanted) AND fingerprint IN (SELECT fingerprint FROM wanted)
-        AND ts >= {{first:DateTime64(3, 'UTC')}} AND ts <= {{last:DateTime64(3, 'UTC')}}
+        AND ts >= {first:DateTime64(3, 'UTC')} AND ts <= {last:DateTime64(3, 'UTC')}
         AND id IN (SELECT id FROM wanted)"""
-STORED_EVENTS: Final = _STORED_IN.format(days="retention_days", table="events")
-STORED_PAYLOADS: Final = _STORED_IN.format(days="payload_days", table="payloads")
+STORED_PAYLOADS: Final = """
+    SELECT project_id, id, payload_days FROM payloads
+    WHERE project_id IN (SELECT project_id FROM wanted) AND id IN (SELECT id FROM wanted)"""
+STORED_ALONE: Final = f"{STORED_PAYLOADS} AND pack = 0"
 _STORED: Final = {"events": STORED_EVENTS, "payloads": STORED_PAYLOADS}
 _COLUMNS: Final = {"events": list(EVENT_COLUMNS), "payloads": list(PAYLOAD_COLUMNS)}
 
@@ -42,14 +44,24 @@ class Filling:
     insert has. Of two inserts after the same comparison the server takes one, and both processes compare
     again until nothing is missing. The server knows a token in one partition of the table, so an insert has
     rows of one partition, and its token names those that were missing there.
+
+    `stored` finds the rows of a table, by default all.
     """
 
-    def __init__(self, client: Client, block: pa.Table, rows: list[int], name: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        block: pa.Table,
+        rows: list[int],
+        name: str,
+        stored: Mapping[str, str] = _STORED,
+    ) -> None:
         self._client = client
         self._block = block
         keys = keys_of(block)
         self._keys = {row: keys[row] for row in rows}
         self._name = name
+        self._stored = stored
         self._session = ComparisonSession(client)
 
     def fill(self, table: str, rows: list[int], pause: Pause) -> tuple[int, dict[int, str]]:
@@ -92,7 +104,7 @@ class Filling:
 
         def read(_: int) -> tuple[Mapping[str, Any], dict[Key, int]]:
             session = self._session.begin()
-            return session, stored(self._client, self._block, _STORED[table], session)
+            return session, stored(self._client, self._block, self._stored[table], session)
 
         session, known = read_consistently((self._client,), (table,), read, pause=pause)
         # Erased events are not missing, but recur whenever a topic is re-read.

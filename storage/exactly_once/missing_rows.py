@@ -7,6 +7,7 @@ killed) or expired (too many blocks since), or ClickHouse refuses the whole bloc
 import time
 from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
@@ -15,17 +16,22 @@ from msgspec import Struct
 from storage.clickhouse_diagnosis import RetryLater
 from storage.client import Client
 from storage.exactly_once.consistent_read import MIN_PAUSE_SECONDS
-from storage.exactly_once.filling import STORED_EVENTS, STORED_PAYLOADS, Filling, keys_of, stored
+from storage.exactly_once.filling import STORED_EVENTS, STORED_PAYLOADS, Filling, keys_of, stored, wanted
 from storage.exactly_once.insert_pauses import paused
 from storage.exactly_once.rejections import EventKey
 from storage.exactly_once.repair_rollups import repair_rollups
+from storage.exactly_once.unpacking import unpack
 from storage.tables.erased import ERASED_AMONG
 
 FORGET: Final = """
-    DELETE FROM payloads
-    WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128} AND id NOT IN
+    DELETE FROM payloads WHERE project_id = {project:UInt32} AND id = {id:UInt128} AND id NOT IN
         (SELECT id FROM events
          WHERE project_id = {project:UInt32} AND fingerprint = {fingerprint:UInt64} AND id = {id:UInt128})"""
+FORGET_SOME: Final = "DELETE FROM payloads WHERE {where}"
+TWICE: Final = f"""
+    (project_id, id) IN
+        (SELECT project_id, id FROM ({STORED_PAYLOADS})
+         GROUP BY project_id, id HAVING count() > 1)"""  # noqa: S608 - our own text
 _MANY: Final = 100
 
 
@@ -66,9 +72,9 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
     The rows are those that `events` or `payloads` lacks. Writers are asked to pause, and given `seconds`
     until those that have looked for pauses before have ended.
 
-    Idempotent, also concurrently if both use the same `name`. Raises ClickHouseError, also if this process was
-    frozen or the server was restarted in between, NoConsistentRead, and RefusesMost if the server refuses most
-    of a large block.
+    An event that `payloads` has in a pack and once more keeps one row. Idempotent, also concurrently if both
+    use the same `name`. Raises ClickHouseError, also if this process was frozen or the server was restarted in
+    between, NoConsistentRead, and RefusesMost if the server refuses most of a large block.
     """
     # An event that was sent again may be in one block with itself.
     rows = {key: row for row, key in reversed([*enumerate(keys_of(block))])}
@@ -83,6 +89,8 @@ def complete(client: Client, block: pa.Table, name: str, seconds: float = 0.0) -
         if len(block) > _MANY and len(refused) * 2 > len(block):
             raise RefusesMost(f"refuses {len(refused)} of {len(block)} rows: {next(iter(refused.values()))}")
         _forget_payloads(client, block, refused)
+        # A completion that was killed in `unpack` leaves rows of a pack together with those that replace them.
+        unpack(client, TWICE, partial(_forget, client), wanted(block))
         more, others = filling.fill("payloads", [row for row in chosen if row not in refused], pause)
     return Completion(
         added={"events": added, "payloads": more},
@@ -126,8 +134,14 @@ def _forget_payloads(client: Client, block: pa.Table, rows: Iterable[int]) -> No
         names = ("project_id", "fingerprint", "id")
         project, fingerprint, event = (block[name][row].as_py() for name in names)
         number = int.from_bytes(event, "little")
-        # A lightweight delete, since a writer has no right to see mutations.
+        # The others of its pack keep theirs.
+        unpack(client, f"project_id = {project} AND id = toUInt128('{number}')", partial(_forget, client))
         client.command(FORGET, parameters={"project": project, "fingerprint": fingerprint, "id": number})
+
+
+def _forget(client: Client, where: str) -> None:
+    # A lightweight delete, since a writer has no right to see mutations.
+    client.command(FORGET_SOME.format(where=where))
 
 
 def _days(block: pa.Table) -> Iterator[tuple[int, date]]:

@@ -9,7 +9,6 @@ from storage.client import ClickHouseError, Client, scalar
 
 VIEWS: Final = (
     "analyst_events",
-    "analyst_payloads",
     "analyst_issues",
     "analyst_issue_activity",
     "analyst_changes",
@@ -29,7 +28,7 @@ VIEWS: Final = (
 )
 """Everything that an analyst can read; each view has a column `project_id`."""
 TABLES: Final = (
-    *("events", "payloads", "issues", "issue_activity", "changes", "outcomes"),
+    *("events", "issues", "issue_activity", "changes", "outcomes"),
     *("issue_day", "issue_day_er", "issue_hour", "project_hour", "tag_day", "projects"),
 )
 """The tables that the views read, apart from the view `issue_of`; row policies are on them."""

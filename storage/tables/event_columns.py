@@ -15,16 +15,17 @@ from query.event_fields import DeviceFields, FramePlaces, extract
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.ids import user_hash
 from schemas.times import DAY_MS, NEWEST, OLDEST
+from storage.tables.packs import packed
 
 COLUMNS: Final = (
     "project_id", "fingerprint", "ts", "id", "received", "release", "environment", "platform", "kind",
     "os", "os_version", "model", "locale", "sdk", "user_id", "user_hash", "error_type", "message", "files",
-    "functions", "tags", "grouping_version", "grouping_rule", "retention_days", "payload_days", "payload",
+    "functions", "tags", "grouping_version", "grouping_rule", "retention_days", "payload_days", "payload", "pack",
 )  # fmt: skip
 """Columns of the table `ingest`, in its order."""
-PAYLOAD_COLUMNS: Final = ("project_id", "fingerprint", "ts", "id", "payload", "payload_days")
-"""Columns of the table `payloads`; `events` has all of `COLUMNS` but the last two."""
-EVENT_COLUMNS: Final = COLUMNS[:-2]
+PAYLOAD_COLUMNS: Final = ("project_id", "id", "ts", "payload", "payload_days", "pack")
+"""Columns of the table `payloads`; `events` has all of `COLUMNS` but the last three."""
+EVENT_COLUMNS: Final = COLUMNS[:-3]
 
 _OLDEST_MS: Final = int(OLDEST.total_seconds() * 1000)
 _NEWEST_MS: Final = int(NEWEST.total_seconds() * 1000)
@@ -90,11 +91,11 @@ class EventColumns:
         self.size += len(event.payload)
 
     def table(self) -> pa.Table:
-        """All rows, in the order in which they were added."""
-        return self._table().append_column("payload", joined(self._fields[1::_ROW]))
+        """All rows with their own payloads, in the order in which they were added."""
+        return _with_payloads(self._table(), self._fields[1::_ROW], [bytes(_ID_BYTES)] * len(self))
 
-    def sorted(self) -> pa.Table:
-        """All rows in the order in which the server stores them: by partition, project, issue and time."""
+    def packed(self) -> pa.Table:
+        """All rows with their payloads in packs, in the order of partition, project, issue and time."""
         rows = self._table()
         days, project, fingerprint = (
             rows[name].to_numpy() for name in ("payload_days", "project_id", "fingerprint")
@@ -103,12 +104,14 @@ class EventColumns:
         # 1970 began on a Thursday; a partition begins on a Monday.
         week = (ms // DAY_MS + 3) // 7
         order = np.lexsort((ms, fingerprint, project, week, days))
-        payloads = self._fields[1::_ROW]
-        in_order = joined([payloads[row] for row in order.tolist()])
-        return rows.take(pa.array(order)).append_column("payload", in_order)
+        groups = zip(days[order].tolist(), week[order].tolist(), project[order].tolist(), strict=True)
+        events, payloads = self._fields[::_ROW], self._fields[1::_ROW]
+        sorted_ids = [events[row].id for row in order.tolist()]
+        sorted_payloads = [payloads[row] for row in order.tolist()]
+        return _with_payloads(rows.take(pa.array(order)), *packed(sorted_ids, sorted_payloads, groups))
 
     def _table(self) -> pa.Table:
-        """All columns but the last; those of few distinct values are dictionary-encoded."""
+        """All columns but the last two; those of few distinct values are dictionary-encoded."""
         columns = [self._fields[first::_ROW] for first in range(_ROW)]
         (
             events,
@@ -148,7 +151,11 @@ class EventColumns:
             name: pa.DictionaryArray.from_arrays(pa.array(column), pa.array(self._codes[name], pa.string()))
             for name, column in codes.items()
         }
-        return pa.table({name: arrays[name] for name in COLUMNS[:-1]})
+        return pa.table({name: arrays[name] for name in COLUMNS[:-2]})
+
+
+def _with_payloads(rows: pa.Table, payloads: Sequence[bytes], packs: Sequence[bytes]) -> pa.Table:
+    return rows.append_column("payload", joined(payloads)).append_column("pack", uint128(packs))
 
 
 def event_times(

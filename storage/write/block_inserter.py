@@ -105,7 +105,7 @@ class BlockInserter:
         if block.by_id:
             await self._complete(block, renew)
             return
-        rows = await self._inserter.run(lambda _client: block.columns.sorted())
+        rows = await self._inserter.run(lambda _client: block.columns.packed())
         if repeats and await self._inserter.run(lambda client: any_known(client, rows)):
             await self._complete(block, renew)
         else:

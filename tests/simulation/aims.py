@@ -73,7 +73,6 @@ WANTED: Final = (
         "undone",
         "deltas are read again",
         "several servers",
-        "sources are lost",
     ),
 )
 """The required coverage of a run of all fixed seeds."""

@@ -35,7 +35,7 @@ from storage.read.events import stored_ids
 from storage.tables import record_rows
 from storage.tables.migrations.migrate import migrations, statements
 from storage.write import block_inserter
-from tests.simulation import comparison, duplicates
+from tests.simulation import comparison, duplicates, packs
 from tests.simulation.clickhouse_tables import (
     FED,
     ROLLUP_TABLES,
@@ -143,11 +143,13 @@ class Server:
         }
         self._patterns: list[tuple[re.Pattern[str], Callable[..., Work]]] = [
             *self.erasing.patterns,
+            *packs.patterns(self),
             (made_of(duplicates_found.DELETE), partial(duplicates.delete, self)),
         ]
         for sql, rows in comparison.statements(self).items():
             self._statements[sql] = self._counted(rows)
         self._statements.update(duplicates.statements(self))
+        self._statements.update(packs.statements(self))
 
     def add(self, other: "Server") -> None:
         """Show another server's events and the rows derived from them, together with this one's."""
@@ -350,18 +352,13 @@ class Server:
         }
 
     def _stored(self, table: str) -> Callable[..., Work]:
-        def stored(parameters: Mapping[str, Any], external: Any) -> Work:
+        def stored(_: Any, external: Any) -> Work:
             yield 0.001
-            wanted, fingerprints = self.wanted(external), _fingerprints_wanted(external)
-            limits = [
-                parameters[name].replace(tzinfo=None) for name in ("first", "last") if name in parameters
-            ]
+            wanted = self.wanted(external)
             return [
-                [row.project, row.number, row.retention]
+                [row.project, int.from_bytes(row.id, "little"), row.retention]
                 for row in self.tables[table].rows
                 if (row.project, row.id) in wanted
-                and (fingerprints is None or row.fingerprint in fingerprints)
-                and (not limits or limits[0] <= row.ts <= limits[1])
             ]
 
         return stored
@@ -519,14 +516,6 @@ class Server:
                 self.latest["issues"][key] = newest
             else:
                 self.latest["issues"].pop(key, None)
-
-
-def _fingerprints_wanted(external: Any) -> set[int] | None:
-    """The fingerprints of an external table, if it has any."""
-    [file] = external.files
-    if file.structure == stored_ids.STRUCTURE:
-        return None
-    return set(np.frombuffer(file.data, filling.WANTED)["fingerprint"].tolist())
 
 
 def _days_wanted(external: Any) -> set[tuple[int, date]]:

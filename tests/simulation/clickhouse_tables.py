@@ -72,8 +72,10 @@ def partition_of(day: date, retention: int) -> str:
 
 def events_of(block: Block, days: str) -> list[Event]:
     """The rows of a block for a table with its retention in the column `days`."""
+    names = block.rows.column_names
+    fingerprints = block.column("fingerprint") if "fingerprint" in names else [0] * block.rows.num_rows
     moments = block.column("ts")
-    received = block.column("received") if "received" in block.rows.column_names else moments
+    received = block.column("received") if "received" in names else moments
     return [
         Event(project, number, ts.date(), fingerprint, ts, kept, came.date(), block, row)
         for row, (project, number, ts, fingerprint, kept, came) in enumerate(
@@ -81,7 +83,7 @@ def events_of(block: Block, days: str) -> list[Event]:
                 block.column("project_id"),
                 block.column("id"),
                 moments,
-                block.column("fingerprint"),
+                fingerprints,
                 block.column(days),
                 received,
                 strict=True,

@@ -17,6 +17,7 @@ from tests.simulation.clickhouse import Server
 from tests.simulation.clickhouse_tables import Event
 from tests.simulation.kafka import Broker, Headers, NewRecord
 from tests.simulation.operations import OTHER, PROJECT, RELEASES, SPOILT, USERS
+from tests.simulation.packs import pack_of, payloads
 from tests.simulation.world import EPOCH, World
 
 SDK: Final = "sdk/1"
@@ -161,9 +162,16 @@ def check_sent(
             wanted.add(TOGETHER)
         if row.fingerprint not in wanted:
             raise NotAsSent(f"{event.number} of {event.kind} has the fingerprint {row.fingerprint:x}")
+    packed, members = payloads(server), dict[tuple[int, int], set[bytes]]()
     for row in server.tables["payloads"].rows:
-        if row.column("payload") != _of(row, sent).body:
+        pack = pack_of(row)
+        members.setdefault((row.project, pack), set()).add(row.id[::-1])
+        stored = packed.get((row.project, pack), {}).get(row.id[::-1]) if pack else row.column("payload")
+        if stored != _of(row, sent).body:
             raise NotAsSent(f"the payload of {row.id[::-1].hex()} has other bytes")
+    for key, content in packed.items():
+        if surplus := content.keys() - members[key]:
+            raise NotAsSent(f"a pack still has {len(surplus)} events that have no row")
 
 
 def check_garbage(broker: Broker, garbage: set[bytes]) -> None:

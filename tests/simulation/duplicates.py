@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from storage.maintain.reconcile import duplicates
-from tests.simulation.clickhouse_tables import Event, Key
+from tests.simulation.clickhouse_tables import Key
 
 if TYPE_CHECKING:
     from tests.simulation.clickhouse import Server
@@ -58,13 +58,9 @@ def delete(server: "Server", sql: str, *_: Any) -> "Work":
 def forget_payload(server: "Server", parameters: Mapping[str, Any], _: Any) -> "Work":
     """Delete the payloads of one event that is not stored."""
     yield 0.001
-    wanted = tuple(parameters[name] for name in ("project", "fingerprint", "id"))
-
-    def is_wanted(row: Event) -> bool:
-        return (row.project, row.fingerprint, row.number) == wanted
-
+    key = parameters["project"], parameters["id"].to_bytes(16, "little")
     parts = server.tables["payloads"].parts
-    if not any(map(is_wanted, server.tables["events"].rows)):
+    if all((event.project, event.id) != key for event in server.tables["events"].rows):
         for part, events in parts.items():
-            parts[part] = [event for event in events if not is_wanted(event)]
+            parts[part] = [event for event in events if (event.project, event.id) != key]
     return []

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from aiokafka.structs import TopicPartition
 
 from schemas.topics import Topic, topic_name
-from storage.exactly_once.block_plan import BlockPlan, NoBlock, decode_plan
 from tests.simulation.clients import Sent
 from tests.simulation.pipeline import running
 from tests.simulation.world import Process
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
 _TABLES = (Topic.SEEN, Topic.ISSUES, Topic.PROJECTS)
 _PASSING = 3
-_AWAY_SECONDS = 12.0
 
 
 def cause(schedule: "Schedule", fault: str, random: Random) -> None:
@@ -95,8 +93,6 @@ def _hit_servers(schedule: "Schedule", fault: str, random: Random) -> None:  # n
             _lose_table(schedule, random)
         case "days":
             _pass_days(schedule, random)
-        case "lost sources":
-            _lose_sources(schedule)
         case "lost seen":
             lose(schedule, Topic.SEEN)
         case "lost issues":
@@ -175,7 +171,7 @@ def _expire(schedule: "Schedule", random: Random) -> None:
     loses_parts = any(entry.what == "part" for entry in schedule.entries)
     topics = dict.fromkeys(chain.from_iterable(schedule.readers.values()))
     for topic in topics:
-        if topic in _TABLES or (topic in {Topic.EVENTS, Topic.GROUPED} and loses_parts):
+        if topic in _TABLES or (topic is Topic.GROUPED and loses_parts):
             continue
         for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
             until = _read_until(schedule, topic, TopicPartition(log.topic, log.partition))
@@ -189,52 +185,13 @@ def _expire(schedule: "Schedule", random: Random) -> None:
 
 
 def _read_until(schedule: "Schedule", topic: Topic, tp: TopicPartition) -> int:
-    """The offsets that all groups of a topic have committed, and of `events` those that the writer has stored too."""
+    """The offsets that all groups of a topic have committed."""
     commits = [
         schedule.broker.group(group).offsets.get(tp)
         for group, topics in schedule.readers.items()
         if topic in topics
     ]
-    until = min(commit.offset if commit else 0 for commit in commits)
-    if topic is not Topic.EVENTS:
-        return until
-    state = _written(schedule, tp.partition)
-    return min(until, (state.source_offset if isinstance(state, NoBlock) else -1) + 1)
-
-
-def _written(schedule: "Schedule", partition: int) -> BlockPlan | NoBlock:
-    """The writer's state of a partition."""
-    tp = TopicPartition(topic_name(Topic.GROUPED, "svc.", {}), partition)
-    written = schedule.broker.group("svc-writer").offsets.get(tp)
-    return decode_plan(written.metadata) if written else NoBlock()
-
-
-def _lose_sources(schedule: "Schedule") -> None:
-    """The writers are away until records of `events` expire that they have not read."""
-    kinds = {entry.what for entry in schedule.entries}
-    if schedule.shape.late or schedule.is_rebuilt or kinds & {"part", "rebuild", "lost seen", "lost part"}:
-        return
-    schedule.no_writer_until = schedule.world.now + _AWAY_SECONDS + 1
-    _kill_all(schedule, "writers")
-
-    def expire() -> None:
-        if any(one.alive and one.name.startswith("writer-") for one in schedule.world.processes):
-            return
-        for log in schedule.broker.topics[topic_name(Topic.EVENTS, "svc.", {})]:
-            tp = TopicPartition(log.topic, log.partition)
-            decided = schedule.broker.group("svc-processors").offsets.get(tp)
-            if decided is None or not isinstance(_written(schedule, tp.partition), NoBlock):
-                continue
-            lost = {
-                (tp.partition, r.offset): r.value or b"" for r in log.records if r.offset < decided.offset
-            }
-            schedule.lost_sources |= lost
-            log.trim(decided.offset)
-        schedule.reached["sources are lost"] += 1
-        schedule.logs_expired = True
-        schedule.world.note("events expire that the writers have not read")
-
-    schedule.world.after(_AWAY_SECONDS, expire)
+    return min(commit.offset if commit else 0 for commit in commits)
 
 
 def _lose_table(schedule: "Schedule", random: Random) -> None:

@@ -83,8 +83,6 @@ _LATER: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_PAIR, (("all", 0.0), ("all", 1.0), ("loss at increments", 1.9), ("all", 2.0), ("post", 4.0))),
     (_PAIR, (("post", 0.0), ("post", 0.7), ("all", 1.4), ("lost part", 2.5), ("post", 3.5))),
     (_PAIR, (("all", 0.0), ("post", 1.0), ("lost issues", 2.5), ("all", 3.5))),
-    # Events expire before a writer reads them.
-    (_PAIR | {"clumsy": 0.0}, (("post", 0.0), ("lost sources", 1.5), ("post", 2.0), ("all", 2.5), ("post", 15.0))),
     # Ids are forgotten, and unreadable events come again.
     (_LOW, (("post", 0.0), ("days", 0.5), ("post", 9.0))),
     (_LOW | {"days": 2}, (("post", 0.0), ("days", 0.5), ("post", 9.0))),
@@ -155,7 +153,7 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("post", 0.8), ("all", 1.2), ("reset", 5.0), ("all", 6.0))),
     (_ONE | {"tiny": True}, (("all", 0.0), ("all", 0.4), ("all", 0.8), ("post", 1.2), ("reset", 5.0),
                              ("at commit", 5.3))),
-    # Erasures during inserts and deaths.
+    # Erasures during inserts, deaths and packs.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("erase", 2.5), ("clickhouse", 3.0), ("all", 3.5), ("post", 5.0))),
     (_ONE, (("all", 0.0), ("kill in a slow insert", 0.5), ("all", 0.6), ("erase", 1.5), ("all", 2.0), ("step", 2.5))),
     # A slow server gets long sessions: their inserts are announced, and tables are compared meanwhile.

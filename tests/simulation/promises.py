@@ -11,7 +11,7 @@ from processors.aggregator.position import decode_position, deltas_key
 from processors.changelog import PartitionLog
 from processors.grouper.dedup_log import decode_entry, decode_horizon, horizon_key, is_entry
 from schemas.change_records import decode_change, is_change
-from schemas.chunks import decode_grouped
+from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers, replayed_before
 from schemas.idempotency import is_repeat
 from schemas.ids import event_partition, hex64, issue_id
@@ -33,17 +33,15 @@ Dead = Mapping[tuple[int, bytes], int]
 """Projects and ids of events, with their fingerprints."""
 
 
-def dead_events(broker: Broker, server: Server, lost_sources: Mapping[tuple[int, int], bytes]) -> Dead:
+def dead_events(broker: Broker, server: Server) -> Dead:
     """The dead letters of the writer whose event is not stored, and was not erased after it was put back and stored."""
     [log] = broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
     dead: dict[tuple[int, bytes], int] = {}
     for record in log.records:
         if replayed_before(record.headers) is None and from_headers(record.headers)[0].stage == "writer":
-            grouped = decode_grouped(record.value or b"")
-            events = grouped.events(lost_sources.get((grouped.partition, grouped.offset)))
-            for position, group in zip(grouped.kept, grouped.grouping_of, strict=True):
-                event = events[position]
-                dead[event.project, event.id] = grouped.groupings[group].fingerprint
+            chunk = decode_grouped(record.value or b"")
+            for event, group in zip(decode_chunk(chunk.chunk), chunk.grouping_of, strict=True):
+                dead[event.project, event.id] = chunk.groupings[group].fingerprint
     stored = {(row.project, row.id) for row in server.tables["events"].rows}
     for project, number in stored | server.erasing.never_again:
         dead.pop((project, number[::-1]), None)

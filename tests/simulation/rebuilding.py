@@ -11,6 +11,7 @@ from schemas.issues import FINDINGS
 from storage.maintain import rebuild_queries
 from storage.maintain.reconcile import resend
 from tests.simulation.clickhouse_tables import Event
+from tests.simulation.packs import pack_of
 
 if TYPE_CHECKING:
     from tests.simulation.clickhouse import Server
@@ -139,10 +140,10 @@ class Rebuilding:
 
     def _payload(self, parameters: Mapping[str, Any], _: Any) -> "Work":
         yield 0.001
-        wanted = tuple(parameters[name] for name in ("project", "fingerprint", "at", "id"))
+        key = parameters["project"], parameters["id"]
         rows = self._server.tables["payloads"].rows
-        found = [row for row in rows if (row.project, row.fingerprint, _ms(row.ts), row.number) == wanted]
-        return [[row.column("payload")] for row in found[:1]]
+        found = [row for row in rows if (row.project, row.number) == key]
+        return [[pack_of(row), row.column("payload")] for row in found[:1]]
 
 
 def _ms(moment: datetime) -> int:

@@ -116,9 +116,6 @@ class Schedule:
         self.reached: Counter[str] = Counter()
         self.ends: list[str] = []
         """Processes that have ended as they may not."""
-        self.no_writer_until = 0.0
-        self.lost_sources: dict[tuple[int, int], bytes] = {}
-        """Records of `events` that have expired before the writer read them, by partition and offset."""
         self._count = 0
 
     # Processes.
@@ -164,9 +161,6 @@ class Schedule:
         return Writer(replace(self.settings.writer, writer_worker=str(number)))
 
     def _start_writer(self, number: int) -> None:
-        if self.world.now < self.no_writer_until:
-            self.world.after(self.no_writer_until - self.world.now, lambda: self._start_writer(number))
-            return
         self._start(f"writer-{number}", self.writer(number).run, lambda: self._start_writer(number))
 
     def _command(
@@ -394,18 +388,14 @@ class Schedule:
         return "lost rows are not restored"
 
     def _has_dead_events(self) -> bool:
-        """Whether events are among the dead letters that were not replayed.
-
-        Refused changes stay there, and events that have expired.
-        """
+        """Whether events are among the dead letters that were not replayed; refused changes stay there."""
         [log] = self.broker.topics[topic_name(Topic.DEAD_LETTERS, "svc.", {})]
         replayed = max((replayed_before(record.headers) or 0 for record in log.records), default=0)
-        letters = [
-            from_headers(record.headers)[0]
+        return any(
+            from_headers(record.headers)[0].stage == "writer"
             for record in log.records[replayed:]
             if replayed_before(record.headers) is None
-        ]
-        return any(one.stage == "writer" and not one.reason.startswith("sourceLost") for one in letters)
+        )
 
     def whole(self) -> Server:
         """The stored rows, on all servers."""
@@ -425,7 +415,7 @@ class Schedule:
         check_ends(self.ends)
         check_servers(self.servers, self.shape.partitions)
         server = self.whole()
-        dead = dead_events(self.broker, server, self.lost_sources)
+        dead = dead_events(self.broker, server)
         self.disk.check_quarantine(p for p in self.world.processes if p.name == "edge")
         stored = check_stored(server, self.acknowledged, self.disk.quarantined(), dead)
         check_sent(server, self.clients.sent, self.projects.has_matched, self.projects.retention)

@@ -288,27 +288,15 @@ SLIPS: Final = {
         f"{_TABLES}.PartitionStore.written", "self.apply(partition, changes)", "pass", seed=56
     ),
     # The writer.
-    "writer: a lost source is passed over": Slip(
-        "storage.exactly_once.blocks.Block._feed", "self.rejected.append(lost_record(record, grouped, str(error)))", "pass", seed=336,
-    ),
-    "writer: lost events are not counted": Slip(
-        "storage.write.rejected_records.dead_letter_outcomes", "if record.lost is not None:", "if False:", seed=336,
-    ),
-    "writer: a put-back record of a lost source counts again": Slip(
-        "storage.write.rejected_records._lost", "sequence=lost.source,", "sequence=lost.at_ms,", seed=79,
-    ),
-    "writer: events are those of the next source": Slip(
-        "storage.exactly_once.source_values.SourceValues.of", "found.get(offset)", "found.get(offset + 1)", seed=1,
-    ),
     "writer: a block is committed before its insert": Slip(
         f"{_STAGE}._flush", "                await inserter.deliver(", "                await self._source.commit(ends); await inserter.deliver("
     ),
     "writer: a plan is not replayed": Slip(f"{_STAGE}._restore", "await inserter.replay(block, self._renewer(plan, ours))", "pass"),
     "writer: a replay reads one record less": Slip(f"{_STAGE}._read_plan", "span.first, span.last)", "span.first, max(span.first, span.last - 1))"),
     "writer: a commit without an answer is sent again": Slip("broker.commit.commit_once", "consumer._client.send = sent", "pass", seed=4021),
-    "writer: repeated positions are stored": Slip(f"{_BLOCKS}.Block._feed", "grouped.offset <= source_offset", "grouped.offset < source_offset"),
-    "writer: a put back event moves the position": Slip(f"{_BLOCKS}.Block._feed", "return grouped.offset if origin is None else source_offset", "return grouped.offset"),
-    "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(part.grouped, event))", "*_stored_days(part.grouped, event)[::-1])", seed=5),
+    "writer: repeated positions are stored": Slip(f"{_BLOCKS}.Block._feed", "chunk.offset <= source_offset", "chunk.offset < source_offset"),
+    "writer: a put back event moves the position": Slip(f"{_BLOCKS}.Block._feed", "return chunk.offset if origin is None else source_offset", "return chunk.offset"),
+    "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(chunk, event))", "*_stored_days(chunk, event)[::-1])", seed=5),
     "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_reliable", "(now - then + 1) * _WINDOW_PARTS <= window", "now - then <= 4 * window"),
     "writer: a pause since the plan is not seen": Slip(f"{_TOKENS}.is_reliable", "0 < mark.pauses == state.mark.pauses and", "", seed=324),
     "writer: pauses are not waited for": Slip(f"{_GUARD}._check", "await self._wait_for_pauses()", "False", seed=14),
@@ -321,6 +309,8 @@ SLIPS: Final = {
     # Completion, repair, erasure, rebuild.
     "completion: payloads are forgotten": Slip(f"{_MISSING}.complete", 'filling.fill("payloads", [row for row in chosen if row not in refused], pause)', "0, {}", seed=1544),
     "completion: erased events come back": Slip(f"{_FILLING}._compare", "known |= stored(", "stored(", seed=17),
+    "packs: the others of a pack are forgotten": Slip("storage.exactly_once.unpacking.unpack", "_insert(client, project, packs[first : first + _AT_ONCE])", "pass", seed=4),
+    "packs: an erasure leaves them whole": Slip(f"{_USER}._delete_events", 'unpack(client, scope.rows("payloads"), delete)', "pass", seed=4),
     "completion: rollups are not repaired": Slip(f"{_MISSING}.complete", "repaired=repair_rollups(client, set(_days(block)))", "repaired={}", seed=363),
     "repair: only the first project's days": Slip("storage.exactly_once.repair_rollups.repair_rollups", "for project, day in sorted(set(days)):", "for project, day in sorted(set(days))[:1]:", seed=1544),
     "repair: a difference is inserted twice": Slip(

@@ -55,16 +55,15 @@ def _statements() -> Iterator[str]:
         INDEX by_word message TYPE text(tokenizer = 'splitByNonAlpha', preprocessor = lower(message)))
         ENGINE = MergeTree PARTITION BY toMonday(ts) ORDER BY (project_id, issue, ts) SETTINGS {_WINDOW}"""
     yield f"""CREATE TABLE payloads
-        (project_id UInt32, issue UInt64, ts DateTime64(3, 'UTC'), id UInt128, payload String CODEC(ZSTD(1)))
-        ENGINE = MergeTree PARTITION BY toMonday(ts) ORDER BY (project_id, issue, ts)
-        SETTINGS index_granularity = 256, min_compress_block_size = 1048576, max_compress_block_size = 2097152,
+        (project_id UInt32, id UInt128, ts DateTime64(3, 'UTC'), payload String CODEC(NONE))
+        ENGINE = MergeTree PARTITION BY toMonday(ts) ORDER BY (project_id, id)
+        SETTINGS index_granularity = 256, min_compress_block_size = 262144, max_compress_block_size = 524288,
             {_WINDOW}"""
     yield f"""CREATE TABLE issues (project_id UInt32, issue UInt64, n UInt64, first String, last String,
         type {LOW}, title String, version UInt64)
         ENGINE = ReplacingMergeTree(version) ORDER BY (project_id, issue)"""
     yield "CREATE MATERIALIZED VIEW mv_events TO events AS SELECT * EXCEPT payload FROM ingest"
-    yield """CREATE MATERIALIZED VIEW mv_payloads TO payloads AS
-        SELECT project_id, issue, ts, id, payload FROM ingest"""
+    yield "CREATE MATERIALIZED VIEW mv_payloads TO payloads AS SELECT project_id, id, ts, payload FROM ingest"
     for name, (key, names) in KEYS.items():
         yield f"""CREATE MATERIALIZED VIEW {name} ENGINE = AggregatingMergeTree ORDER BY ({names})
             SETTINGS {_WINDOW} AS SELECT {key}, {_STATES} FROM ingest GROUP BY {names}"""

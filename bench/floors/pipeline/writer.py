@@ -73,14 +73,13 @@ class Block:
         items = records.decode_items(chunk.chunk)
         new = [items[position] for position in chunk.new]
         for item, (number,) in zip(new, struct.iter_unpack("<Q", chunk.fingerprints), strict=True):
-            sent = decompress(item.payload)
-            event = decode_event(sent)
+            event = decode_event(decompress(item.payload))
             user = event.user.id if event.user is not None else None
             hashed = int.from_bytes(blake2b(user.encode(), digest_size=8).digest(), "little") if user else 0
             row = (
                 item.project, event.timestamp[:23], item.id[::-1], number, event.release, event.environment,
                 event.platform, event.device.os, hashed, event.error.type, event.error.message,
-                event.tags or {}, sent,
+                event.tags or {}, item.payload,
             )  # fmt: skip
             for column, value in zip(self.columns, row, strict=True):
                 column.append(value)
@@ -93,7 +92,7 @@ class Block:
         )
 
     def table(self) -> pa.Table:
-        """The rows as Arrow, in the order of the tables."""
+        """The rows as Arrow."""
         project, ts, ids, issue, *texts, hashed, kind, message, tags, payload = self.columns
         keys, values = [k for one in tags for k in one], [v for one in tags for v in one.values()]
         counts = offsets([len(one) for one in tags])
@@ -112,8 +111,7 @@ class Block:
             ),
             pa.Array.from_buffers(pa.binary(), len(payload), sizes),
         ]
-        rows = pa.table(arrays, names=list(setup.NAMES))
-        return rows.sort_by([(name, "ascending") for name in ("project_id", "issue", "ts")])
+        return pa.table(arrays, names=list(setup.NAMES))
 
 
 def consumer(topic: str, **options: Any) -> AIOKafkaConsumer:

@@ -26,13 +26,12 @@ class Scope(Struct, frozen=True):
     events: str
     tags: str
 
-    @property
-    def rows(self) -> str:
+    def rows(self, table: str) -> str:
         """The rows of `events` or `payloads`."""
-        return (
-            f"project_id = {self.project} AND id IN (SELECT id FROM {self.events})"  # noqa: S608 - our own names
-            f" AND fingerprint IN (SELECT fingerprint FROM {self.events})"
-        )
+        where = f"project_id = {self.project} AND id IN (SELECT id FROM {self.events})"  # noqa: S608 - our own names
+        if table != "events":
+            return where
+        return f"{where} AND fingerprint IN (SELECT fingerprint FROM {self.events})"  # noqa: S608
 
     def keys(self, rollup: Rollup) -> str:
         """A superset of the rollup rows that count the events: those with their times and issues."""

@@ -22,6 +22,7 @@ from storage.client import Client, scalar
 from storage.errors import UnknownUser
 from storage.exactly_once.consistent_read import read_in_pause
 from storage.exactly_once.repair_rollups import repair_rollups, repair_where
+from storage.exactly_once.unpacking import unpack
 from storage.maintain.erase import ledger
 from storage.maintain.erase.erase_scope import WANTED, Scope, bucket, listed_scope, stored_scope
 from storage.maintain.erase.erased_issues import IssueDescription, described, descriptions, redescribe
@@ -182,7 +183,9 @@ def _external(project: int, user: str) -> ExternalData:
 
 
 def _conditions(scope: Scope) -> dict[str, str]:
-    return dict.fromkeys(EVENT_TABLES, scope.rows) | {rollup.table: scope.keys(rollup) for rollup in ROLLUPS}
+    return {table: scope.rows(table) for table in EVENT_TABLES} | {
+        rollup.table: scope.keys(rollup) for rollup in ROLLUPS
+    }
 
 
 def _list(client: Client, erasure: Erasure, user: str) -> None:
@@ -275,7 +278,11 @@ def _erase_week(client: Client, erasure: Erasure, weeks: Sequence[date], days: S
 
 
 def _delete_events(client: Client, scope: Scope, erasure: Erasure) -> None:
-    purge(client, dict.fromkeys(EVENT_TABLES, scope.rows), erasure.id)
+    def delete(where: str) -> None:
+        purge(client, {"payloads": where}, erasure.id)
+
+    unpack(client, scope.rows("payloads"), delete)
+    purge(client, {table: scope.rows(table) for table in EVENT_TABLES}, erasure.id)
 
 
 def _is_done(client: Client, erasure: Erasure) -> bool:

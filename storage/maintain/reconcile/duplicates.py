@@ -7,10 +7,12 @@ late deletion deletes nothing, and the row to keep is never addressed.
 import uuid
 from collections.abc import Sequence
 from datetime import date
+from functools import partial
 from typing import Any, Final
 
 from storage.client import Client
-from storage.maintain.erase.purge import await_mutations
+from storage.exactly_once.unpacking import unpack
+from storage.maintain.erase.purge import await_mutations, purge
 
 TABLES: Final = ("events", "payloads")
 Days = set[tuple[int, date]]
@@ -50,6 +52,9 @@ def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
             break
         removed += len(surplus)
         days |= {(int(project), day) for _, _, _, project, day in surplus}
+        # A row may have the payloads of others.
+        if table == "payloads" and unpack(client, twice, partial(_purge, client)):
+            surplus = client.query(sql, settings=dict(_BOUNDED)).result_rows
         mark = str(uuid.uuid4())
         for (partition, part), rows in _by_part(surplus).items():
             text = ", ".join(map(str, rows))
@@ -57,6 +62,10 @@ def remove_duplicates(client: Client, table: str) -> tuple[int, Days]:
             client.command(deletion, settings=dict(_LONG))
         await_mutations(client, mark)
     return removed, days
+
+
+def _purge(client: Client, where: str) -> None:
+    purge(client, {"payloads": where}, str(uuid.uuid4()))
 
 
 def _by_part(surplus: Sequence[Sequence[Any]]) -> dict[tuple[str, str], list[int]]:

@@ -77,8 +77,7 @@ class SampleEvents(ProjectCall[list[Sample]], frozen=True):
         # In batches: other calls run in between, and reading stops at the limit.
         for first in range(0, len(events), _BATCH):
             batch = events[first : first + _BATCH]
-            within = Range(batch[-1].time, batch[0].time + 1)
-            payloads = await stored_payloads(session, question, [event.id for event in batch], within)
+            payloads = await stored_payloads(session, question, [event.id for event in batch])
             for event in batch:
                 sent = readable(event.id, payloads[event.id]) if event.id in payloads else None
                 if sent is None:

@@ -69,42 +69,6 @@ LEFT JOIN issue_of AS i ON i.project_id = e.project_id AND i.fingerprint = e.fin
 SETTINGS join_use_nulls = 0
 COMMENT 'One row per event, exactly once: count() is right';
 
-CREATE VIEW IF NOT EXISTS analyst_payloads
-(
-    project_id UInt32 COMMENT 'Project; its name is in analyst_projects',
-    issue_id String COMMENT 'As in analyst_events',
-    fingerprint String COMMENT 'As in analyst_events',
-    event_id UUID COMMENT 'As in analyst_events',
-    ts DateTime64(3, 'UTC') COMMENT 'As in analyst_events',
-    payload String COMMENT 'JSON, as sent',
-    errors Array(Tuple(type String, message String, stack Array(Tuple(file String, function String, line UInt64, inApp Bool)))) COMMENT 'Error and causes, outermost first',
-    frames Array(Tuple(file String, function String, line UInt64, inApp Bool)) COMMENT 'Stack of the outermost, top first',
-    breadcrumbs Array(Tuple(timestamp String, type String, data String)) COMMENT 'As sent; data is JSON',
-    device Map(String, String) COMMENT 'As sent: os, osVersion, model, locale'
-)
-DEFINER = CURRENT_USER SQL SECURITY DEFINER
-AS SELECT
-    p.project_id AS project_id,
-    i.issue_id AS issue_id,
-    leftPad(lower(hex(p.fingerprint)), 16, '0') AS fingerprint,
-    reinterpretAsUUID(bitOr(bitShiftLeft(p.id, 64), bitShiftRight(p.id, 64))) AS event_id,
-    p.ts AS ts,
-    p.payload AS payload,
-    arrayMap(
-        e -> JSONExtract(e, 'Tuple(type String, message String, stack Array(Tuple(file String, function String, line UInt64, inApp Bool)))'),
-        arrayFold(
-            (chain, n) -> if(JSONHas(chain[-1], 'cause', 'type'), arrayPushBack(chain, JSONExtractRaw(chain[-1], 'cause')), chain),
-            range(10), [JSONExtractRaw(p.payload, 'error')]
-        )
-    ) AS errors,
-    JSONExtract(p.payload, 'error', 'stack', 'Array(Tuple(file String, function String, line UInt64, inApp Bool))') AS frames,
-    JSONExtract(p.payload, 'breadcrumbs', 'Array(Tuple(timestamp String, type String, data String))') AS breadcrumbs,
-    JSONExtract(p.payload, 'device', 'Map(String, String)') AS device
-FROM payloads AS p
-LEFT JOIN issue_of AS i ON i.project_id = p.project_id AND i.fingerprint = p.fingerprint
-SETTINGS join_use_nulls = 0
-COMMENT 'One row per event as it was sent, for as long as payloads are kept';
-
 CREATE VIEW IF NOT EXISTS analyst_issues
 (
     project_id UInt32 COMMENT 'Project; its name is in analyst_projects',

@@ -107,7 +107,7 @@ class Store:
         """Replace the stored content of an event; usually by one that can't be read."""
         self._is_sample = False
         self._client.command(
-            "ALTER TABLE payloads UPDATE payload = {content:String} WHERE id = {id:UInt128}"
+            "ALTER TABLE payloads UPDATE payload = {content:String}, pack = 0 WHERE id = {id:UInt128}"
             " SETTINGS mutations_sync = 2",
             parameters={"id": uuid.UUID(event).int, "content": content},
         )

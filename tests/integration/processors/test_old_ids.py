@@ -27,5 +27,5 @@ async def test_an_old_id_is_a_duplicate_where_its_event_is_stored(
         return found == {"accepted": 40, "duplicate": 30}
 
     await eventually(counted, timeout=60)
-    forwarded = readback.events_of(await readback.grouped_once(kafka_bootstrap, prefix))
+    forwarded = readback.events_of(await readback.grouped_once(kafka_bootstrap, f"{prefix}grouped"))
     assert forwarded == dict.fromkeys(feed.ids - {*stored}, 1)

@@ -68,7 +68,7 @@ class Block:
             grouping = Grouping(project, "v1", "frames", ())
             columns.add_row(event, grouping, retention, payload)
         self.rows: pa.Table = columns.table()
-        self.sorted: pa.Table = columns.sorted()
+        self.packed: pa.Table = columns.packed()
         self.ids: list[bytes] = self.rows["id"].to_pylist()
         self.projects: list[int] = self.rows["project_id"].to_pylist()
 
@@ -100,8 +100,8 @@ class Histories:
         table = self._random.choice(("events", "payloads"))
         simple: dict[str, Operation] = {
             "new": lambda store: _planned(store, block),
-            "repeat": lambda store: insert(store, block.sorted, block.token),
-            "borrow": lambda store: insert(store, block.sorted, token),
+            "repeat": lambda store: insert(store, block.packed, block.token),
+            "borrow": lambda store: insert(store, block.packed, token),
             "known": lambda store: any_known(store.client, block.rows),
             "complete": lambda store: _completed(store, block),
             "repair": lambda store: repair_rollups(store.client, days_of(block.rows)),
@@ -126,7 +126,7 @@ class Histories:
         def refuse(store: Store) -> Any:
             store.refuse([refused])
             try:
-                answer = insert(store, block.sorted, block.token)
+                answer = insert(store, block.packed, block.token)
                 # Which of the other tables have a refused block is not determined; once it is completed, it is.
                 done = [complete(store.client, block.rows, block.token) for _ in range(2)]
             finally:
@@ -176,7 +176,7 @@ def _value(field: pa.Field, random: Random, own: int) -> Any:
 def _planned(store: Store, block: Block) -> Any:
     """Insert a block for the first time, after reading the server's counters, as its plan does."""
     store.marks[block.token] = server_state(store.client).mark
-    return insert(store, block.sorted, block.token)
+    return insert(store, block.packed, block.token)
 
 
 def _judged(store: Store, block: Block) -> Any:
@@ -186,7 +186,7 @@ def _judged(store: Store, block: Block) -> Any:
     """
     mark, state, before = store.marks[block.token], server_state(store.client), store.state()
     if is_reliable(mark, state):
-        insert(store, block.sorted, block.token)
+        insert(store, block.packed, block.token)
     # The numbers of blocks are the server's own: mutations take some too.
     return replace(mark, blocks=state.mark.blocks) == state.mark, store.state() == before
 

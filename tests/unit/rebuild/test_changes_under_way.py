@@ -31,7 +31,7 @@ _seconds = itertools.count(1)
 SOURCES = Sources(
     since=lambda project, fingerprints, at_ms: (0, []),  # noqa: ARG005
     releases=lambda project, at_ms: [],  # noqa: ARG005
-    described=lambda stored: ("f", ("p",)),  # noqa: ARG005
+    described=lambda project, event: ("f", ("p",)),  # noqa: ARG005
 )
 
 

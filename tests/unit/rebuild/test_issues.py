@@ -53,7 +53,7 @@ def stored_row(
 SOURCES = Sources(
     since=lambda project, fingerprints, at_ms: (2, [11, 12]),  # noqa: ARG005
     releases=lambda project, at_ms: ["a@1+1", "odd"],  # noqa: ARG005
-    described=lambda stored: ("place", ("part",)),  # noqa: ARG005
+    described=lambda project, event: ("place", ("part",)),  # noqa: ARG005
 )
 
 

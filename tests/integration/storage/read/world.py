@@ -19,6 +19,7 @@ from schemas.read_api import Sort
 from schemas.times import DAY_MS, HOUR_MS, from_ms
 from storage.client import Client
 from storage.read.query.ranges import resolve_range, trend_unit, trend_window
+from storage.tables.packs import packed
 
 NOW_MS = 1_790_003_723_456
 FINGERPRINTS = 24
@@ -217,8 +218,13 @@ def monday(event: Happened) -> date:
 
 
 def insert_events(database: Client, project: int, events: list[Happened]) -> None:
-    """Write events as the writer does."""
+    """Write events as the writer does, with payloads in packs."""
     events = sorted(events, key=lambda event: (monday(event), event.fingerprint, event.view.timestamp))
+    payloads, packs = packed(
+        [event.id.bytes for event in events],
+        [event.payload for event in events],
+        [monday(event) for event in events],
+    )
     rows = [
         [
             *(project, event.fingerprint, from_ms(event.view.timestamp), event.id.int),
@@ -227,9 +233,9 @@ def insert_events(database: Client, project: int, events: list[Happened]) -> Non
             *(event.view.locale, event.view.sdk, event.view.user),
             user_hash(project, event.view.user) if event.view.user else 0,
             *(event.view.type, event.view.message, list(event.view.files), list(event.view.functions)),
-            *(event.view.tags, "v1", "stack", 90, 90, event.payload),
+            *(event.view.tags, "v1", "stack", 90, 90, payload, int.from_bytes(pack, "big")),
         ]
-        for event in events
+        for event, payload, pack in zip(events, payloads, packs, strict=True)
     ]
     database.insert(
         "ingest",
@@ -248,7 +254,7 @@ def insert_events(database: Client, project: int, events: list[Happened]) -> Non
             ),
             *("os", "os_version", "model", "locale", "sdk", "user_id", "user_hash", "error_type", "message"),
             *("files", "functions", "tags", "grouping_version", "grouping_rule", "retention_days"),
-            *("payload_days", "payload"),
+            *("payload_days", "payload", "pack"),
         ],
         column_type_names=None,
     )

@@ -1,4 +1,4 @@
-"""Every later stage reads all accepted events: grouping, rules, columns, API, page and the tools.
+"""Every later stage reads all accepted events: grouping, rules, columns, packs, API, page and the tools.
 
 The values are those that one parser of JSON takes and another doesn't.
 """
@@ -26,6 +26,7 @@ from schemas.projects import ProjectRegistry
 from schemas.topics import Topic
 from storage.read.events.event_rows import readable
 from storage.tables.event_columns import EventColumns
+from storage.tables.packs import unpacked
 from tests.edge_events import event
 from tests.unit.cli.test_topics import record
 
@@ -95,7 +96,8 @@ def read_everywhere(number: str, sent: bytes) -> None:
     columns = EventColumns()
     columns.add_row(chunk_event, found.grouping, 30, 30)
     (row,) = columns.table().to_pylist()
-    assert row["payload"] == sent
+    payload = unpacked(row["payload"])[chunk_event.id] if any(row["pack"]) else row["payload"]
+    assert payload == sent
     assert readable(uuid.UUID(number).int, sent) is not None
     shown = decode_any(sent)
     assert read(shown, "test/1").id

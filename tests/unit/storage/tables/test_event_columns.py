@@ -11,6 +11,7 @@ from schemas.errors import Unreadable
 from schemas.ids import user_hash, uuid7
 from schemas.times import DAY_MS, event_time, from_ms, iso
 from storage.tables.event_columns import COLUMNS, EventColumns, event_times, uint128
+from storage.tables.packs import unpacked
 from tests.unit.query.test_event_fields import EVENT
 
 GROUPING = Grouping(2**64 - 1, "v1", "frames", ("E", "a.js"))
@@ -53,7 +54,7 @@ def test_a_row_has_the_events_values() -> None:
     assert (row["retention_days"], row["payload_days"]) == (90, 30)
 
 
-def test_sorted_rows_are_the_same_but_for_their_order() -> None:
+def test_packed_rows_are_the_same_but_for_their_order_and_payloads() -> None:
     columns, weeks = EventColumns(), [NOW, NOW - 14 * DAY_MS]
     for number in range(120):
         event = chunk_event(timestamp=iso(weeks[number % 2]), tags={"n": str(number)})
@@ -64,9 +65,17 @@ def test_sorted_rows_are_the_same_but_for_their_order() -> None:
             (30, 60)[number % 5 == 0],
         )
     sent = {row["id"]: row for row in columns.table().to_pylist()}
-    rows = columns.sorted().to_pylist()
-    assert {row["id"]: row for row in rows} == sent
-    assert len(rows) == len(sent)
+    rows = columns.packed().to_pylist()
+    packs = {row["pack"] for row in rows}
+    content = {row["id"]: unpacked(row["payload"]) for row in rows if row["pack"] == row["id"]}
+    assert len(packs) == len(content) == 2 * 2 * 2
+    for row in rows:
+        holder = sent[row["pack"]]
+        own = sent[row["id"]]
+        assert content[row["pack"]][row["id"][::-1]] == own["payload"]
+        for name in ("project_id", "ts", "payload_days"):
+            assert holder[name] == own[name]
+        assert row | {"payload": own["payload"], "pack": own["pack"]} == own
     keys = [(row["payload_days"], row["ts"], row["project_id"], row["fingerprint"]) for row in rows]
     assert keys == sorted(keys)
 

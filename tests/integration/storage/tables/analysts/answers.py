@@ -1,4 +1,4 @@
-"""The twenty questions of docs/analyze/questions.md, answered by counting in lists.
+"""The fifteen questions of docs/analyze/questions.md, answered by counting in lists.
 
 Times are texts as in ClickHouse's JSON.
 """
@@ -8,7 +8,6 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -256,62 +255,8 @@ def over_time(world: World, selection: Selection) -> list[Row]:
     ]
 
 
-def most_frequent(keys: Iterable[tuple[Any, ...]]) -> list[Row]:
-    """Keys with their numbers, the most frequent first."""
-    return [[*key, n] for key, n in sorted(Counter(keys).items(), key=lambda item: (-item[1], item[0]))]
-
-
-def last_breadcrumbs(world: World, selection: Selection) -> list[Row]:
-    found = [e for e in selection.within(world.of(SHOP)) if world.issue(e) == selection.issue]
-    return most_frequent(
-        (" > ".join(crumb["type"] for crumb in (event.sent.get("breadcrumbs") or [])[-3:]),)
-        for event in found
-    )[:20]
-
-
-def chain(event: Happened) -> list[dict[str, Any]]:
-    """The error and its causes."""
-    errors, error = [], event.sent["error"]
-    while error:
-        errors.append(error)
-        error = error.get("cause")
-    return errors
-
-
-def causes(world: World, selection: Selection) -> list[Row]:
-    chains = [[error["type"] for error in chain(event)] for event in selection.within(world.of(SHOP))]
-    rows = most_frequent((len(types), " < ".join(types)) for types in chains)
-    return sorted(rows, key=lambda row: -row[0])[:20]
-
-
-def failing_functions(world: World, selection: Selection) -> list[Row]:
-    tops: list[dict[str, Any]] = [
-        next((frame for frame in event.sent["error"]["stack"] if frame["inApp"]), {})
-        for event in selection.within(world.of(SHOP))
-    ]
-    return most_frequent((top.get("file", ""), top.get("function") or "") for top in tops)[:20]
-
-
-def devices(world: World, selection: Selection) -> list[Row]:
-    return most_frequent(
-        (world.issue(event), device["os"], device["model"])
-        for event in selection.within(world.of(SHOP))
-        if (device := event.sent["device"]).get("model")
-    )[:20]
-
-
-def failed_requests(world: World, selection: Selection) -> list[Row]:
-    return most_frequent(
-        (urlsplit(crumb["data"].get("url") or "").hostname or "", crumb["data"]["status"])
-        for event in selection.within(world.of(SHOP))
-        for crumb in event.sent.get("breadcrumbs") or []
-        if crumb["type"] == "net" and (crumb["data"].get("status") or 0) >= 400
-    )
-
-
 ANSWERS: tuple[Callable[[World, Selection], list[Row]], ...] = (
     *(crash_free, new_issues, top_tags, busiest_users, first_new_issue, regressions, spikes, outcomes),
     *(time_to_resolve, error_budget, adoption, lateness, merged, volume, over_time),
-    *(last_breadcrumbs, causes, failing_functions, devices, failed_requests),
 )
 """In the order of the document."""

@@ -60,7 +60,6 @@ class Happened(Struct, frozen=True):
     error_type: str
     message: str
     tags: dict[str, str]
-    sent: dict[str, Any]
 
 
 class World(Struct):
@@ -197,7 +196,6 @@ def _event(
         error_type=event["error"]["type"],
         message=event["error"]["message"],
         tags=tags,
-        sent=event,
     )
 
 
