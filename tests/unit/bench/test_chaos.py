@@ -4,7 +4,6 @@ import asyncio
 import random
 import uuid
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,12 +13,11 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from bench.chaos import __main__ as chaos
-from bench.chaos import commands, group_watch, kills, proof
-from bench.chaos.faults import FaultInjector
+from bench.chaos import commands, kills, proof
 from bench.chaos.group_watch import Group, Groups, shares
 from bench.chaos.kills import VICTIMS, ProcessKiller
 from bench.chaos.scaling import MOST_WORKERS, sizes
-from runtime.supervisor import Status, Supervisor
+from runtime.supervisor import Status
 from schemas.environment import load
 from schemas.settings import KafkaSettings, MigrateSettings
 
@@ -56,75 +54,12 @@ def test_a_seed_repeats_the_commands_and_each_kind_comes_before_any_comes_again(
     assert any(command.killed_after for command in plan(7))
 
 
-async def test_a_killed_command_is_repeated_until_it_succeeds(monkeypatch: pytest.MonkeyPatch) -> None:
-    tries: list[tuple[Any, float | None]] = []
-
-    async def output(_self: Any, arguments: Any, seconds: float | None = None) -> tuple[int, str]:
-        tries.append((arguments, seconds))
-        return (-9, "") if seconds else (0 if len(tries) > 2 else 1, "not now")
-
-    monkeypatch.setattr(commands, "AGAIN_SECONDS", 0)
-    monkeypatch.setattr(commands.Operator, "_output", output)
-    settings = load(MigrateSettings, {})
-    operator = commands.Operator(settings, {}, ["1"], random.Random(1), 0, Console(quiet=True))
-    await operator.rebuild("clickhouse", 0.5)
-    arguments = ["rebuild", "all", "--yes", "--from", "clickhouse"]
-    assert tries == [(arguments, 0.5), (arguments, None), (arguments, None)]
-    assert operator.killed == operator.done["rebuild"] == 1
-    assert all(claim.holds for claim in operator.claims([]))
-
-
 async def test_a_run_without_a_victim_ends_with_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kills, "WAIT_SECONDS", 0.2)
     there = {name: Status(name, "restarting", detail="ended with 1") for name in {*VICTIMS, "kafka"}}
     faults = ProcessKiller(lambda: there, random.Random(1), 1, 0, Console(), lambda: {"writer": 3})
     with pytest.raises(TimeoutError, match=r"restarting ended with 1.*'writer': 3"):
         await faults.kill_repeatedly()
-
-
-async def test_a_run_ends_when_polling_fails() -> None:
-    class Blind(Groups):
-        async def watch(self) -> None:
-            raise ValueError("an answer without meaning")
-
-    supervisor = Supervisor([])
-    settings = load(KafkaSettings, {})
-    faults = FaultInjector(supervisor, {}, Blind(settings, {}), 1, 1, 0, 0, Console())
-    with pytest.raises(ExceptionGroup) as caught:
-        await faults.inject_faults()
-    assert caught.group_contains(ValueError, match="without meaning")
-
-
-async def test_looking_at_groups_ends_even_as_an_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    looking: asyncio.Task[None]
-    calls = 0
-
-    class Client:
-        def __init__(self, **_options: Any) -> None:
-            self._client = self
-
-        async def start(self) -> None: ...
-
-        async def close(self) -> None: ...
-
-        stop = close
-
-        async def describe_consumer_groups(self, _names: list[str]) -> list[Any]:
-            nonlocal calls
-            calls += 1
-            loop = asyncio.get_running_loop()
-            answer: asyncio.Future[list[Any]] = loop.create_future()
-            loop.call_soon(answer.set_result, [SimpleNamespace(groups=[description(state="Empty")])])
-            loop.call_soon(looking.cancel)
-            return await answer
-
-    monkeypatch.setattr(group_watch, "AIOKafkaAdminClient", Client)
-    monkeypatch.setattr(group_watch, "AIOKafkaConsumer", Client)
-    monkeypatch.setattr(group_watch, "patch_client", lambda _: None)
-    looking = asyncio.create_task(Groups(load(KafkaSettings, {}), {"processors": GROUP}).watch())
-    await asyncio.wait([looking], timeout=60)
-    assert looking.cancelled()
-    assert calls == 1
 
 
 async def test_a_run_is_not_judged_while_the_writer_has_a_block_in_progress(

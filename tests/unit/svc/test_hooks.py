@@ -60,16 +60,6 @@ def test_later_hook_of_other_code_is_left_in_place(start: Start, monkeypatch: py
     assert len(seen) == 1
 
 
-def test_previous_hooks_are_called(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    called: list[BaseException | None] = []
-    monkeypatch.setattr(sys, "excepthook", lambda *calls: called.append(calls[1]))
-    ingest = start()
-    error = ValueError("uncaught")
-    sys.excepthook(ValueError, error, None)
-    assert called == [error]
-    assert messages(ingest) == ["uncaught"]
-
-
 def test_hooks_can_be_disabled(start: Start) -> None:
     before = hooks()
     start(capture={"errors": False})
@@ -84,17 +74,6 @@ def test_end_of_a_program_is_no_error(
     ingest = start()
     sys.excepthook(type(error), error, None)
     assert messages(ingest) == []
-
-
-def test_error_that_was_captured_by_hand_is_not_captured_again_by_a_hook(
-    start: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "excepthook", lambda *_: None)
-    ingest = start()
-    error = ValueError("once")
-    svc.capture_exception(error)
-    sys.excepthook(ValueError, error, None)
-    assert messages(ingest) == ["once"]
 
 
 async def test_previous_handler_of_a_third_party_loop_is_called(start: Start) -> None:
@@ -116,18 +95,6 @@ async def test_previous_handler_of_a_third_party_loop_is_called(start: Start) ->
     loop.handler(loop, {"message": "without an exception"})
     assert len(calls) == 2
     assert messages(ingest) == ["in a callback"]
-
-
-async def test_callback_that_fails_in_a_running_loop_is_reported(start: Start) -> None:
-    ingest = start()
-    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
-
-    def fail() -> None:
-        raise ValueError("in a callback")
-
-    asyncio.get_running_loop().call_soon(fail)
-    await asyncio.sleep(0)
-    assert await eventually(lambda: [e["error"]["message"] for e in ingest.events]) == ["in a callback"]
 
 
 def test_sessions_are_breadcrumbs_if_enabled(start: Start) -> None:

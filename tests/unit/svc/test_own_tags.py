@@ -14,7 +14,6 @@ import msgspec
 import pytest
 from celery import Celery, signals
 from fastapi import APIRouter, FastAPI
-from flask import Blueprint, Flask
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
@@ -29,7 +28,7 @@ from schemas.event import Event
 from svc.request_tags import request_tags
 from tests.unit.svc.fuzzed import client
 from tests.unit.svc.ingest import Ingest
-from tests.unit.svc.test_frameworks import aget, get
+from tests.unit.svc.test_frameworks import aget
 
 Start = Callable[..., Ingest]
 HOST = "http://shop"
@@ -124,18 +123,6 @@ async def test_error_before_a_route_is_found_has_none(start: Start) -> None:
     ingest = start()
     await aget(app, "/")
     assert tags(ingest) == [{"handled": "no", "method": "GET", "url": f"{HOST}/"}]
-
-
-def test_flask_names_the_route_with_the_prefix_of_its_blueprint(start: Start) -> None:
-    app, shops = Flask("shop"), Blueprint("shops", "shop", url_prefix="/shops")
-    shops.add_url_rule("/<int:number>", view_func=failing)
-    app.register_blueprint(shops)
-    svc.flask.watch(app)
-    ingest = start()
-    get(app, "/shops/7", host="shop")
-    assert tags(ingest) == [
-        {"handled": "no", "method": "GET", "route": "/shops/<int:number>", "url": f"{HOST}/shops/7"}
-    ]
 
 
 async def test_error_that_an_endpoint_captures_itself_has_its_request_too(start: Start) -> None:

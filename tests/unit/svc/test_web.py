@@ -28,18 +28,6 @@ def reported(ingest: Ingest) -> list[dict[str, Any]]:
     return ingest.events
 
 
-def test_wsgi_error_is_captured_and_raised_again(start: Start) -> None:
-    def app(_environ: dict[str, Any], _start: Any) -> Iterable[bytes]:
-        raise ValueError("in the application")
-
-    ingest = start()
-    with pytest.raises(ValueError, match="in the application"):
-        svc.WsgiMiddleware(app)(environ(), respond)
-    (event,) = reported(ingest)
-    assert event["error"]["stack"][0]["function"].endswith(".app")
-    assert event["error"]["stack"][-1]["inApp"] is False
-
-
 def test_wsgi_error_while_the_answer_is_read_is_captured_too(start: Start) -> None:
     closed: list[bool] = []
 
@@ -106,25 +94,6 @@ def test_middleware_works_without_init() -> None:
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-
-async def test_asgi_error_is_captured_and_raised_again(start: Start) -> None:
-    async def app(_scope: Any, _receive: Receive, _send: Send) -> None:
-        raise ValueError("in the application")
-
-    async def receive() -> MutableMapping[str, Any]:
-        return {}
-
-    async def send(message: MutableMapping[str, Any]) -> None:
-        raise AssertionError(message)
-
-    ingest = start()
-    with pytest.raises(ValueError, match="in the application"):
-        await svc.AsgiMiddleware(app, lambda scope: {"tags": {"kind": scope["type"]}})(
-            {"type": "http"}, receive, send
-        )
-    (event,) = reported(ingest)
-    assert given_tags(event) == {"kind": "http"}
 
 
 async def test_asgi_lifespan_is_the_session(start: Start) -> None:
