@@ -31,13 +31,6 @@ async def test_bad_events_are_rejected_alone_in_ascending_index(edge: LiveEdge) 
     assert len(edge.stored()) == 2
 
 
-@pytest.mark.holds("contract 2.2")
-async def test_batch_of_bad_events_alone_is_answered_202(edge: LiveEdge) -> None:
-    answer = await edge.post_batch([{}, {}])
-    assert answer.status == 202
-    assert (answer.json["accepted"], answer.json["rejected"]) == (0, 2)
-
-
 async def test_empty_batch_is_accepted(edge: LiveEdge) -> None:
     assert (await edge.post_batch([])).json == {"accepted": 0, "rejected": 0, "errors": []}
 

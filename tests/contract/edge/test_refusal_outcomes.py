@@ -1,5 +1,7 @@
 """The edge's outcomes of refused events."""
 
+import pytest
+
 from schemas.ids import new_token, uuid7
 from schemas.issues import Outcome, decode_outcomes
 from schemas.projects import Token
@@ -17,6 +19,7 @@ async def reported(edge: LiveEdge) -> list[Outcome]:
     return [one for value in values for one in decode_outcomes(value)]
 
 
+@pytest.mark.holds("contract 2.14")
 async def test_each_reason_of_a_batch_has_the_example_of_its_first_event(edge: LiveEdge) -> None:
     numbers = [str(uuid7()) for _ in range(4)]
     sent = [

@@ -1,6 +1,5 @@
 """POST /v1/events (protocol, section 4.1) and the parts of an event that arrive (contract, section 2, point 6)."""
 
-import gzip
 import json
 from typing import Any
 
@@ -51,14 +50,6 @@ async def test_trailing_slashes_and_spellings_of_the_path_are_not_significant(
     edge: LiveEdge, path: str
 ) -> None:
     assert (await edge.post(encoded(), path)).status == 202
-
-
-@pytest.mark.holds("protocol 5")
-async def test_gzip_body_is_accepted(edge: LiveEdge) -> None:
-    body = encoded()
-    answer = await edge.post(gzip.compress(body), headers=edge.headers(Content_Encoding="gzip"))
-    assert answer.status == 202
-    assert edge.stored_bytes() == [body]
 
 
 async def test_repeated_name_counts_as_its_last_value(edge: LiveEdge) -> None:

@@ -1,9 +1,7 @@
 """The edge as a process: its records in Kafka, start, stop, health and log."""
 
 import asyncio
-import gzip
 import json
-import re
 import resource
 import signal
 from contextlib import suppress
@@ -11,12 +9,9 @@ from io import BytesIO
 from pathlib import Path
 
 import aiohttp
-import msgspec
 import pytest
 
-from schemas.ids import event_partition, new_token
-from schemas.issues import decode_outcomes
-from schemas.projects import Token
+from schemas.ids import new_token
 from tests.edge_events import encoded, event
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Deployment
@@ -24,11 +19,8 @@ from tests.integration.edge.edge_process import (
     EdgeProcess,
     headers,
     log_lines,
-    put_project,
-    records,
     running,
     stored,
-    write_project,
 )
 
 
@@ -60,35 +52,6 @@ async def test_files_of_an_edge_are_readable_by_its_owner_only(
         assert {
             file.name: oct(file.stat().st_mode & 0o077) for file in written if file.stat().st_mode & 0o077
         } == {}
-
-
-@pytest.mark.holds("contract 2.9")
-async def test_accepted_events_stand_in_the_topic_as_sent_in_their_partition(
-    deployment: Deployment, tmp_path: Path
-) -> None:
-    singles = [encoded() for _ in range(20)]
-    batch = [event() for _ in range(100)]
-    async with (
-        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
-        aiohttp.ClientSession() as session,
-    ):
-        statuses = await asyncio.gather(
-            *(post(session, edge, body, headers(deployment.project)) for body in singles)
-        )
-        assert statuses == [202] * 20
-        body = gzip.compress(json.dumps({"events": batch}).encode())
-        sent = headers(deployment.project, **{"Content-Encoding": "gzip"})
-        assert await post(session, edge, body, sent, "/v1/events:batch") == 202
-        # Asked while the edge runs: a 202 says that they are there already.
-        found = await stored(deployment.bootstrap, deployment.prefix)
-        chunks = await records(deployment.bootstrap, deployment.prefix + "events")
-    assert all(chunk.headers == {"format": b"chunk-1"} and chunk.key is None for chunk in chunks)
-    assert sorted(each.payload for _, each in found) == sorted(
-        [*singles, *(json.dumps(each).encode() for each in batch)]
-    )
-    for partition, each in found:
-        assert (each.project, each.sdk) == (deployment.project.number, "svc-js/1.2.3")
-        assert partition == event_partition(each.project, each.id, 4)
 
 
 async def test_readyz_names_its_parts_and_fails_before_the_port_closes(
@@ -141,60 +104,6 @@ async def test_sigterm_under_load_loses_no_accepted_event(deployment: Deployment
     assert [line for line in ours if line["level"] in {"error", "critical"}] == []
 
 
-async def test_new_token_works_and_a_revoked_one_ends_within_moments(
-    deployment: Deployment, tmp_path: Path
-) -> None:
-    moment = "2026-01-01T00:00:00.000Z"
-    old, new = deployment.project.tokens[0], Token(new_token(), moment)
-    changed = msgspec.structs.replace(
-        deployment.project, tokens=(msgspec.structs.replace(old, revoked_at=moment), new)
-    )
-    async with (
-        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
-        aiohttp.ClientSession() as session,
-    ):
-        fresh = headers(deployment.project) | {"Authorization": f"Bearer {new.token}"}
-        assert await post(session, edge, encoded(), fresh) == 401
-        assert await post(session, edge, encoded(), headers(deployment.project)) == 202
-        await put_project(deployment.bootstrap, deployment.prefix, changed)
-
-        async def switched() -> bool:
-            return (
-                await post(session, edge, encoded(), fresh) == 202
-                and await post(session, edge, encoded(), headers(deployment.project)) == 401
-            )
-
-        await eventually(switched)
-
-
-@pytest.mark.holds("contract 2.14")
-async def test_refusals_become_outcome_records_of_their_project(
-    deployment: Deployment, tmp_path: Path
-) -> None:
-    limited = await write_project(deployment.bootstrap, deployment.prefix, rate_limit_per_minute=1)
-    async with (
-        running(EdgeProcess(deployment.bootstrap, deployment.prefix, tmp_path)) as edge,
-        aiohttp.ClientSession() as session,
-    ):
-        for _ in range(3):
-            await post(session, edge, encoded(kind="x"), headers(deployment.project))
-        await post(session, edge, b"x" * 1_048_577, headers(deployment.project))
-        await post(session, edge, encoded(tags={str(n): "" for n in range(51)}), headers(deployment.project))
-        for _ in range(3):
-            await post(session, edge, encoded(), headers(limited))
-    found = [
-        o
-        for r in await records(deployment.bootstrap, deployment.prefix + "outcomes")
-        for o in decode_outcomes(r.value)
-    ]
-    assert {(o.project_id, o.outcome, o.reason, o.sdk): o.count for o in found} == {
-        (deployment.project.id, "invalid", "schema: kind", "svc-js/1.2.3"): 3,
-        (deployment.project.id, "tooLarge", "length", "svc-js/1.2.3"): 1,
-        (deployment.project.id, "invalid", "tag keys per event", "svc-js/1.2.3"): 1,
-        (limited.id, "rateLimited", "requests a minute", "svc-js/1.2.3"): 2,
-    }
-
-
 @pytest.mark.holds("contract 2.13")
 async def test_log_is_json_without_tokens_or_tracebacks(deployment: Deployment, tmp_path: Path) -> None:
     async with (
@@ -213,13 +122,6 @@ async def test_log_is_json_without_tokens_or_tracebacks(deployment: Deployment, 
     assert [line for line in ours if line["level"] in {"warning", "error", "critical"}] == []
     assert "svc_pk_" not in edge.log
     assert "Traceback" not in edge.log
-
-
-async def test_bad_setting_is_one_line_with_its_name_and_exit_status_2(tmp_path: Path) -> None:
-    edge = EdgeProcess("127.0.0.1:1", "x.", tmp_path, ingest_port="http")
-    edge.start()
-    assert await edge.wait() == 2
-    assert re.fullmatch(r"svc: SVC_INGEST_PORT\b.*\n", edge.log)
 
 
 async def test_data_directory_that_cannot_be_written_is_one_line_and_exit_status_1(tmp_path: Path) -> None:
