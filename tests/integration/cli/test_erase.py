@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from aiokafka import AIOKafkaConsumer
 from click.testing import CliRunner, Result
 
@@ -200,36 +197,4 @@ async def test_a_project_goes_with_its_record_and_its_name(stage: Stage, tmp_pat
         assert again["before"]
         refused = await erase(stage, "--project", "8", "--user", USER, "--yes")
         assert refused.exit_code == 2
-        client.close()
-
-
-@pytest.mark.slow
-async def test_a_run_that_is_killed_leaves_a_list_that_the_next_run_finishes(
-    stage: Stage, tmp_path: Path
-) -> None:
-    await stage.produce(6)
-    with ended(stage.writer()):
-        await whole(stage)
-        await tell_outcomes_and_issues(stage)
-        client = stage.client()
-        size = scalar(client, f"SELECT count() FROM events WHERE project_id = 8 AND user_id = '{USER}'")
-        command = [sys.executable, "-P", "-m", "cli", "--data-dir", str(tmp_path), "erase"]
-        process = await asyncio.create_subprocess_exec(
-            *command, "--project", "8", "--user", USER, "--yes",
-            env=os.environ | stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"},
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
-
-        def deleting() -> bool:
-            return bool(scalar(client, "SELECT count() FROM erasures FINAL WHERE stage = 'deleting'"))
-
-        await eventually(deleting, 60)
-        process.kill()
-        await process.wait()
-        done = printed(await erase(stage, "--project", "8", "--user", USER, "--yes", "--json"))
-        assert done["events"] == size
-        assert scalar(client, "SELECT count() FROM erasing") == 0
-        assert scalar(client, f"SELECT count() FROM events WHERE user_id = '{USER}' AND project_id = 8") == 0
-        equal = await reconcile(stage, tmp_path)
-        assert equal.exit_code == 0, equal.output
         client.close()

@@ -137,18 +137,6 @@ def environ(kafka: SecuredKafka, user: str, **more: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("command", [["migrate"], ["topics", "cat", "events"], ["dead-letters", "list"]])
-def test_commands_say_that_the_password_is_wrong(
-    kafka: SecuredKafka, command: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = str(tmp_path_factory.mktemp("data"))
-    env = environ(kafka, "edge", SVC_KAFKA_PASSWORD="bad")
-    result = CliRunner().invoke(svc, ["--data-dir", folder, *command], env=env)
-    assert result.exit_code == 1
-    assert "refuses user 'edge' or its password" in result.output
-    assert "bootstrap" not in result.output
-
-
 @pytest.mark.parametrize(
     ("process", "port", "user", "missing"),
     [

@@ -141,25 +141,6 @@ async def living(stage: Stage, tmp_path: Path) -> AsyncIterator[Living]:
         yield Living(stage, worker, reader)
 
 
-@pytest.mark.holds("contract 4 issue")
-async def test_a_fix_holds_for_older_releases_and_not_for_newer_ones(living: Living) -> None:
-    await living.send(1, "shop@1.9.0+9")
-    await living.counted(1, 1)
-    issue = await living.changes.update(issue_of(1), Update(resolved_in="shop@1.10.0+2"), by="ann")
-    assert (issue.status, issue.resolved_in) == ("resolved", "shop@1.10.0+2")
-    assert (await living.reader.read(GetIssue(issue_of(1)))).status == "resolved"
-    await living.send(1, "shop@1.9.0+9", 3)
-    assert (await living.counted(1, 4)).status == "resolved"
-    await living.send(1, "shop@1.10.0+2", 2)
-    assert (await living.counted(1, 6)).regressed
-    shown = await living.reader.read(GetIssue(issue_of(1)))
-    assert (shown.status, shown.regressed, shown.total_events) == ("open", True, 6)
-    activity = await readback.activities(
-        living.bootstrap, living.stage.settings.topic_prefix + "issue-activity"
-    )
-    assert [one.kind for one in activity] == ["created", "resolved", "seenInRelease", "regressed"]
-
-
 @pytest.mark.holds("contract 4 merge")
 async def test_counts_are_right_at_every_step_though_the_worker_is_killed_in_between(living: Living) -> None:
     luck = random.Random(7)

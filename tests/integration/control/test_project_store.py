@@ -31,27 +31,12 @@ async def settings(kafka_bootstrap: str, topic_prefix: str) -> AsyncIterator[Kaf
     await admin.close()
 
 
-async def test_a_written_project_is_known_when_write_returns(settings: KafkaSettings) -> None:
-    project = create("shop", now_ms=NOW)
-    async with ProjectStore(settings) as store:
-        await store.write(project, ANN)
-        assert store.all() == [project]
-
-
 async def test_project_asked_for_again_is_the_one_that_was_made(settings: KafkaSettings) -> None:
     async with ProjectStore(settings) as store:
         made = await store.write(create("shop", now_ms=NOW, request="k"), ANN)
     async with ProjectStore(settings) as store:
         assert await store.write(create("shop", now_ms=NOW, request="k"), ANN) == made
         assert store.all() == [made]
-
-
-async def test_another_process_finds_the_written_project(settings: KafkaSettings) -> None:
-    project = create("shop", now_ms=NOW)
-    async with ProjectStore(settings) as store:
-        await store.write(project, ANN)
-    async with ProjectStore(settings) as store:
-        assert store.get(project.number) == project
 
 
 async def test_concurrent_edits_are_all_kept(settings: KafkaSettings) -> None:

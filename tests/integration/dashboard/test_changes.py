@@ -44,14 +44,6 @@ async def test_a_page_says_after_which_release_the_fix_is_expected(site: StoredS
     assert f"Resolved in the next release after <bdi>{after}</bdi>." in page
 
 
-async def test_many_issues_get_the_same_change(site: StoredSite) -> None:
-    issue = await an_issue(site)
-    path = f"/projects/{site.project.id}/issues:bulk"
-    status, body = await site.api("POST", path, json={"issues": [issue], "status": "ignored"})
-    assert status == 200
-    assert [(one["id"], one["status"]) for one in body["issues"]] == [(issue, "ignored")]
-
-
 @pytest.mark.parametrize(
     ("body", "field"),
     [
@@ -99,15 +91,6 @@ async def test_discarding_names_the_fingerprints_in_the_project_until_it_is_undo
     project = site.projects.get(site.project.number)
     assert project is not None
     assert (project.discarded, body["status"]) == ((), "open")
-
-
-async def test_similar_issues_show_their_common_parts(site: StoredSite) -> None:
-    issue = await an_issue(site)
-    status, body = await site.api("GET", f"/issues/{issue}/similar")
-    assert status == 200
-    for one in body["similar"]:
-        assert one["shared"]
-        assert 0 < one["share"] <= 1
 
 
 async def test_a_page_suggests_similar_issues_and_merges_none_of_them(site: StoredSite) -> None:

@@ -92,17 +92,6 @@ async def test_people_sign_in_once_and_do_what_their_groups_allow(
         assert again.headers["Location"].startswith((provider.url, "/oauth2", front + "/oauth2"))
 
 
-async def test_a_viewer_changes_nothing(front: str, provider: Provider, site: StoredSite) -> None:
-    provider.person, provider.groups = "bob@shop.example", ["staff"]
-    async with browser() as bob:
-        html = await (await bob.get(front + ISSUE)).text()
-        assert 'value="resolve"' not in html
-        refused = await bob.post(f"{front}{ISSUE}/change", data={"csrf": csrf_of(html), "change": "resolve"})
-        assert refused.status == 403
-        assert "this needs the role member" in await refused.text()
-        assert site.commands.made == []
-
-
 async def test_a_browser_can_not_name_another_person(
     front: str, provider: Provider, site: StoredSite
 ) -> None:

@@ -14,7 +14,7 @@ from broker.client import open_producer
 from control.project_edits import create
 from notify.history import NotificationHistory
 from schemas.issues import Activity, ActivityKind, IssueRecord, Subject, encode_json
-from schemas.notifications import CAUSES, ChannelTestRecord, NotificationRule, QuietHours
+from schemas.notifications import CAUSES, ChannelTestRecord, NotificationRule
 from schemas.projects import encode_project
 from schemas.settings import KafkaSettings
 from schemas.times import iso
@@ -212,22 +212,3 @@ async def test_a_frozen_leader_that_wakes_up_sends_nothing_under_another_id(
         )
         assert len(digests) == 1
         assert sorted(cause["id"] for cause in digests[0]["causes"]) == ["c-1", "c-2", "c-3", "c-4"]
-
-
-async def test_a_digest_that_ends_while_no_process_runs_is_sent_by_the_next_one(
-    start_notify: StartNotify, source: Source
-) -> None:
-    await source.rules(replace(RULE, most_per_hour=1, quiet=QuietHours("00:00", "00:00")))
-    async with Receiver().listening() as receiver:
-        process = start_notify(receiver)
-        await eventually(leads(process))
-        await source.happen(["c-1"])
-        await eventually(lambda: "c-1" in receiver.messages)
-        await source.happen(["c-2", "c-3"])
-        await eventually(lambda: process.metric("svc_notify_causes_total") == 3)
-        process.kill()
-        # Another rule ends the wait.
-        await source.rules(replace(RULE, most_per_hour=0))
-        process.start()
-        await eventually(lambda: len(receiver.causes) == 3)
-        assert max(receiver.causes.values()) == 1

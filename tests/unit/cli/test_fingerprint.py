@@ -31,12 +31,6 @@ def test_each_event_is_a_json_line_of_five_keys() -> None:
     assert {line["version"] for line in lines} == {"v1"}
 
 
-def test_gzipped_files_are_read(tmp_path: Path) -> None:
-    packed = tmp_path / "events.jsonl.gz"
-    packed.write_bytes(gzip.compress(WRITTEN.read_bytes()))
-    assert run(packed).stdout == run(WRITTEN).stdout
-
-
 def test_bad_lines_are_reported_with_file_and_line_and_others_printed(tmp_path: Path) -> None:
     file = tmp_path / "events.jsonl"
     file.write_text(f"{sent()}\n\nnot json\n{sent()}\n{{}}\n")

@@ -130,15 +130,6 @@ class FrozenClickHouse:
         await asyncio.Event().wait()
 
 
-class HangingClickHouse(ClickHouse):
-    """It knows the issues, and answers nothing once they are changed."""
-
-    async def read(self, call: object) -> Any:
-        if not isinstance(call, FindProject):
-            await asyncio.Event().wait()
-        return await super().read(call)
-
-
 def changes(reader: Any, log: Log, answer_seconds: float = 5.0) -> IssueChanges:
     return IssueChanges(cast(Reader, reader), cast(Commands, log), lambda: NOW_MS, answer_seconds)
 
@@ -163,14 +154,6 @@ async def test_a_change_that_was_made_is_answered_though_clickhouse_does_not_ans
         (3, 3, 9, 4)
     ] * 2
     assert (sum(changed[0].trend), changed[0].trend[-1]) == (3, 2)
-
-
-async def test_a_server_that_hangs_does_not_hold_up_the_answer_to_a_change() -> None:
-    log = Log()
-    changed = await changes(HangingClickHouse(log), log, answer_seconds=0.05).update(
-        hex64(1), Update(status="ignored"), by="ann"
-    )
-    assert (changed.status, changed.total_events) == ("ignored", 9)
 
 
 async def test_a_merge_is_answered_in_figures_that_agree_while_the_writer_is_behind() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dashboard.view.change_notice import ChangeNotice, change_notice, ignored
+from dashboard.view.change_notice import ChangeNotice, change_notice
 from schemas.ids import hex64, issue_id
 from schemas.read_api import Issue
 
@@ -94,10 +94,3 @@ def test_a_change_is_pending_until_the_issue_shows_it() -> None:
 @pytest.mark.parametrize("change", ["", "explode", "<script>"])
 def test_an_unknown_change_says_nothing(change: str) -> None:
     assert noticed(change) is None
-
-
-def test_how_long_an_issue_is_ignored() -> None:
-    assert ignored({"time": "2026-01-02T03:04:05.000Z"}) == "Ignored until 2026-01-02 03:04:05 UTC."
-    assert ignored({"escalating": True}) == "Ignored until it escalates."
-    assert ignored({"users": 10}) == "Ignored until 10 more users."
-    assert ignored(None) == ignored({}) == "Ignored until it is reopened."

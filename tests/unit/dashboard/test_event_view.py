@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from dashboard.view.breadcrumb_lines import timeline
 from dashboard.view.event_sections import read
 from dashboard.view.stack_view import chain
-from tests.unit.dashboard.sample import NASTY, hostile, showcase
+from tests.unit.dashboard.sample import showcase
 
 AT = 1_760_000_000_000
 
@@ -96,12 +96,6 @@ def test_unknown_fields_are_shown() -> None:
     page = read(showcase(AT), "sdk/1")
     assert page.others == '{\n  "cartSize": 4\n}'
     assert [word for word, _ in page.user] == ["Id", "Name", "Anonymous", "Hash of email"]
-
-
-def test_hostile_event_is_read() -> None:
-    page = read(hostile(AT), NASTY)
-    assert page.errors[0].type == NASTY
-    assert page.crumbs[0].before_ms is None
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), JSON))

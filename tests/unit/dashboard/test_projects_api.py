@@ -97,10 +97,6 @@ async def test_unknown_token_is_not_found(site: Site) -> None:
     assert status == 404
 
 
-async def test_unknown_project_is_not_found(site: Site) -> None:
-    assert await site.api("GET", "/projects/99999999999") == (404, {"error": "notFound"})
-
-
 async def test_projects_that_are_not_loaded_are_an_error_of_ours(site: Site) -> None:
     site.projects.is_loaded = False
     status, body = await site.api("GET", "/projects")

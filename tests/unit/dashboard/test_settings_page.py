@@ -2,7 +2,13 @@
 
 from tests.unit.dashboard.site import Site
 
-FIELDS = {"name": "shop", "rateLimitPerMinute": "7", "retentionDays": "30"}
+FIELDS = {
+    "name": "renamed",
+    "rateLimitPerMinute": "7",
+    "retentionDays": "30",
+    "payloadRetentionDays": "7",
+    "lenientSdks": "react-native/*\nold/*",
+}
 
 
 async def test_owners_are_typed_as_lines_and_shown_as_they_were(site: Site) -> None:
@@ -17,6 +23,9 @@ async def test_owners_are_typed_as_lines_and_shown_as_they_were(site: Site) -> N
         ('tags[team]:"a => b"', "zoe"),
         ("", "eve"),
     ]
+    assert (project.name, project.rate_limit_per_minute) == ("renamed", 7)
+    assert (project.retention_days, project.payload_retention_days) == (30, 7)
+    assert project.lenient_sdks == ("react-native/*", "old/*")
     assert project.link_template == "https://git.example/{file}"
     page = await (await site.client.get(path)).text()
     assert (
