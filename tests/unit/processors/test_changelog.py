@@ -70,16 +70,6 @@ async def test_an_owner_that_wakes_up_after_another_opened_writes_once_and_no_re
     assert recovered(log) == {b"k": b"1", b"m": b"2"}
 
 
-async def test_an_owner_that_wakes_up_notices_before_it_publishes_unrecorded_outputs() -> None:
-    log = Log()
-    old = await opened(log)
-    await old.check_owner(0)
-    await opened(log, "b")
-    with pytest.raises(PartitionsLost):
-        await old.check_owner(0)
-    assert recovered(log) == {}
-
-
 async def test_an_owner_that_reads_a_later_opening_writes_nothing() -> None:
     log = Log()
     old = await opened(log)

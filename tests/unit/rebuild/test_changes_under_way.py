@@ -173,7 +173,6 @@ def check(world: World) -> None:
 
 
 WRITTEN = ("issues", "seen")
-MERGED_BY_USER = [(id_of(1), "merged", "ann"), (id_of(2), "merged", "ann")]
 
 
 async def under_way(*commands: tuple[str, int, int], batches: int) -> tuple[World, list[str]]:
@@ -190,12 +189,6 @@ async def under_way(*commands: tuple[str, int, int], batches: int) -> tuple[Worl
     for _ in range(batches):
         await world.work(1)
     return world, ids
-
-
-def reported(world: World, *, since: int) -> list[tuple[str, str, str]]:
-    """Activities of merges: issue, kind and author."""
-    found = world.activities("merged", "unmerged", is_rebuilt=True)[since:]
-    return sorted((one.issue, one.kind, one.by) for one in found)
 
 
 @pytest.mark.parametrize("killed_before", ["", *WRITTEN])
@@ -218,30 +211,12 @@ async def test_a_merge_that_has_begun_and_not_ended_is_undone_and_told(
     assert sorted(one.issue for one in by_rebuild) == ([] if is_ended else sorted([id_of(1), id_of(2)]))
 
 
-async def test_a_merge_of_which_no_signal_was_sent_is_done_after_the_rebuild() -> None:
-    world, _ = await under_way(("merge", 1, 2), batches=0)
-    assert rebuild(world) == []
-    await world.settle()
-    check(world)
-    assert world.issue(2).merged_into == id_of(1)
-    assert reported(world, since=0) == sorted(MERGED_BY_USER)
-
-
 async def test_a_merge_that_the_activity_has_and_no_row_is_undone_and_told() -> None:
     """An earlier rebuild emptied the topic before the writer had read it."""
     world, _ = await under_way(("merge", 1, 2), batches=0)
     await world.settle()
     world.memory.topics = {tp: log for tp, log in world.memory.topics.items() if tp[0] != "issues"}
     assert rebuild(world) == [Pair(id_of(1), id_of(2))]
-    await world.settle()
-    check(world)
-    assert (world.issue(2).merged_into, world.issue(1).events) == (None, 1)
-
-
-@pytest.mark.parametrize("batches", range(1, 6))
-async def test_an_unmerge_that_has_begun_is_made_and_told(batches: int) -> None:
-    world, _ = await under_way(("merge", 1, 2), ("unmerge", 1, 2), batches=batches)
-    rebuild(world)
     await world.settle()
     check(world)
     assert (world.issue(2).merged_into, world.issue(1).events) == (None, 1)
@@ -264,16 +239,6 @@ async def test_a_command_that_was_under_way_changes_nothing_when_it_is_given_aga
             assert ids[-1] in world.issue(1).life.commands
 
 
-async def test_an_undone_merge_can_be_made_by_another_command() -> None:
-    world, _ = await under_way(("merge", 1, 2), batches=2)
-    assert rebuild(world)
-    world.ask(id_of(1), "merge", {"issues": [id_of(2)]})
-    await world.settle()
-    check(world)
-    assert (world.issue(2).merged_into, world.issue(1).events) == (id_of(1), 2)
-    assert rebuild(world) == []
-
-
 @pytest.mark.parametrize("batches", range(1, 8))
 async def test_crossing_merges_that_are_given_again_after_a_rebuild_are_refused_again(batches: int) -> None:
     world, ids = World(), list[str]()
@@ -290,19 +255,6 @@ async def test_crossing_merges_that_are_given_again_after_a_rebuild_are_refused_
         world.ask(id_of(whole), "merge", {"issues": [id_of(part)]}, command)
     await world.settle()
     check(world)
-
-
-@pytest.mark.parametrize("batches", range(1, 6))
-async def test_late_signals_of_undone_merges_change_nothing_though_the_log_is_read_from_its_start(
-    batches: int,
-) -> None:
-    world, _ = await under_way(("merge", 1, 2), ("merge", 3, 1), batches=batches)
-    rebuild(world)
-    await world.settle()
-    before = [world.issue(fingerprint) for fingerprint in FINGERPRINTS]
-    world.lose("seen")
-    await world.settle()
-    assert [world.issue(fingerprint) for fingerprint in FINGERPRINTS] == before
 
 
 @pytest.mark.parametrize("writes", range(1, 8))

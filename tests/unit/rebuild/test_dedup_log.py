@@ -60,11 +60,6 @@ def test_where_nothing_was_processed_nothing_is_written() -> None:
     assert list(entries(0, -1, [], 3)) == []
 
 
-def test_without_stored_ids_reading_still_goes_on_after_the_last_record() -> None:
-    _, is_due, _ = restored(0, dict(entries(0, 41, [], START // DAY)))
-    assert is_due == 42
-
-
 def test_many_ids_make_blocks_of_bounded_size() -> None:
     ids = IdKeys(1, [START // DAY], DAYS)
     ids.add_events((1, event_id(number), START) for number in range(2 * BLOCK_IDS + 5))

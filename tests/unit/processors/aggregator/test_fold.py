@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from processors.aggregator.findings import MAX_NAMES, created_activity
 from processors.aggregator.issue_fold import Fold
 from processors.aggregator.totals import HOURS, Users
-from schemas.ids import id_text, issue_id, user_hash
+from schemas.ids import issue_id, user_hash
 from schemas.increments import Description, Increment, Row, encode_description
 from schemas.issues import IssueRecord, decode_issue, encode_json
 from tests.unit.processors.made import event_id
@@ -97,23 +97,10 @@ def test_counts_do_not_depend_on_the_order_of_source_partitions(
         assert getattr(one, field) == getattr(other, field), field
 
 
-def test_the_newest_event_describes_the_issue() -> None:
-    issue = folded([(0, 0, increment(ms=START + 9, event=1)), (0, 1, increment(ms=START, event=2))])
-    assert (issue.message, issue.last_event) == ("m1", id_text(event_id(1)))
-    assert (issue.first_seen_ms, issue.last_seen_ms) == (START, START + 9)
-
-
 def test_of_events_at_the_same_time_the_greater_id_describes_the_issue() -> None:
     log = [(0, n, increment(event=event)) for n, event in enumerate((2, 3, 1))]
     assert folded(log).message == "m3"
     assert folded(log[2:], folded(log[:2])).message == "m3"
-
-
-def test_first_and_last_release_go_by_event_time() -> None:
-    issue = folded(
-        [(0, 0, increment(ms=START + 5, release="a@2+1")), (0, 1, increment(ms=START, release="a@1+1"))]
-    )
-    assert (issue.first_release, issue.last_release) == ("a@1+1", "a@2+1")
 
 
 def test_releases_are_bounded_and_the_first_and_last_stay() -> None:
@@ -126,11 +113,6 @@ def test_releases_are_bounded_and_the_first_and_last_stay() -> None:
 def test_hours_are_those_before_the_newest_event() -> None:
     log = [(0, n, increment(ms=START + n * 3_600_000)) for n in range(HOURS + 50)]
     assert len(folded(log).hours) == HOURS
-
-
-def test_users_are_counted_once() -> None:
-    log = [(0, n, increment(users=(5, 6 + n % 2))) for n in range(10)]
-    assert folded(log).users == 3
 
 
 def test_thousands_of_users_are_estimated_within_six_per_cent() -> None:

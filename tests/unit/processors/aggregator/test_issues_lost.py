@@ -2,11 +2,10 @@
 
 import pytest
 
-from broker.errors import PartitionsLost
 from processors.aggregator.aggregator_stage import IssuesLost
 from processors.aggregator.position import DeltasPosition, decode_position, deltas_key
 from processors.grouper.record_counts import issue_of
-from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, Crash, MemoryTable, World, increment
+from tests.unit.processors.aggregator.world import PARTITIONS, PROJECT, Crash, World, increment
 
 PARTITION = issue_of(PROJECT, 1) % PARTITIONS
 
@@ -89,15 +88,3 @@ async def test_issues_of_an_interrupted_batch_stand_for_none_that_was_lost_befor
     assert world.knows(3)
     await world.settle()
     assert (world.issue(1).events, world.issue(3).events) == (1, 1)
-
-
-async def test_an_owner_that_lost_its_partition_publishes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lost(_: MemoryTable, partition: int) -> None:
-        raise PartitionsLost(str(partition))
-
-    monkeypatch.setattr(MemoryTable, "check_owner", lost)
-    world = World()
-    world.send(1, increment(1))
-    with pytest.raises(PartitionsLost):
-        await world.settle()
-    assert {topic for topic, _ in world.memory.topics} == {"issue-deltas"}

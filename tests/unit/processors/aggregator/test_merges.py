@@ -44,30 +44,6 @@ def sums(issue: IssueRecord) -> tuple[int, int, dict[str, int]]:
     return issue.events, issue.users, issue.releases
 
 
-async def test_a_merged_issue_shows_all_events_and_the_other_says_where_it_went() -> None:
-    world = await with_issues(1, 2, 3)
-    issue = await merged(world, 1, 2, 3)
-    assert sums(issue) == (6, 6, {RELEASE: 6})
-    assert issue.fingerprints == tuple(map(hex64, (1, 2, 3)))
-    assert (issue.first_seen_ms, issue.last_seen_ms) == (START + 1, START + 3)
-    for other in (2, 3):
-        assert world.issue(other).merged_into == id_of(1)
-        assert sums(world.issue(other)) == (other, other, {RELEASE: other})
-
-
-async def test_merge_and_unmerge_leave_the_issue_as_it_was() -> None:
-    world = await with_issues(1, 2)
-    before = world.issue(1), world.issue(2)
-    await merged(world, 1, 2)
-    await unmerged(world, 1, 2)
-    for was in before:
-        now = world.issue(1 if was.id == id_of(1) else 2)
-        for field in ("events", "users", "releases", "hours", "fingerprints", "status", "merged_into"):
-            assert getattr(now, field) == getattr(was, field), field
-        assert not now.life.members
-        assert not now.life.pending
-
-
 async def test_each_merge_and_unmerge_is_reported_once_in_both_issues() -> None:
     world = await with_issues(1, 2)
     await merged(world, 1, 2)
@@ -89,15 +65,6 @@ async def test_an_event_of_a_merged_fingerprint_regresses_the_issue_that_it_is_a
     assert world.issue(1).regressed
     (description,) = world.activities("regressed")
     assert description.issue == id_of(1)
-
-
-async def test_a_change_of_a_merged_issue_is_made_to_the_one_that_it_is_a_part_of() -> None:
-    world = await with_issues(1, 2)
-    await merged(world, 1, 2)
-    world.ask(id_of(2), "update", {"assignee": "bob"})
-    await world.settle()
-    assert world.issue(1).assignee == "bob"
-    assert world.issue(2).assignee is None
 
 
 async def test_a_refused_change_that_comes_again_is_not_made_where_the_issue_was_merged_since() -> None:

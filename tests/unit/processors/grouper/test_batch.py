@@ -1,6 +1,5 @@
 """The decisions about a batch: the same records give the same output, from any earlier position."""
 
-from collections import Counter
 from typing import Any
 
 import pytest
@@ -24,7 +23,7 @@ from schemas.chunks import (
 )
 from schemas.projects import GroupingRule, OwnerRule, encode_project
 from tests.unit.processors.grouper.grouper_world import no_steps, registry
-from tests.unit.processors.made import DAY, START, carried, event_id, source
+from tests.unit.processors.made import START, carried, event_id, source
 
 DAYS = 7
 PARTITION = 3
@@ -77,55 +76,6 @@ def test_a_new_event_is_forwarded_with_its_source_position() -> None:
     assert dict(output.grouped[0].headers)["source"] == b"3/5"
 
 
-def test_a_record_of_nothing_new_is_recorded_and_not_forwarded() -> None:
-    state = fresh()
-    run(state, [source(0, [carried(1)])])
-    output = run(state, [source(1, [carried(1)])])
-    assert output.grouped == []
-    assert output.increments == []
-    assert [r.offset for r in output.entries[0].records] == [1]
-
-
-def test_the_same_id_in_another_project_is_another_event() -> None:
-    output = run(fresh(), [source(0, [carried(1, project=1), carried(1, project=2)])])
-    assert output.new == 2
-
-
-def test_outcomes_of_a_record_add_up() -> None:
-    state = fresh()
-    output = run(state, [source(0, [carried(1), carried(1), carried(2), broken(9)])])
-    counts = Counter[str]()
-    for outcome in output.outcomes[1]:
-        counts[outcome.outcome] += outcome.count
-    assert counts == {"accepted": 4, "duplicate": 1, "deadLettered": 1}
-    assert output.new == 2
-
-
-def test_an_event_that_was_dead_lettered_can_be_put_back() -> None:
-    """Its id does not count as seen: the mended event is new."""
-    state = fresh()
-    first = run(state, [source(0, [carried(1), broken(9)])])
-    assert decode_chunk(first.dead[0].value) == [broken(9)]
-    assert forwarded(run(state, [source(1, [carried(9)])])) == [(1, carried(9).id)]
-
-
-@pytest.mark.parametrize("ms", [START, START + 3 * DAY], ids=["now", "ahead"])
-def test_the_first_copy_that_can_be_read_is_the_event_within_a_batch_too(ms: int) -> None:
-    state = fresh()
-    readable = source(2, [carried(1), carried(9, ms=ms)])
-    output = run(
-        state,
-        [source(0, [broken(9, ms)]), source(1, [broken(9, ms)]), readable, source(3, [carried(9, ms=ms)])],
-    )
-    assert [event for event in forwarded(output) if event[1] != carried(1).id] == [(2, carried(9, ms=ms).id)]
-    assert (len(output.dead), output.duplicates) == (2, 1)
-    later = fresh()
-    later.dedupe.restore([decode_entry(encode(entry)) for entry in output.entries])
-    later.next_offset = state.next_offset
-    for one in (state, later):
-        assert forwarded(run(one, [source(4, [carried(9, ms=ms)])])) == []
-
-
 @pytest.mark.parametrize(
     ("value", "headers", "reason"),
     [
@@ -156,31 +106,6 @@ def test_an_event_that_a_rule_discards_goes_no_further_and_is_counted() -> None:
     ]
     assert output.dead == []
     assert run(state, [source(1, [carried(1, kind=7)])], grouper).duplicates == 1
-
-
-def test_a_record_forwarded_again_keeps_the_fingerprints_that_were_recorded() -> None:
-    """Whatever rules have changed since: an event counted under two fingerprints would be counted twice."""
-    sources = [source(0, [carried(1), carried(2, kind=1)])]
-    first = run(fresh(), sources)
-    again = fresh()
-    again.decided = {r.offset: r for entry in first.entries for r in entry.records}
-    rule = GroupingRule(name="one", match="type:*", fingerprint=("all",))
-    second = run(again, sources, Fingerprinter(registry([rule])))
-    one, other = (decode_grouped(e.grouped[0].value or b"") for e in (first, second))
-    assert [g.fingerprint for g in one.groupings] == [g.fingerprint for g in other.groupings]
-    assert [i.fingerprint for i in first.increments[0].increments] == [
-        i.fingerprint for i in second.increments[0].increments
-    ]
-    assert second.entries == []
-
-
-def test_a_discard_that_was_recorded_stays_one() -> None:
-    grouper = Fingerprinter(registry([GroupingRule(name="noise", match="type:Kind7Error", discard=True)]))
-    sources = [source(0, [carried(1, kind=7), carried(2)])]
-    first = run(fresh(), sources, grouper)
-    again = fresh()
-    again.decided = {r.offset: r for entry in first.entries for r in entry.records}
-    assert published([run(again, sources)])[2] == published([first])[2]
 
 
 logs = st.lists(

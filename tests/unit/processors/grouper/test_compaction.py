@@ -62,13 +62,6 @@ def test_few_entries_are_left_alone() -> None:
     assert not entries.needed(0)
 
 
-def test_the_last_take_is_never_merged() -> None:
-    part, entries = log(MERGE_AT + 1)
-    compact(part, entries, 0)
-    [last] = [entry for entry in known(part) if not entry.merged]
-    assert (last.first, last.records[0].fingerprints) == (MERGE_AT, b"12345678")
-
-
 def test_merged_entries_have_the_content_of_the_small_ones() -> None:
     part, entries = log(MERGE_AT + 40, each_ms=DAY_MS // 200)
     before = known(part)
@@ -114,14 +107,6 @@ def test_an_old_day_goes_and_is_no_hole() -> None:
     assert replay_start(left, horizon).next_offset == 2 * MERGE_AT - 1
     start = recovered(0, part, 0, DAYS, 10).start
     assert (start.next_offset, start.lost) == (2 * MERGE_AT - 1, False)
-
-
-def test_a_table_that_was_read_back_is_compacted_the_same() -> None:
-    part, _ = log(MERGE_AT + 1)
-    entries = LogCompaction(0, {key: decode_entry(value) for key, value in part.items()})
-    assert entries.needed(0)
-    compact(part, entries, 0)
-    assert len(part) == 2
 
 
 def test_a_hole_between_entries_stays_one() -> None:

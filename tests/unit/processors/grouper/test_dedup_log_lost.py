@@ -17,7 +17,7 @@ from processors.positions import LogRecreated
 from schemas.chunks import ChunkEvent
 from tests.unit.processors.aggregator.world import Crash
 from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
-from tests.unit.processors.made import START, carried
+from tests.unit.processors.made import carried
 
 
 async def worked(*chunks: list[ChunkEvent], limit: int = 48) -> GrouperWorld:
@@ -32,19 +32,6 @@ async def worked(*chunks: list[ChunkEvent], limit: int = 48) -> GrouperWorld:
 def seen(world: GrouperWorld) -> tuple[Any, ...]:
     """Its outputs as readers see them."""
     return world.stored(), world.forwarded_as(), world.counted(), world.outcomes()
-
-
-async def test_events_behind_a_lost_block_are_not_counted_again_by_a_rule_that_was_added_since() -> None:
-    world = await worked(*[[carried(n, kind=n % 2)] for n in range(2 * MERGE_AT)], limit=1)
-    before = seen(world)
-    merged = [key for key, value in world.table().items() if is_entry(key) and decode_entry(value).merged]
-    world.memory.topics["seen", PARTITION] = [
-        m for m in world.memory.topics["seen", PARTITION] if m.key != merged[0] and m.value is not None
-    ][-MERGE_AT + 20 :]
-    world.rule()
-    await world.start()
-    await world.settle()
-    assert seen(world) == before
 
 
 async def test_events_behind_the_last_merged_entry_are_not_counted_again_by_a_rule_that_was_added_since() -> (
@@ -98,19 +85,6 @@ async def test_a_repeat_whose_first_has_expired_is_no_new_event() -> None:
     assert seen(world) == before
 
 
-async def test_an_event_that_was_dead_lettered_can_still_be_put_back() -> None:
-    broken = ChunkEvent(1, carried(9).id, START, "test/1", b"no frame")
-    world = await worked([broken], *[[carried(n)] for n in range(20, 40)])
-    dead_letter_messages = world.dead_letter_messages()
-    world.lose()
-    await world.start()
-    await world.settle()
-    assert world.dead_letter_messages() == dead_letter_messages
-    world.send([carried(9)])
-    await world.settle()
-    assert world.stored()[carried(9).id] == 1
-
-
 async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_forwarded() -> None:
     world = await worked(*[[carried(n)] for n in range(20)])
     world.lose()
@@ -127,12 +101,6 @@ async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_for
 
 def published(*offsets: int) -> list[PublishedRecord]:
     return [PublishedRecord(offset, {0: n}, 0) for n, offset in enumerate(offsets)]
-
-
-def test_the_first_of_repeats_counts() -> None:
-    found = ReplayBoundary.from_records(published(3, 5, 6, 5, 6), 3, whole=True)
-    assert (found.since, found.last) == (4, 6)
-    assert {offset: one.fingerprints for offset, one in found.published.items()} == {5: {0: 1}, 6: {0: 2}}
 
 
 def test_possibly_expired_entries_are_not_taken_for_missing_ones() -> None:

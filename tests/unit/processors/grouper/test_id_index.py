@@ -45,13 +45,6 @@ def test_ids_of_a_forgotten_day_are_new_again() -> None:
     assert index.new(11, keys([1, 6, 7])) == [0, 1]
 
 
-def test_the_recent_keys_of_a_forgotten_day_are_new_again() -> None:
-    index = IdIndex()
-    index.new(10, keys([1]))
-    index.forget_before(11)
-    assert index.new(11, keys([1])) == [0]
-
-
 def test_a_discarded_key_is_new_again_wherever_it_is() -> None:
     for limit in (2, 1000):
         index = IdIndex(limit)

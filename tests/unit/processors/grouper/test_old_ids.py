@@ -34,11 +34,10 @@ Key = tuple[int, bytes]
 
 
 class Stored:
-    """ClickHouse as the grouper sees it: every event that was forwarded, and those that were erased."""
+    """ClickHouse as the grouper sees it: every event that was forwarded."""
 
     def __init__(self, world: GrouperWorld) -> None:
         self._world = world
-        self.erased: set[bytes] = set()
         self.lookups: list[list[Key]] = []
         self.interrupt = False
 
@@ -47,7 +46,7 @@ class Stored:
             raise Interrupted
         wanted = [*chain.from_iterable(ids.values())]
         self.lookups.append(wanted)
-        return {(project, i) for project, i in wanted if self._world.stored()[i] or i in self.erased}
+        return {(project, i) for project, i in wanted if self._world.stored()[i]}
 
 
 async def started() -> tuple[GrouperWorld, Stored]:
@@ -80,17 +79,6 @@ async def test_an_id_that_is_sent_again_after_days_changes_nothing(days: int) ->
     assert stored.lookups == [[(1, event_id(1))]]
 
 
-async def test_an_id_that_comes_again_days_later_in_one_batch_is_a_duplicate() -> None:
-    world, _ = await started()
-    world.send([carried(1)])
-    for day in range(DAYS + 2):
-        for _ in range(DAY_RECORDS):
-            world.send([], ms=START + day * DAY)
-    world.send([carried(1)], ms=START + (DAYS + 1) * DAY)
-    await world.settle(len(world.log))
-    assert world.stored()[event_id(1)] == 1
-
-
 async def test_ids_within_the_window_are_decided_from_memory() -> None:
     world, stored = await started()
     world.send([carried(1)])
@@ -99,24 +87,6 @@ async def test_ids_within_the_window_are_decided_from_memory() -> None:
     await world.settle()
     assert stored.lookups == []
     assert world.stored()[event_id(1)] == world.stored()[event_id(2, START + DAY)] == 1
-
-
-async def test_an_old_id_that_is_not_stored_is_new_once() -> None:
-    world, stored = await started()
-    world.send([carried(1), carried(1)], ms=START + 40 * DAY)
-    await world.settle()
-    world.send([carried(1)], ms=START + 40 * DAY)
-    await world.settle()
-    assert world.stored()[event_id(1)] == 1
-    assert stored.lookups == [[(1, event_id(1))]], "the second one is in memory"
-
-
-async def test_an_erased_id_that_is_sent_again_is_not_counted_again() -> None:
-    world, stored = await started()
-    stored.erased.add(event_id(1))
-    world.send([carried(1)], ms=START + 40 * DAY)
-    await world.settle()
-    assert (world.counted(), world.outcomes()) == ({}, {"accepted": 1, "duplicate": 1})
 
 
 @pytest.mark.parametrize("after", [10, 19, 20, 25, 28, 60])
