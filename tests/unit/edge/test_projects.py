@@ -92,14 +92,6 @@ async def test_project_that_was_removed_meanwhile_is_forgotten_with_the_snapshot
     assert fault(token, second) is WireError.UNAUTHORIZED
 
 
-def test_revoked_token_and_removed_project_are_unauthorized(tmp_path: Path) -> None:
-    directory = ProjectSnapshot(tmp_path / "p.json")
-    directory.set_current()
-    token = put(directory, project())
-    directory.apply(b"1", None)
-    assert fault(token, directory) is WireError.UNAUTHORIZED
-
-
 def test_damaged_snapshot_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     path.write_bytes(b'[{"id":')

@@ -52,16 +52,6 @@ async def test_chunk_leaves_at_the_first_of_its_limits(limits: ChunkLimits, size
     assert [len(events) for _, _, events in taker.chunks] == [len(sizes)]
 
 
-async def test_partitions_gather_apart_and_keep_their_order() -> None:
-    taker = Taker()
-    chunker = Chunker(taker, ChunkLimits(linger_ms=1))
-    await asyncio.gather(*(add(chunker, n % 2, 2, event(n)) for n in range(10)))
-    by_partition = {
-        partition: [int.from_bytes(e[1], "big") for e in events] for partition, _, events in taker.chunks
-    }
-    assert by_partition == {0: [0, 2, 4, 6, 8], 1: [1, 3, 5, 7, 9]}
-
-
 async def test_chunks_of_all_partitions_are_sent_together_except_those_under_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -88,16 +87,6 @@ async def test_record_that_is_no_chunk_is_kept_and_holds_up_nothing(
     # The next start leaves it where it is.
     async with draining(tmp_path) as (spool, sink):
         assert (sink.records, spool.size) == ([], 0)
-
-
-async def test_record_whose_checksum_fails_is_kept_and_those_behind_it_are_sent(tmp_path: Path) -> None:
-    one, two = event(), event()
-    chunk = encode_chunk([event()])
-    bad = len(chunk).to_bytes(4, "big") + (zlib.crc32(chunk) ^ 1).to_bytes(4, "big") + chunk
-    written(tmp_path, FIRST, encode_chunk([one]), tail=bad + segments.frame(encode_chunk([two])))
-    async with draining(tmp_path) as (_, sink):
-        assert ids(sink) == [one[1], two[1]]
-        assert (tmp_path / (FIRST + ".damaged")).exists()
 
 
 @pytest.mark.parametrize("cut", [1, 20, "whole record"])

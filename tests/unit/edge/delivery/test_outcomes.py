@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from edge.delivery.outcome_reports import OutcomeReporter
-from edge.edge_metrics import BoundedLabel, EdgeMetrics
+from edge.edge_metrics import EdgeMetrics
 from schemas.issues import Outcome, decode_outcomes
 from schemas.topics import Topic
 from tests.unit.edge.delivery.memory_sink import MemorySink
@@ -14,11 +14,6 @@ from tests.unit.edge.delivery.memory_sink import MemorySink
 def sent(sink: MemorySink) -> list[Outcome]:
     assert all(record.topic is Topic.OUTCOMES for record in sink.records)
     return [one for record in sink.records for one in decode_outcomes(record.value)]
-
-
-def test_label_keeps_the_first_values_and_calls_the_rest_other() -> None:
-    sdk = BoundedLabel(2)
-    assert [sdk(name) for name in ("a", "b", "c", "a", "d")] == ["a", "b", "other", "a", "other"]
 
 
 def test_sdks_of_an_attacker_do_not_grow_the_metrics() -> None:

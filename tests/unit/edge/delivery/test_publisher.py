@@ -3,18 +3,15 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
-from broker.errors import SinkUnavailable
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import batches, drain_forever
 from edge.delivery.spool import Spool
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
-from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.unit.edge.delivery.memory_sink import MemorySink
 
@@ -32,33 +29,6 @@ async def spool(tmp_path: Path) -> AsyncIterator[Spool]:
     made = Spool(tmp_path, 1 << 20, 3600)
     yield made
     await made.stop()
-
-
-async def test_chunk_goes_to_its_partition(spool: Spool) -> None:
-    sink = MemorySink(4)
-    given = events(3)
-    await ChunkDelivery(sink, spool).deliver(2, 4, given)
-    (record,) = sink.records
-    assert (record.topic, record.partition) == (Topic.EVENTS, 2)
-    assert [event.id for event in decode_chunk(record.value)] == [event[1] for event in given]
-    assert spool.size == 0
-
-
-async def test_chunk_goes_to_the_spool_while_kafka_is_unreachable(spool: Spool) -> None:
-    sink = MemorySink(4)
-    sink.up = False
-    delivery = ChunkDelivery(sink, spool)
-    await delivery.deliver(2, 4, events(3))
-    assert sink.records == []
-    assert spool.size > 0
-
-
-async def test_chunk_that_kafka_does_not_take_goes_to_the_spool_though_kafka_seems_up(spool: Spool) -> None:
-    sink = MemorySink(4)
-    with mock.patch.object(sink, "send", side_effect=SinkUnavailable("no answer")):
-        await ChunkDelivery(sink, spool).deliver(2, 4, events(3))
-    assert sink.up
-    assert spool.size > 0
 
 
 async def test_events_gathered_before_the_partitions_were_known_go_each_to_its_own(spool: Spool) -> None:
@@ -83,31 +53,6 @@ async def test_spool_drains_in_order_when_kafka_is_back(spool: Spool) -> None:
     sink.up = True
     await eventually(lambda: spool.size == 0)
     assert ids(sink) == [event[1] for event in given]
-    draining.cancel()
-
-
-async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: Spool) -> None:
-    class Flaky(MemorySink):
-        left = 2
-
-        async def send(
-            self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
-        ) -> None:
-            self.left -= 1
-            if self.left == 0:
-                raise SinkUnavailable("again")
-            await super().send(topic, value, partition, key)
-
-    sink = Flaky(1)
-    sink.up = False
-    delivery = ChunkDelivery(sink, spool)
-    given = events(1000)
-    for offset in range(0, 1000, 100):
-        await delivery.deliver(0, 1, given[offset : offset + 100])
-    sink.up = True
-    draining = asyncio.create_task(drain_forever(spool, sink))
-    await eventually(lambda: spool.size == 0)
-    assert ids(sink) == [event[1] for event in given[:400] + given]
     draining.cancel()
 
 

@@ -32,15 +32,6 @@ async def everything(spool: Spool) -> list[bytes]:
     return found
 
 
-async def test_records_come_back_in_order(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, MB, 3600)
-    await asyncio.gather(*(spool.append(b"%d" % n) for n in range(500)))
-    assert await everything(spool) == [b"%d" % n for n in range(500)]
-    assert spool.size == 0
-    assert not spool.has_segments.is_set()
-    await spool.stop()
-
-
 async def test_record_that_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     program = (
         "import asyncio, os, sys\nfrom pathlib import Path\nfrom edge.delivery.spool import Spool\n"
@@ -127,24 +118,6 @@ async def test_segments_are_cut_and_drained_oldest_first(tmp_path: Path) -> None
         await spool.append(b"%d" % n * block)
     assert len(segments(tmp_path)) == 2
     assert [record[:1] for record in await everything(spool)] == [b"%d" % n for n in range(6)]
-    await spool.stop()
-
-
-async def test_records_come_in_while_others_are_drained(tmp_path: Path) -> None:
-    spool = Spool(tmp_path, MB, 3600)
-    found: list[bytes] = []
-
-    async def fill() -> None:
-        for n in range(200):
-            await spool.append(b"%d" % n)
-
-    async def drain() -> None:
-        while len(found) < 200:
-            await spool.has_segments.wait()
-            found.extend(await everything(spool))
-
-    await asyncio.gather(fill(), drain())
-    assert found == [b"%d" % n for n in range(200)]
     await spool.stop()
 
 

@@ -69,12 +69,6 @@ def test_limit_of_nothing_refuses_everything(tmp_path: Path, limit: int) -> None
     assert now(LocalWindow(tmp_path), "t", limit) == 60_000
 
 
-def test_window_survives_its_process(tmp_path: Path) -> None:
-    clock = Clock()
-    now(LocalWindow(tmp_path, clock), "t", 1)
-    assert now(LocalWindow(tmp_path, clock), "t", 1) > 0
-
-
 def test_file_names_do_not_show_the_token(tmp_path: Path) -> None:
     now(LocalWindow(tmp_path), "svc_pk_secret", 1)
     assert not any("svc_pk" in path.name for path in tmp_path.rglob("*"))

@@ -238,15 +238,3 @@ async def test_turn_of_one_who_went_away_is_passed_on(hops: int) -> None:
     async with asyncio.timeout(60):
         await staying
         await stretch(scheduler, "later")
-
-
-async def test_turns_are_free_again_when_all_have_gone_away() -> None:
-    scheduler = FairScheduler()
-    await use_up_a_round(scheduler)
-    waiting = [asyncio.create_task(stretch(scheduler, "a")) for _ in range(3)]
-    await asyncio.sleep(0)
-    for each in waiting:
-        each.cancel()
-    await asyncio.gather(*waiting, return_exceptions=True)
-    async with asyncio.timeout(60):
-        await stretch(scheduler, "a")

@@ -198,18 +198,6 @@ def test_long_releases_are_not_kept() -> None:
     assert kept_bytes(lambda number: goes_fast(body(number))) < 1 << 20
 
 
-def test_causes_one_deeper_than_the_limit_are_not_taken_by_the_fast_path() -> None:
-    def with_causes(depth: int) -> bytes:
-        error = event()["error"]
-        for _ in range(depth):
-            error = event()["error"] | {"cause": error}
-        return wrapped(encoded(error=error))
-
-    assert goes_fast(with_causes(9))
-    assert not goes_fast(with_causes(11))
-    assert verdict(with_causes(11))[0] == []
-
-
 @given(st.lists(mutations() | st.sampled_from(EVENTS), min_size=1, max_size=4), st.sampled_from(RULES))
 def test_events_together_and_one_by_one_have_one_verdict(events: list[bytes], rules: ValidationRules) -> None:
     verdict(wrapped(*events), rules)

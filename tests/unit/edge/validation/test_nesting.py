@@ -80,12 +80,6 @@ def test_wrapper_that_is_not_sound_around_a_deep_value_is_refused(body: bytes) -
     assert [detail.field for detail in caught.value.details] == ["body"]
 
 
-def test_wrapper_that_is_deep_itself_is_no_list_of_events() -> None:
-    with pytest.raises(InvalidEvents) as caught:
-        open_batch(b'{"events":{"a":' + nested(DEEP) + b"}}")
-    assert [(each.field, each.message) for each in caught.value.details] == [("events", "expected an array")]
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
