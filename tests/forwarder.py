@@ -1,22 +1,16 @@
-"""A load balancer on 127.0.0.1: each connection is passed to the next of some servers.
-
-With TLS in front, or slow answers, if wanted.
-"""
+"""A load balancer on 127.0.0.1: each connection is passed to the next of some servers, with TLS in front if wanted."""
 
 import contextlib
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 
 
 @contextlib.contextmanager
-def forwarding(
-    ports: Sequence[int], context: ssl.SSLContext | None = None, answer_seconds: float = 0.0
-) -> Iterator[int]:
-    """The port of a balancer over the servers on these ports; each piece of an answer takes some seconds more."""
+def forwarding(ports: Sequence[int], context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a balancer over the servers on these ports."""
     targets = cycle(ports)
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -25,7 +19,7 @@ def forwarding(
                 while True:
                     client, _ = server.accept()
                     threading.Thread(
-                        target=_connect, args=(client, next(targets), context, answer_seconds), daemon=True
+                        target=_connect, args=(client, next(targets), context), daemon=True
                     ).start()
 
         thread = threading.Thread(target=serve)
@@ -37,19 +31,18 @@ def forwarding(
             thread.join()
 
 
-def _connect(client: socket.socket, port: int, context: ssl.SSLContext | None, answer_seconds: float) -> None:
+def _connect(client: socket.socket, port: int, context: ssl.SSLContext | None) -> None:
     with contextlib.suppress(OSError), client:
         near = context.wrap_socket(client, server_side=True) if context else client
         with near, socket.create_connection(("127.0.0.1", port)) as far:
-            back = threading.Thread(target=_pump, args=(far, near, answer_seconds), daemon=True)
+            back = threading.Thread(target=_pump, args=(far, near), daemon=True)
             back.start()
             _pump(near, far)
             back.join()
 
 
-def _pump(source: socket.socket, target: socket.socket, seconds: float = 0.0) -> None:
+def _pump(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while data := source.recv(65_536):
-            time.sleep(seconds)
             target.sendall(data)
         target.shutdown(socket.SHUT_WR)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,23 +17,18 @@ from storage.client import Client, open_client, scalar
 from storage.exactly_once.consistent_read import NoConsistentRead, read_in_pause
 from storage.exactly_once.insert_pauses import announce, in_force, paused
 from storage.exactly_once.missing_rows import complete
-from storage.exactly_once.repair_rollups import repair_rollups
-from storage.maintain.erase.erase_user import erase_user
 from storage.maintain.reconcile.reconcile import compare
 from storage.shards import alone
 from storage.tables.event_columns import EventColumns
-from storage.tables.migrations.migrate import migrations, statements
 from tests.eventually import eventually
 from tests.integration.storage.exactly_once.test_missing_rows import block
 from tests.integration.storage.grouped import (
-    PROJECTS,
     Stage,
     chunk_event,
     counts,
     ended,
     exactly,
     insert,
-    planned,
     whole,
 )
 
@@ -47,13 +41,13 @@ OTHERS = {
 }
 
 
-def recent(**changes: Any) -> pa.Table:
+def recent() -> pa.Table:
     """A block of events of today, as almost all are."""
     columns = EventColumns()
     # A compressor is for one thread.
     with MAKING:
         for number in range(RECENT):
-            columns.add_row(chunk_event(number, **changes), Grouping(number % 7, "v1", "frames", ()), 90, 30)
+            columns.add_row(chunk_event(number), Grouping(number % 7, "v1", "frames", ()), 90, 30)
     return columns.table()
 
 
@@ -126,21 +120,6 @@ def test_a_block_is_completed_while_inserts_into_every_table_never_end(
     assert all(writer.rows for writer in writers)
 
 
-@pytest.mark.slow
-def test_a_user_is_erased_while_inserts_of_events_never_end(
-    client: Client, clickhouse_database_url: str
-) -> None:
-    writers = [Blocks(clickhouse_database_url, name) for name in "ab"]
-    insert(client, recent(user={"id": "gone"}), "t")
-    with going_on(*writers):
-        erase_user(alone(client), PROJECTS[0], "gone", "test", lambda: None, lambda *_: None, lambda _: None)
-    [left] = client.query(
-        "SELECT project_id, count() FROM events WHERE user_id = 'gone' GROUP BY 1"
-    ).result_rows
-    assert left == (PROJECTS[1], RECENT // 2)
-    assert counts(client) == exactly(RECENT // 2 + sum(writer.rows for writer in writers))
-
-
 def test_a_reading_that_an_insert_overlapped_is_never_kept(client: Client) -> None:
     readings = count()
 
@@ -186,29 +165,6 @@ async def test_a_writer_inserts_nothing_in_a_pause_and_goes_on_after_it(stage: S
                 await stage.produce(3)
                 await eventually(waits)
                 assert counts(client) == exactly(0)
-            assert await whole(stage) == exactly(stage.total)
-    finally:
-        client.close()
-
-
-@pytest.mark.slow
-async def test_a_rollup_that_is_repaired_between_two_tries_of_a_block_is_not_counted_twice(
-    stage: Stage,
-) -> None:
-    """A try that stored the events and failed in a rollup, a repair that finds them missing there, and the next try."""
-    await stage.produce(3)
-    client = stage.client()
-    try:
-        rows, plan = await planned(stage)
-        [view] = [sql for one in migrations() for sql in statements(one.sql) if "mv_issue_hour TO" in sql]
-        client.command("DROP VIEW mv_issue_hour")
-        insert(client, rows.columns.table(), plan.token(stage.topic))
-        client.command(view)
-        assert counts(client) == exactly(stage.total) | {"issue_hour": 0}
-        days = client.query("SELECT DISTINCT project_id, toDate(ts) FROM events").result_rows
-        assert repair_rollups(client, [(int(project), day) for project, day in days])["issue_hour"] > 0
-        assert counts(client) == exactly(stage.total)
-        with ended(stage.writer()):
             assert await whole(stage) == exactly(stage.total)
     finally:
         client.close()

@@ -4,29 +4,18 @@ A block that is repeated later is not inserted: its missing rows are looked up a
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 import pyarrow as pa
 import pytest
-from msgspec.structs import replace
-from prometheus_client import CollectorRegistry
 
-from broker.errors import CommitFailedError
 from schemas.chunks import Grouping
-from schemas.health import Health
 from schemas.projects import DEFAULT_RETENTION_DAYS
 from storage.client import ClickHouseError, Client, open_client, scalar
-from storage.exactly_once.block_plan import BlockPlan
-from storage.exactly_once.block_tokens import ServerMark, is_reliable
-from storage.exactly_once.insert_guard import RUNNING_TRIES, Renewer
-from storage.exactly_once.insert_pauses import paused
+from storage.exactly_once.block_tokens import is_reliable
+from storage.exactly_once.insert_guard import RUNNING_TRIES
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.server_state import TABLES, server_state
 from storage.tables.event_columns import EventColumns
-from storage.write.block_inserter import BlockInserter
-from storage.write.inserter import Inserter
-from storage.write.rejected_records import DeadLetterWriter
-from storage.write.writer_metrics import WriterMetrics
 from tests.eventually import eventually
 from tests.integration.storage.grouped import (
     Stage,
@@ -88,19 +77,6 @@ def test_a_token_counts_as_forgotten_before_it_is(client: Client) -> None:
     assert not is_reliable(mark, server_state(client))
 
 
-def test_a_token_is_unreliable_once_inserts_were_paused_since_its_mark(client: Client) -> None:
-    mark = server_state(client).mark
-    assert is_reliable(mark, server_state(client))
-    with paused(client) as pause:
-        pause.extend(60)
-        during = server_state(client)
-        assert not is_reliable(mark, during)
-    after = server_state(client)
-    assert not is_reliable(mark, after)
-    assert not is_reliable(during.mark, after)
-    assert is_reliable(after.mark, after)
-
-
 def test_the_tokens_of_earlier_plans_are_unreliable_once_a_completion_may_have_inserted(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,87 +118,4 @@ async def test_a_repeated_block_is_counted_once_whether_its_token_is_known_or_fo
             repaired = 'svc_writer_repaired_rows_total{table="issue_hour"}' in writer.get("metrics")[1]
             assert repaired == bool(others)
     finally:
-        client.close()
-
-
-class Frozen(Renewer):
-    """The plan is still ours; then time passes, and it is another writer's."""
-
-    def __init__(self, plan: BlockPlan, client: Client) -> None:
-        super().__init__(plan, self._refused)
-        self._client = client
-        self._checks = 0
-
-    async def __call__(self, *, always: bool = False) -> None:  # noqa: ARG002
-        self._checks += 1
-        if self._checks > 1:
-            raise CommitFailedError
-        self._client.query(
-            "SELECT sleepEachRow(1) FROM numbers(6) SETTINGS function_sleep_max_microseconds_per_block = 10000000"
-        )
-
-    async def _refused(self) -> None:
-        raise CommitFailedError
-
-
-@pytest.mark.slow
-async def test_a_writer_that_is_frozen_before_its_insert_checks_again_whether_the_block_is_its_own(
-    stage: Stage,
-) -> None:
-    client, metrics = stage.client(), WriterMetrics(CollectorRegistry())
-    letters = DeadLetterWriter(stage.settings, metrics)
-    inserter = Inserter(stage.url, "events", Health(), metrics)
-    try:
-        await stage.produce(1)
-        block, plan = await planned(stage)
-        with pytest.raises(CommitFailedError):
-            await BlockInserter(inserter, letters, stage.topic, metrics).deliver(block, Frozen(plan, client))
-        assert counts(client) == exactly(0)
-    finally:
-        await letters.close()
-        inserter.close()
-        client.close()
-
-
-class Overtaken(Renewer):
-    """The plan is still ours; then another writer completes the block."""
-
-    def __init__(self, plan: BlockPlan, complete: Callable[[], Awaitable[None]]) -> None:
-        super().__init__(plan, self._refused)
-        self._complete = complete
-        self._checks = 0
-
-    async def __call__(self, *, always: bool = False) -> None:  # noqa: ARG002
-        self._checks += 1
-        if self._checks > 1:
-            raise CommitFailedError
-        await self._complete()
-
-    async def _refused(self) -> None:
-        raise CommitFailedError
-
-
-@pytest.mark.slow
-async def test_a_block_that_another_writer_completes_after_the_checks_of_an_insert_is_there_once(
-    stage: Stage,
-) -> None:
-    client, metrics = stage.client(), WriterMetrics(CollectorRegistry())
-    letters = DeadLetterWriter(stage.settings, metrics)
-    inserters = [Inserter(stage.url, "events", Health(), metrics) for _ in range(2)]
-    one, other = (BlockInserter(inserter, letters, stage.topic, metrics) for inserter in inserters)
-
-    async def recorded() -> None:
-        pass
-
-    try:
-        await stage.produce(1)
-        block, plan = await planned(stage)
-        unreliable = Renewer(replace(plan, mark=ServerMark(0, (), 0)), recorded)
-        with pytest.raises(CommitFailedError):
-            await one.deliver(block, Overtaken(plan, lambda: other.replay(block, unreliable)))
-        assert counts(client) == exactly(stage.total)
-    finally:
-        await letters.close()
-        for inserter in inserters:
-            inserter.close()
         client.close()

@@ -1,6 +1,5 @@
 """Answers that can be found in several ways are the same in each."""
 
-import math
 import secrets
 import uuid
 
@@ -15,7 +14,6 @@ from storage.read.counts.tag_calls import CountIssueTags
 from storage.read.events import event_detail
 from storage.read.events.event_detail import GetIssueEvent, GetProjectEvent
 from storage.read.issues import issue_list
-from storage.read.issues.issue_calls import GetIssue
 from storage.read.issues.issue_list import ListIssues
 from storage.read.query.ranges import resolve_range
 from storage.read.reader import Reader
@@ -57,21 +55,6 @@ async def test_a_page_by_priority_is_the_same_from_few_candidates_as_from_all(
     for candidates in (1000, 12, 1):
         monkeypatch.setattr(issue_list, "MIN_CANDIDATES", candidates)
         assert [one.id for one in await whole_list(reader, world, query, "priority", 3)] == expected
-
-
-async def test_issues_of_a_query_come_by_trend_with_the_figures_that_each_has_alone(
-    reader: Reader, world: World
-) -> None:
-    page = await reader.read(ListIssues(world.project, "feature:cart", sort="trend", limit=500))
-
-    def score(issue: Issue) -> int:
-        older, newer = sum(issue.trend[:7]), sum(issue.trend[7:])
-        return round(1000 * (newer - older) / math.sqrt(max(1, older + newer)))
-
-    scores = [score(issue) for issue in page.issues]
-    assert scores == sorted(scores, reverse=True)
-    for issue in page.issues:
-        assert issue == await reader.read(GetIssue(issue.id, "feature:cart"))
 
 
 async def test_an_event_is_found_whatever_its_id_says_of_its_time(

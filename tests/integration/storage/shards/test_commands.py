@@ -3,17 +3,12 @@
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from itertools import count
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from schemas.ids import issue_id
-from schemas.times import DAY_MS
 from storage.client import Client, scalar
-from storage.maintain import rebuild_queries
-from storage.maintain.erase.erase_user import erase_user
 from storage.shards import Servers, open_servers
 from tests.eventually import eventually
 from tests.integration.cli.test_erase import USER, erase, printed, processors
@@ -136,49 +131,6 @@ async def test_a_user_is_erased_from_every_server_and_no_repair_brings_the_event
     assert again["before"]
 
 
-async def test_an_erasure_that_ends_on_the_second_server_is_resumed(
-    filled: SpreadStage, opened: Servers, tmp_path: Path
-) -> None:
-    size = sum(of_user(opened))
-    described = """
-        SELECT 8, {issue:UInt64}, [fingerprint], argMaxIf(message, (ts, id), user_id = {user:String}), count(),
-            argMaxIf(id, (ts, id), user_id = {user:String}), 2
-        FROM events WHERE project_id = 8 AND fingerprint = {fingerprint:UInt64} GROUP BY fingerprint"""
-    [fingerprint] = FINGERPRINTS[2:3]
-    values = {"issue": issue_id(8, fingerprint), "fingerprint": fingerprint, "user": USER}
-    row = opened[0].whole.query(described, parameters=values)
-    columns = ["project_id", "issue_id", "fingerprints", "message", "events", "last_event", "version"]
-    for server in opened:
-        server.own.insert("issues", row.result_rows, column_names=columns)
-    weeks = count(1)
-
-    def killed(progress: str) -> None:
-        if progress.startswith("week") and next(weeks) == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        erase_user(opened, 8, USER, "tester", lambda: None, lambda *_: None, killed)
-    left = sum(of_user(opened))
-    assert 0 < left < size
-    unfinished = await reconcile(filled, tmp_path)
-    assert unfinished.exit_code == 0, unfinished.output
-    figures = {one["projectId"]: one for one in json.loads(unfinished.stdout)["projects"]}
-    assert figures["8"]["erased"] == size - left
-    done = printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
-    assert done["events"] == size
-    assert of_user(opened) == [0] * len(opened)
-    equal = await reconcile(filled, tmp_path)
-    assert equal.exit_code == 0, equal.output
-    assert {one["projectId"]: one["erased"] for one in json.loads(equal.stdout)["projects"]}["8"] == size
-    newest = scalar(
-        opened[0].whole,
-        f"SELECT argMax(id, (ts, id)) FROM events WHERE project_id = 8 AND fingerprint = {fingerprint}",
-    )
-    shown = f"SELECT DISTINCT last_event FROM issues WHERE issue_id = {values['issue']} AND last_event != 0"
-    for server in opened:
-        assert server.own.query(shown).result_rows == [(newest,)]
-
-
 async def test_a_project_goes_from_every_server(filled: SpreadStage, opened: Servers, tmp_path: Path) -> None:
     async with processors(filled):
         done = printed(await erase(filled, "--project", "8", "--yes", "--json"))
@@ -191,35 +143,3 @@ async def test_a_project_goes_from_every_server(filled: SpreadStage, opened: Ser
     assert equal.exit_code == 0, equal.output
     again = printed(await erase(filled, "--project", "8", "--yes", "--json"))
     assert again["before"]
-
-
-async def test_a_rebuild_reads_the_rows_of_all_servers(filled: SpreadStage, opened: Servers) -> None:
-    every = Counter(dict.fromkeys(PROJECTS, len(FINGERPRINTS)))
-    await eventually(lambda: issues(opened[0].own) == every, 60)
-    printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
-    client = opened[0].whole
-    counted = {(one.project, one.fingerprint): one for one in rebuild_queries.counted(client)}
-    sizes = Counter[int]()
-    for (project, _), one in counted.items():
-        sizes[project] += one.events
-    assert sizes == {project: len(ids) for project, ids in filled.sent.items()}
-    whole_of = counted[7, FINGERPRINTS[0]]
-    parts = [
-        one
-        for server in opened
-        for one in rebuild_queries.counted(server.own)
-        if (one.project, one.fingerprint) == (7, FINGERPRINTS[0])
-    ]
-    assert len(parts) == len(opened)
-    assert whole_of.events == sum(part.events for part in parts)
-    assert set(whole_of.users) == {user for part in parts for user in part.users}
-    assert (whole_of.last_ms, whole_of.last_event) == max((part.last_ms, part.last_event) for part in parts)
-    assert {(issue.project, issue.issue) for issue in rebuild_queries.shown(client)} == {
-        (project, issue_id(project, fingerprint)) for project in PROJECTS for fingerprint in FINGERPRINTS
-    }
-    days = rebuild_queries.received_days(client, 5)
-    ids = {(project, number) for project, number, _ in rebuild_queries.ids(client, days[-1] * DAY_MS)}
-    assert ids == {(project, number) for project, numbers in filled.sent.items() for number in numbers}
-    events, users = rebuild_queries.since(client, 7, [*FINGERPRINTS], 0)
-    assert events == len(filled.sent[7])
-    assert len(users) == len({user for one in counted.values() if one.project == 7 for user in one.users})

@@ -81,15 +81,6 @@ async def test_a_dead_server_holds_up_its_own_partitions_and_no_event_is_lost_or
         assert stored(clients) == stage.on_shard
 
 
-async def test_a_frozen_server_is_named_and_the_writer_stays_ready(
-    stage: SpreadStage, servers: list[ShardServer]
-) -> None:
-    writer = stage.writer()
-    with ended(writer), servers[2].frozen():
-        await eventually(lambda: "no answer" in str(writer.health("clickhouse-3").get("detail")))
-        await eventually(partial(_is_ready, writer), 60)
-
-
 async def test_the_audit_and_the_views_for_analysts_read_all_servers(
     stage: SpreadStage, clients: list[Client], urls: list[str]
 ) -> None:

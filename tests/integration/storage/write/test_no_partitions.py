@@ -72,16 +72,3 @@ async def test_a_writer_that_is_one_more_than_there_are_partitions_is_ready(stag
     with ended(*writers):
         await eventually(lambda: all(writer.get("readyz")[0] == 200 for writer in writers))
         await eventually(lambda: any(ready(writer, "no partition is left") for writer in writers))
-
-
-@pytest.mark.slow
-async def test_two_writers_of_one_name_say_so_and_where_the_other_one_is(stage: Stage) -> None:
-    writers = [stage.writer("0", SVC_KAFKA_SESSION_SECONDS="30") for _ in range(2)]
-    with ended(*writers):
-        message = (
-            f"another process is in the group {stage.settings.writer_group} with SVC_WRITER_WORKER=0 too"
-        )
-        await eventually(
-            lambda: all(message in str(writer.health("name").get("detail")) for writer in writers)
-        )
-        await eventually(lambda: f"{message} (" in writers[0].log.read_text())

@@ -78,26 +78,6 @@ async def test_a_group_that_is_reset_to_the_beginning_stores_nothing_twice(stage
         assert await whole(stage) == exactly(stage.total)
 
 
-@pytest.mark.slow
-async def test_a_group_that_is_reset_brings_no_erased_event_back_where_all_are_erased(stage: Stage) -> None:
-    await stage.produce(6, repeat=0)
-    first = stage.writer()
-    with ended(first):
-        await whole(stage)
-        first.stop()
-    erased, client = stage.total, stage.client()
-    client.command("INSERT INTO erased_events SELECT project_id, id, today() FROM events")
-    client.command("TRUNCATE TABLE events")
-    await reset(stage)
-    await stage.produce(10, repeat=0)
-    second = stage.writer()
-    with ended(second):
-        await eventually(
-            lambda: client.query("SELECT count() FROM events").result_rows == [(stage.total - erased,)]
-        )
-    client.close()
-
-
 def lag(writer: Writer, topic: str) -> float:
     """Records of all partitions that the writer says it has not written."""
     shown = re.findall(r"svc_writer_lag_records\{(.*)\} ([0-9.e+]+)", writer.get("metrics")[1])

@@ -16,23 +16,6 @@ pytestmark = pytest.mark.slow
 KILLS, SECONDS = 4, 240.0
 
 
-async def test_two_writers_share_the_partitions_and_a_frozen_owner_repeats_nothing(stage: Stage) -> None:
-    first, second = (
-        stage.writer("a", SVC_WRITER_BLOCK_ROWS="500"),
-        stage.writer("b", SVC_WRITER_BLOCK_ROWS="500"),
-    )
-    with ended(first, second):
-        await eventually(lambda: first.get("readyz")[0] == second.get("readyz")[0] == 200)
-        producing = asyncio.create_task(stage.produce(60))
-        await asyncio.sleep(random.uniform(0.2, 0.6))
-        first.freeze()
-        await producing
-        assert await whole(stage) == exactly(stage.total)
-        first.thaw()
-        await stage.produce(20)
-        assert await whole(stage) == exactly(stage.total)
-
-
 def stored(stage: Stage) -> int:
     client = stage.client()
     try:

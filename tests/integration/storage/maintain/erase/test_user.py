@@ -2,12 +2,10 @@ import asyncio
 import secrets
 import threading
 import uuid
-from datetime import date
 from types import ModuleType
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pytest
 
 from schemas.chunks import Grouping
@@ -15,7 +13,6 @@ from schemas.ids import hex64, issue_id, user_hash
 from storage.client import Client, open_client, scalar
 from storage.errors import UnknownUser
 from storage.exactly_once import repair_rollups as repairing
-from storage.exactly_once.consistent_read import read_in_pause
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_where
 from storage.maintain.erase import erase_user as erasing
@@ -237,26 +234,6 @@ def test_records_read_again_from_the_log_do_not_bring_it_back(client: Client) ->
 
 
 @pytest.mark.slow
-def test_a_block_that_is_still_being_repeated_does_not_bring_the_events_back(
-    client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = block()
-    insert(client, rows, "t")
-    read = read_in_pause
-
-    def ends_now(*args: Any) -> None:
-        # Under another token, as the server forgets that of a part once the deletion has emptied it.
-        users = pc.equal(rows["user_hash"], pa.scalar(user_hash(PROJECT, USER), pa.uint64()))
-        insert(client, rows.filter(users), "forgotten")
-        read(*args)
-
-    monkeypatch.setattr(erasing, "read_in_pause", ends_now)
-    erase(client)
-    assert nothing(of_user(client))
-    exact(client)
-
-
-@pytest.mark.slow
 def test_an_event_that_comes_after_the_erasure_is_a_new_one(client: Client) -> None:
     insert(client, block(), "t")
     first = erase(client)
@@ -343,19 +320,3 @@ def test_lists_that_were_given_up_are_thrown_away(client: Client) -> None:
     assert of_user(client)["lists"] == 0
     assert of_user(client)["events"] > 0
     assert erase(client).events > 0
-
-
-@pytest.mark.slow
-def test_counts_by_day_of_receipt_are_kept_and_no_day_of_a_user(client: Client) -> None:
-    insert(client, block(), "t")
-    by_day = (
-        f"SELECT toDate(received), fingerprint, count() FROM events WHERE project_id = {PROJECT} AND user_id = '{USER}'"
-        " GROUP BY 1, 2 ORDER BY 1, 2"
-    )
-    expected = client.query(by_day).result_rows
-    erase(client)
-    found = client.query(
-        f"SELECT day, fingerprint, sum(n) FROM ({ERASED}) GROUP BY 1, 2 ORDER BY 1, 2"
-    ).result_rows
-    assert found == expected
-    assert isinstance(found[0][0], date)

@@ -1,19 +1,15 @@
 """Which ids are stored, by a real server, and the wait for one that doesn't answer."""
 
 import asyncio
-import secrets
-from pathlib import Path
 
 import pytest
 
-from local.clickhouse.local_clickhouse import LocalClickHouse
 from local.ports import free_port
 from schemas.health import Health
 from schemas.ids import uuid7
-from storage.client import Client, open_client
+from storage.client import Client
 from storage.read.events.stored_ids import PART, StoredIds, stored
 from storage.shards import only
-from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 
 DAY = 86_400_000
@@ -55,34 +51,6 @@ def test_every_id_of_an_erased_project_counts_as_stored(database: Client, projec
     )
     key = (project, uuid7(NOW).bytes)
     assert stored(database, [key]) == {key}
-
-
-@pytest.mark.slow
-async def test_an_id_waits_while_the_server_is_away_and_the_part_says_so(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    server = LocalClickHouse(tmp_path / "clickhouse")
-    await asyncio.to_thread(server.start, 120)
-    try:
-        name = f"test_{secrets.token_hex(6)}"
-        url = server.url().rpartition("/")[0] + f"/{name}"
-        await asyncio.to_thread(migrate, url)
-        client = open_client(url)
-        wanted = (7, uuid7(NOW - 40 * DAY).bytes)
-        insert(client, *wanted)
-        client.close()
-        health = Health()
-        stored_ids = StoredIds(only(url), health)
-        assert await stored_ids.among({0: [wanted]}) == {wanted}
-        await asyncio.to_thread(server.stop)
-        waiting = asyncio.create_task(stored_ids.among({0: [wanted]}))
-        await eventually(lambda: not health.parts()[PART].ok)
-        assert "can't look up 1 old ids, retrying: ClickHouse doesn't answer" in caplog.text
-        await asyncio.to_thread(server.start, 120)
-        assert await waiting == {wanted}
-        assert health.parts()[PART].ok
-    finally:
-        await asyncio.to_thread(server.stop)
 
 
 async def test_a_look_up_can_be_cancelled_while_it_waits() -> None:
