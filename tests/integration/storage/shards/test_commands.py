@@ -8,7 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from schemas.ids import issue_id
+from schemas.times import DAY_MS
 from storage.client import Client, scalar
+from storage.maintain import rebuild_queries
 from storage.shards import Servers, open_servers
 from tests.eventually import eventually
 from tests.integration.cli.test_erase import USER, erase, printed, processors
@@ -143,3 +146,35 @@ async def test_a_project_goes_from_every_server(filled: SpreadStage, opened: Ser
     assert equal.exit_code == 0, equal.output
     again = printed(await erase(filled, "--project", "8", "--yes", "--json"))
     assert again["before"]
+
+
+async def test_a_rebuild_reads_the_rows_of_all_servers(filled: SpreadStage, opened: Servers) -> None:
+    every = Counter(dict.fromkeys(PROJECTS, len(FINGERPRINTS)))
+    await eventually(lambda: issues(opened[0].own) == every, 60)
+    printed(await erase(filled, "--project", "8", "--user", USER, "--yes", "--json"))
+    client = opened[0].whole
+    counted = {(one.project, one.fingerprint): one for one in rebuild_queries.counted(client)}
+    sizes = Counter[int]()
+    for (project, _), one in counted.items():
+        sizes[project] += one.events
+    assert sizes == {project: len(ids) for project, ids in filled.sent.items()}
+    whole_of = counted[7, FINGERPRINTS[0]]
+    parts = [
+        one
+        for server in opened
+        for one in rebuild_queries.counted(server.own)
+        if (one.project, one.fingerprint) == (7, FINGERPRINTS[0])
+    ]
+    assert len(parts) == len(opened)
+    assert whole_of.events == sum(part.events for part in parts)
+    assert set(whole_of.users) == {user for part in parts for user in part.users}
+    assert (whole_of.last_ms, whole_of.last_event) == max((part.last_ms, part.last_event) for part in parts)
+    assert {(issue.project, issue.issue) for issue in rebuild_queries.shown(client)} == {
+        (project, issue_id(project, fingerprint)) for project in PROJECTS for fingerprint in FINGERPRINTS
+    }
+    days = rebuild_queries.received_days(client, 5)
+    ids = {(project, number) for project, number, _ in rebuild_queries.ids(client, days[-1] * DAY_MS)}
+    assert ids == {(project, number) for project, numbers in filled.sent.items() for number in numbers}
+    events, users = rebuild_queries.since(client, 7, [*FINGERPRINTS], 0)
+    assert events == len(filled.sent[7])
+    assert len(users) == len({user for one in counted.values() if one.project == 7 for user in one.users})

@@ -4,6 +4,8 @@ import re
 import time
 
 from storage.client import Client, scalar
+from storage.maintain.erase.erase_user import erase_user
+from storage.shards import alone
 from tests.eventually import eventually
 from tests.integration.storage.grouped import PROJECTS, Stage, Writer, ended, whole
 
@@ -34,12 +36,12 @@ async def filled(stage: Stage, client: Client) -> None:
     """Events that are accepted and stored, with the outcomes that the grouper counts."""
     received = time.time_ns() // 1_000_000 - AGE_MS
     await stage.produce(4, spread_days=0, now_ms=received)
+    counts = {project: len(stage.sent[project]) for project in PROJECTS}
+    # One was a dead letter too, and was put back.
+    outcomes = [("accepted", counts[7] + 1, 7), ("deadLettered", 1, 7), ("accepted", counts[8], 8)]
     client.insert(
         "outcomes",
-        [
-            [project, received // 1000, "accepted", "grouper/0", 1, len(stage.sent[project])]
-            for project in PROJECTS
-        ],
+        [[project, received // 1000, outcome, "grouper/0", 1, n] for outcome, n, project in outcomes],
         column_names=["project_id", "minute", "outcome", "source", "sequence", "count"],
     )
 
@@ -50,7 +52,11 @@ async def test_a_lost_and_a_doubled_event_are_found(stage: Stage) -> None:
     writer = audited(stage)
     with ended(writer):
         await whole(stage)
-        await eventually(lambda: metrics(writer).get('audits_total{result="equal"}', 0) >= 3, 90)
+        user = str(scalar(client, "SELECT any(user_id) FROM events WHERE project_id = 8"))
+        erase_user(alone(client), 8, user, "me", lambda: None, lambda *_: None, lambda _: None)
+        equal = 'audits_total{result="equal"}'
+        least = metrics(writer).get(equal, 0) + 3
+        await eventually(lambda: metrics(writer).get(equal, 0) >= least, 90)
         assert differences(writer) == {}
         first = (
             "(project_id, id) IN (SELECT project_id, id FROM events WHERE project_id = 7 ORDER BY id LIMIT 1)"
