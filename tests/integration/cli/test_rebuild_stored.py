@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -31,7 +31,6 @@ from tests.integration.processors import readback
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.test_exactness import backlog, truncate
 from tests.integration.storage.grouped import Writer, ended
-from tests.topics import create_again
 
 SHOWN = (
     "project_id", "fingerprints", "error_type", "message", "culprit", "status", "regressed",
@@ -328,46 +327,6 @@ async def test_after_a_batch_that_was_interrupted_ids_are_not_built_without_the_
     assert (refused.exit_code, "in the middle of a batch" in refused.output) == (1, True), refused.output
     done = await pipeline.rebuild("all")
     assert (done.exit_code, done.output.count("written from ClickHouse")) == (0, 2), done.output
-
-
-async def grouped_again(pipeline: Pipeline) -> None:
-    """Delete the topic `grouped`, with which Kafka deletes the writer's positions, and create it."""
-    await create_again(pipeline.settings, f"{pipeline.prefix}grouped")
-
-
-async def ids_again(pipeline: Pipeline) -> None:
-    """Empty the table of ids: the processors forward all of `events` again."""
-    done = await pipeline.rebuild("seen", "--from", "topics")
-    assert done.exit_code == 0, done.output
-
-
-@pytest.mark.parametrize(
-    "operations",
-    [(grouped_again, ids_again), pytest.param((ids_again, grouped_again), marks=pytest.mark.slow)],
-    ids=["grouped first", "seen first"],
-)
-async def test_two_repairs_after_each_other_store_nothing_twice(
-    pipeline: Pipeline, start: Start, operations: Sequence[Callable[[Pipeline], Awaitable[None]]]
-) -> None:
-    feed = Feed(PARTITIONS, seed=28, now_ms=now_ms() - 10_000_000)
-    # More records than a processor forwards between two commits.
-    single = [(0, feed.chunk(0, 1, repeats=0)) for _ in range(2_300)]
-    await produce(pipeline.bootstrap, f"{pipeline.prefix}events", single)
-    worker, writer = (
-        start(),
-        Writer(pipeline.environ | {"SVC_WRITER_BLOCK_ROWS": "500"}, pipeline.folder / "writer.log"),
-    )
-    with ended(writer):
-        await eventually(lambda: pipeline.rows() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored)
-        assert worker.stop() == 0
-        for operation in operations:
-            await operation(pipeline)
-        await produce(pipeline.bootstrap, f"{pipeline.prefix}events", unread(feed))
-        worker.start()
-        await eventually(lambda: pipeline.ids() == len(feed.ids), timeout=120)
-        await eventually(pipeline.stored)
-        await counts_are_exact(pipeline, feed)
 
 
 async def test_nothing_is_emptied_while_the_writer_has_something_left(

@@ -13,7 +13,7 @@ from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, Outcome, encode_json
 from schemas.times import iso
 from storage.tables.rollups import ROLLUPS
-from tests.integration.storage.grouped import PROJECTS, Stage, counts, ended, exactly, planned, whole
+from tests.integration.storage.grouped import PROJECTS, Stage, counts, ended, exactly, whole
 
 FINGERPRINTS = range(100, 105)
 
@@ -136,23 +136,6 @@ async def test_a_repair_leaves_uncommitted_records_to_the_writer(stage: Stage, t
         client.close()
 
 
-async def test_a_repair_leaves_a_planned_block_to_the_writer(stage: Stage, tmp_path: Path) -> None:
-    await stage.produce(3)
-    client = stage.client()
-    try:
-        await planned(stage)
-        # The state while the accepted events are on their way.
-        client.command(
-            "INSERT INTO outcomes (project_id, minute, outcome, count) SELECT 7, now(), 'accepted', 75"
-        )
-        await reconcile(stage, tmp_path, "--repair", "--wait", "0")
-        assert counts(client) == exactly(0)
-        with ended(stage.writer()):
-            assert await whole(stage) == exactly(stage.total)
-    finally:
-        client.close()
-
-
 async def test_duplicate_rows_are_removed_and_their_rollups_repaired(stage: Stage, tmp_path: Path) -> None:
     await stage.produce(6)
     client = stage.client()
@@ -175,25 +158,6 @@ async def test_duplicate_rows_are_removed_and_their_rollups_repaired(stage: Stag
             repaired = json.loads((await reconcile(stage, tmp_path, "--repair")).stdout)["repaired"]
             assert repaired["events stored twice"] > 0 < repaired["payloads stored twice"]
             assert counts(client) == exactly(stage.total)
-    finally:
-        client.close()
-
-
-@pytest.mark.slow
-async def test_a_repair_leaves_dead_letters_to_their_replay(stage: Stage, tmp_path: Path) -> None:
-    client = stage.client()
-    client.command("ALTER TABLE events ADD CONSTRAINT tame CHECK message NOT LIKE '%number 77'")
-    await stage.produce(4, events=40)
-    try:
-        with ended(stage.writer()):
-            await whole(stage)
-            client.command("ALTER TABLE payloads DELETE WHERE id % 5 = 0 SETTINGS mutations_sync = 1")
-            lost = stage.total - 1 - counts(client)["payloads"]
-            for sent in ({"payloads": lost}, {}):
-                repaired = json.loads((await reconcile(stage, tmp_path, "--repair")).stdout)["repaired"]
-                assert {name: repaired[name] for name in ("events", "payloads") if name in repaired} == sent
-            assert await whole(stage) == exactly(stage.total - 1)
-            assert len(await stage.dead_letters()) == 1
     finally:
         client.close()
 

@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-import pytest
 from aiokafka import TopicPartition
 from aiokafka.admin import RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
@@ -84,8 +83,8 @@ async def produce_slowly(bootstrap: str, topic: str, records: list[tuple[int, by
         await produce(bootstrap, topic, records[at : at + 20])
 
 
-async def truncate(bootstrap: str, topic: str, keep: int = 0) -> None:
-    """Delete a topic's records but for the last `keep` of each partition."""
+async def truncate(bootstrap: str, topic: str) -> None:
+    """Delete a topic's records."""
     settings = KafkaSettings(kafka_bootstrap=bootstrap)
     async with open_consumer(settings) as consumer, open_admin(settings) as admin:
         if topic.endswith(("seen", "issues")):
@@ -93,36 +92,7 @@ async def truncate(bootstrap: str, topic: str, keep: int = 0) -> None:
             both = {"cleanup.policy": "compact,delete"}
             await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, both)])
         ends = await consumer.end_offsets([TopicPartition(topic, p) for p in range(PARTITIONS)])
-        await admin.delete_records(
-            {tp: RecordsToDelete(before_offset=max(0, end - keep)) for tp, end in ends.items()}
-        )
-
-
-@pytest.mark.parametrize(
-    ("table", "keep"),
-    [
-        ("seen", 0),
-        pytest.param("seen", 3, marks=pytest.mark.slow),
-        pytest.param("issues", 0, marks=pytest.mark.slow),
-        ("issues", 3),
-    ],
-)
-async def test_a_table_whose_topic_was_emptied_or_trimmed_is_built_again(
-    kafka_bootstrap: str, prefix: str, start: Start, table: str, keep: int
-) -> None:
-    feed = Feed(PARTITIONS, seed=4)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 160, 20))
-    worker = start(**SMALL_TAKES)
-    await until_counted(kafka_bootstrap, prefix, feed, worker)
-    assert worker.stop() == 0
-    before = await readback.issues(kafka_bootstrap, prefix + "issues")
-    await truncate(kafka_bootstrap, prefix + table, keep)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 40, 20))
-    worker.start()
-    await until_counted(kafka_bootstrap, prefix, feed, worker)
-    after = await readback.issues(kafka_bootstrap, prefix + "issues")
-    assert set(before) <= set(after)
-    await assert_exact(kafka_bootstrap, prefix, feed)
+        await admin.delete_records({tp: RecordsToDelete(before_offset=end) for tp, end in ends.items()})
 
 
 async def test_a_worker_takes_up_where_it_stopped_without_doing_anything_again(

@@ -13,8 +13,6 @@ from tests.integration.processors import readback
 from tests.integration.processors.feed import Feed, produce
 from tests.integration.processors.process import WorkerProcess
 from tests.integration.processors.test_exactness import (
-    RECORDS,
-    SMALL_TAKES,
     assert_exact,
     backlog,
     processed,
@@ -24,21 +22,6 @@ from tests.servers import CACHE
 from tests.topics import create_topics
 
 pytestmark = pytest.mark.slow
-
-
-async def test_a_worker_that_hung_while_another_took_over_does_no_harm(
-    kafka_bootstrap: str, prefix: str, start: Start
-) -> None:
-    feed = Feed(PARTITIONS, seed=11)
-    await produce(kafka_bootstrap, prefix + "events", backlog(feed, 500, 10))
-    hung = start("a", SVC_PROCESSORS_BATCH_CHUNKS="2")
-    await eventually(lambda: processed(hung, 60))
-    hung.freeze()
-    other = start("b", **SMALL_TAKES)
-    await eventually(lambda: other.metric(RECORDS) > 0)
-    hung.thaw()
-    await until_counted(kafka_bootstrap, prefix, feed, hung, other)
-    await assert_exact(kafka_bootstrap, prefix, feed)
 
 
 async def test_a_worker_that_fetches_nothing_any_more_is_ended_and_goes_on_when_it_is_started_again(

@@ -6,10 +6,9 @@ from aiokafka import AIOKafkaProducer
 
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
-from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
+from schemas.chunks import GroupedChunk, Grouping, encode_grouped
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings
-from tests.integration.processors.test_exactness import truncate
 
 REACH = 256
 
@@ -56,22 +55,3 @@ async def test_the_last_records_are_reported_as_they_were_first(kafka_bootstrap:
     known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))
     assert known is not None
     assert (known.since, known.last, min(known.published)) == (1900, 1998, 1900)
-
-
-async def test_events_put_back_or_sent_again_are_not_taken_for_published_ones(
-    kafka_bootstrap: str, prefix: str
-) -> None:
-    topic = f"{prefix}grouped"
-    await write(kafka_bootstrap, topic, [record(n, 7) for n in range(1000)])
-    found = await tail(kafka_bootstrap, prefix).read(2)
-    await write(kafka_bootstrap, topic, [record(n, 8) for n in range(2000)], [(REPLAYED_HEADER, b"whole")])
-    assert await tail(kafka_bootstrap, prefix).read(2) == found
-
-
-async def test_expired_records_are_not_taken_for_missing_ones(kafka_bootstrap: str, prefix: str) -> None:
-    topic = f"{prefix}grouped"
-    await write(kafka_bootstrap, topic, [record(2 * n, 7) for n in range(50)])
-    await truncate(kafka_bootstrap, topic, keep=10)
-    found = await tail(kafka_bootstrap, prefix).read(2)
-    assert found is not None
-    assert (found.since, found.last, len(found.published)) == (80, 98, 10)

@@ -70,30 +70,6 @@ async def test_an_owner_that_wakes_up_after_another_opened_writes_once_and_no_re
     assert recovered(log) == {b"k": b"1", b"m": b"2"}
 
 
-async def test_an_owner_that_reads_a_later_opening_writes_nothing() -> None:
-    log = Log()
-    old = await opened(log)
-    await opened(log, "b")
-    read(old, list(enumerate(log.messages)))
-    written = len(log.messages)
-    with pytest.raises(
-        PartitionsLost, match=r"the worker 'b' opened the partition at offset 1, after .* at 0"
-    ):
-        await old.write(0, [(b"k", b"1")])
-    assert len(log.messages) == written
-
-
-async def test_a_packet_that_arrives_after_the_recovery_ousts_its_reader() -> None:
-    log = Log()
-    old = await opened(log)
-    new = await opened(log, "b")
-    read(new, list(enumerate(log.messages)))
-    await log.write("seen", 0, [Message(b"k", b"late", old.log(0).headers())])
-    with pytest.raises(PartitionsLost):
-        await new.write(0, [(b"m", b"1")])
-    assert recovered(log) == {b"m": b"1"}
-
-
 async def test_a_late_entry_never_replaces_a_newer_owners_in_a_compaction() -> None:
     log = Log()
     old = await opened(log)

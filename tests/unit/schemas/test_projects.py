@@ -26,15 +26,6 @@ def put(registry: ProjectRegistry, value: Project) -> None:
     registry.apply(value.id.encode(), encode_project(value))
 
 
-def test_a_token_finds_its_project() -> None:
-    registry, token = ProjectRegistry(), new_token()
-    put(registry, project(1, Token(token, WHEN)))
-    found = registry.by_token(token)
-    assert found is not None
-    assert found.number == 1
-    assert registry.by_token(new_token()) is None
-
-
 def test_a_revoked_token_finds_nothing() -> None:
     registry, token = ProjectRegistry(), new_token()
     put(registry, project(1, Token(token, WHEN)))

@@ -76,17 +76,6 @@ def large_event() -> dict[str, Any]:
     return event | {"error": error, "breadcrumbs": [dict(crumb) for _ in range(100)]}
 
 
-@pytest.mark.parametrize("limit", [limits.MAX_EVENT_BYTES, 200_000, 60_000, 40_000])
-def test_event_that_is_too_large_is_sent_with_less_in_it(limit: int) -> None:
-    event = large_event()
-    made = fit_event(copy.deepcopy(event), limit)
-    assert made is not None
-    assert len(made) <= limit
-    decoded = msgspec.json.decode(made, type=Event)
-    assert decoded.id == event["id"]
-    assert decoded.error.stack
-
-
 def test_context_of_libraries_goes_first_and_the_oldest_breadcrumbs_before_the_rest() -> None:
     event = large_event()
     slim = json.loads(fit_event(copy.deepcopy(event), 1_600_000) or b"")

@@ -147,13 +147,6 @@ async def fetching(monkeypatch: pytest.MonkeyPatch) -> Fetching:
     return Fetching(monkeypatch)
 
 
-async def test_fetched_records_are_delivered(fetching: Fetching) -> None:
-    fetching.consumer.pause_partitions({RESTORED})
-    fetching.fetched.set_result({SEEN: ["a", "b"]})
-    assert await received(fetching.consumer) == [(SEEN, "a"), (SEEN, "b")]
-    assert fetching.polled == [{SEEN}]
-
-
 async def test_a_seek_waits_for_the_fetch_under_way_whose_records_are_dropped(fetching: Fetching) -> None:
     receiving = asyncio.create_task(received(fetching.consumer))
     await let_others_run()
@@ -300,12 +293,6 @@ def consumer(coordinator: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> F
     monkeypatch.setattr(Consumer, "on_partitions_assigned", assign)
     monkeypatch.setattr(patches, "pause_metadata_retries", lambda _: None)
     return FakeConsumer(coordinator)
-
-
-async def test_the_seek_goes_to_the_restored_offsets_which_count_as_committed(consumer: FakeConsumer) -> None:
-    await consumer.perform_seek()
-    assert consumer.sought == [{RESTORED: 7}]
-    assert consumer._committed_offset == {RESTORED: 7, SEEN: None}
 
 
 @pytest.mark.parametrize(("committed", "commits"), [(None, [{RESTORED: 7}]), (5, [{RESTORED: 7}]), (7, [])])

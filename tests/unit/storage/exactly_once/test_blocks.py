@@ -64,28 +64,12 @@ def feed(block: Block, records: list[Record], seen: int = -1) -> int:
     return seen
 
 
-def test_a_record_sent_again_is_dropped_and_counted() -> None:
-    block = Block()
-    value = chunk(5, [FRAME, FRAME])
-    assert feed(block, [Record(0, value), Record(1, value)]) == 5
-    assert len(block) == 2
-    assert block.plan(MARK).ranges == (RecordRange(0, 0, 1, -1),)
-    assert block.source_offsets == {0: 5}
-
-
 def test_a_row_is_stored_for_as_long_as_its_record_says() -> None:
     block = Block()
     feed(block, [Record(0, chunk(0, [FRAME], {7: (365, 14)})), Record(1, chunk(1, [FRAME], {}))])
     [row] = block.columns.table().select(["retention_days", "payload_days"]).to_pylist()
     assert tuple(row.values()) == (365, 14)
     assert [(one.offset, one.kind) for one in block.rejected] == [(1, "unreadable")]
-
-
-def test_an_event_put_back_from_the_dead_letters_is_taken_and_moves_no_position() -> None:
-    block = Block()
-    headers = ((REPLAYED_HEADER, b"1"),)
-    assert feed(block, [Record(9, chunk(3, [FRAME]), headers=headers)], seen=8) == 8
-    assert len(block) == 1
 
 
 def test_two_copies_of_a_letter_are_one_event_that_came_back_once() -> None:
@@ -117,14 +101,6 @@ def test_an_unreadable_record_is_taken_whole_once_it_can_be_read_and_counts_for_
     again = Block()
     assert feed(again, [Record(9, chunk(3, [FRAME, FRAME]), headers=rejected.headers)], seen=8) == 8
     assert (len(again), again.by_id, again.put_back) == (2, True, [])
-
-
-def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
-    old, new = Block(), Block()
-    old.feed(Record(7, chunk(4, [FRAME])), -1, verify_until=5)
-    new.feed(Record(1, chunk(5, [FRAME])), 4, verify_until=5)
-    assert (old.by_id, new.by_id) == (True, False)
-    assert old.plan(MARK).ranges == (RecordRange(0, 7, 7, -1, 5),)
 
 
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
