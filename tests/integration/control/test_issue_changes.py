@@ -21,7 +21,7 @@ from control.issue_commands import Commands
 from grouping.fingerprint import GroupingEvent, fingerprint
 from schemas.changes import Update
 from schemas.chunks import ChunkEvent, encode_chunk
-from schemas.errors import BadChange, ChangesUnavailable
+from schemas.errors import ChangesUnavailable
 from schemas.ids import event_partition, hex64, issue_id, uuid7
 from schemas.issues import FINDINGS, Activity, IssueRecord
 from storage.read.issues.issue_calls import GetIssue, GetIssueVersions
@@ -273,21 +273,3 @@ async def test_the_command_line_makes_the_same_changes(living: Living) -> None:
     status, out = await run_svc(living, "resolve", "0" * 16)
     assert (status, "no such issue" in out) == (1, True)
     assert (await run_svc(living, "resolve", "x"))[0] == 2
-
-
-@pytest.mark.holds("contract 4 bulk")
-async def test_many_issues_are_changed_together_and_a_foreign_one_stops_all(living: Living) -> None:
-    kinds = range(1, 9)
-    for kind in kinds:
-        await living.send(kind, "shop@1.0.0+1")
-    for kind in kinds:
-        await living.counted(kind, 1)
-    ids = [issue_of(kind) for kind in kinds]
-    changed = await living.changes.update_many(PROJECT, [*ids, ids[0]], Update(assignee="bob"), by="ann")
-    assert [(one.id, one.assignee) for one in changed] == [(one, "bob") for one in ids]
-    with pytest.raises(BadChange):
-        await living.changes.update_many(PROJECT + 1, ids, Update(assignee="eve"), by="ann")
-    for kind in kinds:
-        record = await living.record(kind)
-        assert record is not None
-        assert record.assignee == "bob"

@@ -97,6 +97,7 @@ async def test_the_same_key_makes_a_change_once_and_no_other(site: StoredSite, n
 
 
 @pytest.mark.usefixtures("sample_stored")
+@pytest.mark.holds("contract 4 bulk")
 async def test_a_list_of_issues_is_a_part_of_the_request(site: StoredSite) -> None:
     listed = (await site.api("GET", f"/projects/{site.project.id}/issues"))[1]["issues"]
     one, other = (issue["id"] for issue in listed[:2])

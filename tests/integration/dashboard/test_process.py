@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -39,13 +38,6 @@ def dashboard(environ: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
 
 def _clean() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("SVC_")}
-
-
-def run(environ: dict[str, str]) -> tuple[int, str]:
-    done = subprocess.run(
-        COMMAND, env=_clean() | environ, capture_output=True, text=True, timeout=120, check=False
-    )
-    return done.returncode, done.stderr
 
 
 @pytest.fixture
@@ -147,27 +139,3 @@ async def test_without_its_servers_it_is_alive_and_names_the_missing_ones(
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=120)
         assert process.returncode == 0
-
-
-GOOD = {
-    "SVC_KAFKA_BOOTSTRAP": "127.0.0.1:1",
-    "SVC_CLICKHOUSE_URL": "http://svc:svc@127.0.0.1:1/svc",
-    "SVC_ADMIN_PASSWORD": PASSWORD,
-}
-
-
-def test_bad_setting_stops_the_start_in_one_line() -> None:
-    code, printed = run(GOOD | {"SVC_CLICKHOUSE_URL": "nonsense"})
-    assert code == 2
-    assert printed.count("\n") == 1
-    assert "SVC_CLICKHOUSE_URL" in printed
-
-
-def test_port_in_use_is_named_with_its_setting() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        code, printed = run(GOOD | {"SVC_DASHBOARD_PORT": str(taken.getsockname()[1])})
-    assert code == 1
-    assert "SVC_DASHBOARD_PORT" in printed.splitlines()[-1]
-    assert "Traceback" not in printed

@@ -156,36 +156,3 @@ async def test_no_accepted_event_is_lost_when_the_edge_is_killed_during_the_outa
 
         await eventually(drained, 60)
     assert set(load.statuses) <= {202, 503}
-
-
-@pytest.mark.holds("contract 2.9")
-async def test_full_spool_is_503_with_retry_after_and_drains_when_kafka_is_back(
-    outage: Deployment, broker: LocalKafka, tmp_path: Path
-) -> None:
-    edge = EdgeProcess(
-        outage.bootstrap, outage.prefix, tmp_path / "edge", 1, spool_max_bytes="60000", **SHORT
-    )
-    load = Load(edge, outage.project)
-    async with running(edge), aiohttp.ClientSession() as session:
-        await asyncio.to_thread(broker.stop)
-        clients = [asyncio.create_task(load.run(session, 20))]
-        await eventually(lambda: load.statuses.get(503, 0) > 3, 60)
-        async with session.get(edge.url + "/readyz") as response:
-            assert response.status == 503
-            assert not (await response.json())["parts"]["delivery"]["ok"]
-
-        async def counted() -> bool:
-            page = await (await session.get(edge.url + "/metrics")).text()
-            return "svc_edge_kafka_errors_total{" in page and "svc_edge_undelivered_seconds 0.0" not in page
-
-        await eventually(counted)
-        await asyncio.to_thread(broker.start)
-        refused = load.statuses[202]
-        await eventually(lambda: load.statuses[202] > refused + 5, 60)
-        load.end()
-        await asyncio.gather(*clients)
-
-        async def drained() -> bool:
-            return not await missing(outage, load)
-
-        await eventually(drained, 60)

@@ -19,8 +19,8 @@ from notify.message_sender import PAUSES_SECONDS, MessageSender
 from notify.notification_fold import Outgoing
 from notify.notify_metrics import NotifyMetrics
 from notify.readable_message import ReadableMessage, written
-from notify.rule_queue import RuleDecision, channel_test
-from schemas.notifications import CAUSES, ChannelTestRecord, DeliveryRecord, NotificationRule
+from notify.rule_queue import RuleDecision
+from schemas.notifications import CAUSES, DeliveryRecord, NotificationRule
 from tests.eventually import eventually
 from tests.integration.notify.mail_server import MailServer
 from tests.unit.cli.test_issue_text import ISSUE
@@ -162,15 +162,6 @@ async def test_a_message_that_fails_is_sent_again_later_and_later_and_given_up_a
         len(PAUSES_SECONDS) + 1,
     )
     assert PAUSES_SECONDS[-1] == 24 * 3600
-
-
-async def test_a_test_message_that_fails_is_not_sent_again() -> None:
-    reports: list[DeliveryRecord] = []
-    one = sender({"one": Failing()}, reports)
-    message = Outgoing(channel_test(ChannelTestRecord(START, "k", "1", "one")), "one")
-    one.send_due({message.id: message})
-    await eventually(lambda: reports)
-    assert reports == [DeliveryRecord(START, message.id, error="no")]
 
 
 async def test_a_channel_that_hangs_or_is_missing_has_a_reason_and_delays_no_other() -> None:

@@ -113,20 +113,6 @@ def test_batch_that_gets_through_at_last_is_the_same_batch() -> None:
     assert bench.counts["sent"] == 5
 
 
-def test_nothing_at_all_is_sent_before_the_429_allows_it() -> None:
-    bench = Bench(Answer(429, wait=5.0), Answer(429, wait=0.1), Answer(429), interval=0)
-    bench.submit(100)
-    bench.transport.step()
-    bench.submit(100)
-    for _ in range(49):
-        bench.clock.pass_time(0.1)
-        assert bench.transport.step()
-    assert bench.posted == [100]
-    bench.run_until_idle()
-    assert bench.times == pytest.approx([0.0, 5.0, 7.0, 11.0, 11.0])
-    assert bench.counts["sent"] == 200
-
-
 @pytest.mark.parametrize("status", [400, 401, 413])
 def test_refused_batch_is_dropped_and_the_next_one_sent(status: int) -> None:
     bench = Bench(Answer(status), interval=0)
