@@ -1,6 +1,7 @@
 """No input costs more than its size: counted in relation, never in seconds alone."""
 
 import random
+from collections.abc import Iterator
 from time import process_time
 
 import pytest
@@ -69,16 +70,14 @@ def event(platform: str, text: str, salt: str, in_app: bool) -> GroupingEvent:
     return GroupingEvent(error(0), platform)
 
 
-def spent(platform: str, text: str, in_app: bool) -> float:
-    """CPU seconds of the best of three events that no cache has seen."""
-    times = []
+def tries(platform: str, text: str, in_app: bool) -> Iterator[float]:
+    """CPU seconds of each of three events that no cache has seen."""
     forget()
     for salt in "xyz":
         made = event(platform, text, salt, in_app)
         start = process_time()
         fingerprint(made)
-        times.append(process_time() - start)
-    return min(times)
+        yield process_time() - start
 
 
 @pytest.fixture(autouse=True)
@@ -94,18 +93,14 @@ def forget() -> None:
 @pytest.mark.parametrize("in_app", first_quick([True, False]))
 @pytest.mark.parametrize("platform", PLACES)
 @pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
-def test_sixteen_times_the_text_is_not_much_more_work(platform: str, piece: str, in_app: bool) -> None:
-    small = spent(platform, (piece * 400)[:400], in_app)
-    large = spent(platform, (piece * 6400)[:6400], in_app)
-    assert large < GENEROUS * max(small, 1e-4)
-
-
-@pytest.mark.parametrize("in_app", first_quick([True, False]))
-@pytest.mark.parametrize("platform", PLACES)
-@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
-def test_hostile_text_is_not_much_more_work_than_letters(platform: str, piece: str, in_app: bool) -> None:
-    letters = spent(platform, "a" * 400, in_app=False)
-    assert spent(platform, (piece * 400)[:400], in_app) < OF_LETTERS * letters
+def test_hostile_text_costs_like_letters_and_sixteen_times_as_much_of_it_not_much_more(
+    platform: str, piece: str, in_app: bool
+) -> None:
+    letters = min(tries(platform, "a" * 400, in_app=False))
+    small = min(tries(platform, (piece * 400)[:400], in_app))
+    assert small < OF_LETTERS * letters
+    most = GENEROUS * max(small, 1e-4)
+    assert any(large < most for large in tries(platform, (piece * 6400)[:6400], in_app))
 
 
 def test_sixteen_times_the_gap_in_a_name_is_not_much_more_work() -> None:
