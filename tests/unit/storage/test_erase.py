@@ -1,8 +1,6 @@
 from datetime import UTC, date, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from storage.maintain.erase import ledger
 from storage.maintain.erase.erase_scope import WANTED, bucket, listed_scope, stored_scope
@@ -19,11 +17,11 @@ def erasure(user: str, salt: str = SALT, stage: ledger.Stage = "done") -> Erasur
     return Erasure(7, ID, "user", stage, salt if user else "", digest, "ann", datetime.now(UTC))
 
 
-@given(st.text(min_size=1, max_size=20), st.text(min_size=1, max_size=20))
+@pytest.mark.parametrize(("one", "other"), [("u", "v"), ("u", "u "), ("\u00e4", "a\u0308")])
 def test_only_the_user_is_found_again_by_the_id(one: str, other: str) -> None:
     known = [erasure(one)]
     assert ledger.of_user(known, one) == known
-    assert ledger.of_user(known, other) == (known if one == other else [])
+    assert ledger.of_user(known, other) == []
 
 
 def test_the_same_user_has_another_digest_under_another_salt() -> None:

@@ -34,10 +34,11 @@ FIRST_WEEKS = 14 * 24
 
 
 @pytest.mark.parametrize("name", ORDINARY)
-def test_an_ordinary_series_escalates_hardly_ever(name: str) -> None:
+@pytest.mark.parametrize("seeds", first_quick([range(5), range(20)]))
+def test_an_ordinary_series_escalates_hardly_ever(name: str, seeds: range) -> None:
     found = [
         hour
-        for seed in range(20)
+        for seed in seeds
         for hour in escalations(ORDINARY[name](random.Random(seed * 1000 + h), h) for h in range(HOURS))
         if hour >= FIRST_WEEKS
     ]

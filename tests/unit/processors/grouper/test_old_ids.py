@@ -89,7 +89,7 @@ async def test_ids_within_the_window_are_decided_from_memory() -> None:
     assert world.stored()[event_id(1)] == world.stored()[event_id(2, START + DAY)] == 1
 
 
-@pytest.mark.parametrize("after", [10, 19, 20, 25, 28, 60])
+@pytest.mark.parametrize("after", first_quick([20, 10, 19, 25, 28, 60]))
 async def test_an_id_of_a_clock_that_was_ahead_is_remembered_until_its_own_time_has_passed(
     after: int,
 ) -> None:

@@ -10,6 +10,7 @@ from processors.grouper.id_index import id_keys
 from processors.grouper.log_clock import LogClock
 from processors.grouper.recovered import Recovered, recovered
 from schemas.times import DAY_MS
+from tests.long_forms import first_quick
 from tests.unit.processors.made import START, apply, event_id
 
 DAYS = 2
@@ -49,10 +50,13 @@ def learned(part: dict[bytes, bytes]) -> tuple[object, ...]:
     return found.start, known, oldest, found.latest, list(found.entries.compact(part, oldest + 1))
 
 
-def test_a_start_learns_the_same_from_pieces_of_every_size(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("seeds", first_quick([range(15), range(50)]))
+def test_a_start_learns_the_same_from_pieces_of_every_size(
+    seeds: range, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("processors.grouper.compaction.MERGE_AT", 4)
     monkeypatch.setattr("processors.grouper.compaction.BLOCK_IDS", 8)
-    for seed in range(50):
+    for seed in seeds:
         part = table(random.Random(seed))
         whole = learned(part)
         for size in (1, 600):
