@@ -23,7 +23,7 @@ from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import drain_forever
 from edge.delivery.kafka_sink import Failure, KafkaSink, backoff_seconds
 from edge.delivery.quarantine import quarantined_in
-from edge.delivery.spool import Spool, SpoolFull
+from edge.delivery.spool import Spool
 from edge.delivery.status import delivery_part, outcomes_part
 from schemas.chunks import decode_chunk
 from schemas.health import Part
@@ -148,17 +148,6 @@ async def test_event_is_safe_whatever_a_send_raises_and_delivery_goes_on_when_th
             assert broker.ids() == [given[1]]
         assert sink.failures == {}
         await sink.send(Topic.EVENTS, b"x", 0)
-    await spool.stop()
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=lambda each: each.__name__)
-async def test_full_spool_is_all_that_an_event_is_refused_for(tmp_path: Path, error: type[Exception]) -> None:
-    broker = Broker()
-    broker.errors[EVENTS] = error()
-    spool = Spool(tmp_path, 1, 3600)
-    async with sink_on(broker) as sink:
-        with pytest.raises(SpoolFull):
-            await ChunkDelivery(sink, spool).deliver(0, 4, [event()])
     await spool.stop()
 
 
