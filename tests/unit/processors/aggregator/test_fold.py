@@ -103,6 +103,13 @@ def test_of_events_at_the_same_time_the_greater_id_describes_the_issue() -> None
     assert folded(log[2:], folded(log[:2])).message == "m3"
 
 
+def test_first_and_last_release_go_by_event_time() -> None:
+    issue = folded(
+        [(0, 0, increment(ms=START + 5, release="a@2+1")), (0, 1, increment(ms=START, release="a@1+1"))]
+    )
+    assert (issue.first_release, issue.last_release) == ("a@1+1", "a@2+1")
+
+
 def test_releases_are_bounded_and_the_first_and_last_stay() -> None:
     log = [(0, n, increment(ms=START + n, release=f"a@{n}+1")) for n in range(MAX_NAMES + 30)]
     issue = folded(log)

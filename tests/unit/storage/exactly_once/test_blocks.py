@@ -103,6 +103,14 @@ def test_an_unreadable_record_is_taken_whole_once_it_can_be_read_and_counts_for_
     assert (len(again), again.by_id, again.put_back) == (2, True, [])
 
 
+def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
+    old, new = Block(), Block()
+    old.feed(Record(7, chunk(4, [FRAME])), -1, verify_until=5)
+    new.feed(Record(1, chunk(5, [FRAME])), 4, verify_until=5)
+    assert (old.by_id, new.by_id) == (True, False)
+    assert old.plan(MARK).ranges == (RecordRange(0, 7, 7, -1, 5),)
+
+
 def test_a_value_that_is_no_chunk_is_refused_whole() -> None:
     block = Block()
     assert feed(block, [Record(0, b"\xc1"), Record(1, None)], seen=4) == 4
