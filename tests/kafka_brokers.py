@@ -63,9 +63,9 @@ class SecuredBroker(ClusterBroker):
         self._users = scram_of(users)
 
 
-def brokers_of(folder: Path, cache: Path, count: int = COPIES) -> list[ClusterBroker]:
+def brokers_of(folder: Path, cache: Path) -> list[ClusterBroker]:
     """The brokers of a new cluster, which are not started."""
-    brokers = [ClusterBroker(folder / f"kafka{number + 1}", cache) for number in range(count)]
+    brokers = [ClusterBroker(folder / f"kafka{number + 1}", cache) for number in range(COPIES)]
     together(brokers)
     return brokers
 

@@ -14,10 +14,10 @@ from tests.eventually import eventually
 SDKS = [b"a\xff/1", b"\xed\xa0\xbd/1", b"\xff" * 300, b'a"\\/1\xff', b"\x80"]
 
 
-async def exchange(edge: LiveEdge, sdk: bytes, body: bytes, token: bytes = b"") -> bytes:
+async def exchange(edge: LiveEdge, sdk: bytes, body: bytes) -> bytes:
     """The whole answer to a request whose `Svc-Sdk` has these bytes."""
     reader, writer = await edge.connect()
-    token = token or edge.project.tokens[0].token.encode()
+    token = edge.project.tokens[0].token.encode()
     writer.write(
         b"POST /v1/events HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\n"
         b"Authorization: Bearer " + token + b"\r\nSvc-Sdk: " + sdk + b"\r\n"

@@ -36,9 +36,9 @@ class Bench:
         for n in range(count):
             self.transport.submit(f"id{n}", b"x" * size)
 
-    def run_until_idle(self, most: int = 1_000) -> None:
+    def run_until_idle(self) -> None:
         """Step, and let the time pass that a step says nothing is due in."""
-        for _ in range(most):
+        for _ in range(1_000):
             wait = self.transport.step()
             if wait is None:
                 return

@@ -106,9 +106,9 @@ class FakeProducer(RecordProducer):
 
 
 @asynccontextmanager
-async def sink_on(broker: Broker, deadline: float = 60.0, **options: Any) -> AsyncIterator[KafkaSink]:
+async def sink_on(broker: Broker, **options: Any) -> AsyncIterator[KafkaSink]:
     given = {"new_producer": lambda _: FakeProducer(broker), "explain": lambda _: None} | options
-    sink = KafkaSink(KafkaSettings(), deadline, **given)
+    sink = KafkaSink(KafkaSettings(), 60.0, **given)
     await sink.start()
     await eventually(lambda: sink.attempted)
     yield sink
