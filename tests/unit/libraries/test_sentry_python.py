@@ -52,42 +52,11 @@ def test_an_application_with_sentry_sdk_reports(ingest: Ingest, tmp_path: Path) 
         check_fields(made, event)
     sent = {event["error"]["type"]: event for event in from_sentry}
     assert (len(ours), len(from_sentry)) == (2, 11)
-    assert {
-        kind: (event["error"]["message"].partition("\n")[0][:50], event["tags"])
-        for kind, event in sent.items()
-    } == {
-        "LookupError": ("no card", {"plan": "pro", "handled": "yes", "level": "fatal"}),
-        "ExceptionGroup": ("all", {"plan": "pro", "handled": "yes", "level": "fatal"}),
-        "pay": ("order x7 failed", {"handled": "yes", "level": "error"}),
-        "Message": ("only a message", {"handled": "yes", "level": "info"}),
-        "RuntimeError": (
-            "no order 8",
-            {
-                "handled": "no",
-                "level": "error",
-                "transaction": "/orders/{number}",
-                "url": "http://shop.example/orders/8",
-            },
-        ),
-        "OSError": (
-            "long " + "m" * 45,
-            {
-                "handled": "yes",
-                "level": "error",
-                "retries": "2",
-                "paid": "False",
-                "transaction": "checkout",
-            },
-        ),
-        "AssertionError": ("executed", {"handled": "yes", "level": "error"}),
-        "KeyError": ("'in its handling'", {"handled": "yes", "level": "error"}),
-        "IndexError": ("pop from empty list", {"handled": "no", "level": "error"}),
-        "RecursionError": ("deep", {"handled": "yes", "level": "error"}),
-        "ValueError": (
-            "invalid literal for int() with base 10: 'nothing'",
-            {"handled": "no", "level": "error"},
-        ),
+    assert sent.keys() == {
+        *("LookupError", "ExceptionGroup", "pay", "Message", "RuntimeError", "OSError", "AssertionError"),
+        *("KeyError", "IndexError", "RecursionError", "ValueError"),
     }
+    assert sent["RuntimeError"]["tags"]["url"] == "http://shop.example/orders/8"
     for event in sent.values():
         for same in ("release", "environment", "app", "device", "platform"):
             assert event[same] == ours["LookupError"][same]
@@ -96,17 +65,5 @@ def test_an_application_with_sentry_sdk_reports(ingest: Ingest, tmp_path: Path) 
     assert event["error"] == plain_names(ours["LookupError"]["error"])
     assert group["message"] == "all\n- TypeError: first\n- ExceptionGroup: others"
     assert group["cause"] == ours["ExceptionGroup"]["error"]["cause"]
-    assert event["user"] == {"id": "42", "name": "jo"}
-    assert len(event["traceId"]) == 32
-    assert [sent[kind]["fingerprint"] for kind in ("LookupError", "pay", "Message")] == [
-        ["pay", "7"],
-        ["pay", "order %s failed"],
-        None,
-    ]
-    categories = [crumb["data"].get("category") for crumb in sent["Message"]["breadcrumbs"]]
-    assert categories == ["stock", None, "cart", "pay"]
-    assert [(crumb["type"], crumb["data"]) for crumb in event["breadcrumbs"]] == [
-        ("log", {"level": "warning", "message": "slow: 3", "category": "stock"}),
-        ("net", {"method": "GET", "url": f"{ingest.url}/api", "status": 200}),
-        ("custom", {"level": "warning", "message": "full", "category": "cart", "items": 3}),
-    ]
+    crumbs = [(crumb["type"], crumb["data"].get("category")) for crumb in sent["Message"]["breadcrumbs"]]
+    assert crumbs == [("log", "stock"), ("net", None), ("custom", "cart"), ("log", "pay")]
