@@ -64,16 +64,9 @@ def test_texts_of_an_event_move_no_cursor_and_start_no_line() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({}, "open"),
         ({"regressed": True}, "open, regressed"),
         ({"status": "resolved", "resolved_in": "shop@2.0.0+1"}, "resolved in shop@2.0.0+1"),
-        ({"status": "ignored"}, "ignored forever"),
         ({"status": "ignored", "ignore_until": {"events": 5}}, "ignored until 5 more events"),
-        ({"status": "ignored", "ignore_until": {"escalating": True}}, "ignored until it escalates"),
-        (
-            {"status": "ignored", "ignore_until": {"time": "2026-02-01T00:00:00.000Z"}},
-            "ignored until 2026-02-01 00:00:00 UTC",
-        ),
     ],
 )
 def test_the_state_includes_its_condition(given: dict[str, Any], words: str) -> None:

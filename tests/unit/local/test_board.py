@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from local.board import Board, line
+from local.board import Board
 from runtime.supervisor import Status
 
 
@@ -20,8 +20,3 @@ def test_each_change_is_one_line() -> None:
         ["kafka", "ready"],
         ["kafka", "stopped"],
     ]
-
-
-def test_line_says_pid_restarts_and_detail() -> None:
-    text = line(Status("writer", "restarting", 42, 3, "ended with -9")).plain
-    assert text.split() == ["writer", "restarting", "pid", "42", "restarts", "3", "ended", "with", "-9"]
