@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from broker.errors import SinkUnavailable
 from edge.delivery.chunk_delivery import ChunkDelivery
 from edge.delivery.chunker import EventTuple
 from edge.delivery.drain import batches, drain_forever
 from edge.delivery.spool import Spool
 from schemas.chunks import decode_chunk
 from schemas.ids import event_partition, uuid7
+from schemas.topics import Topic
 from tests.eventually import eventually
 from tests.unit.edge.delivery.memory_sink import MemorySink
 
@@ -53,6 +55,31 @@ async def test_spool_drains_in_order_when_kafka_is_back(spool: Spool) -> None:
     sink.up = True
     await eventually(lambda: spool.size == 0)
     assert ids(sink) == [event[1] for event in given]
+    draining.cancel()
+
+
+async def test_segment_interrupted_by_another_outage_is_sent_again_whole(spool: Spool) -> None:
+    class Flaky(MemorySink):
+        left = 2
+
+        async def send(
+            self, topic: Topic, value: bytes, partition: int | None = None, key: bytes | None = None
+        ) -> None:
+            self.left -= 1
+            if self.left == 0:
+                raise SinkUnavailable("again")
+            await super().send(topic, value, partition, key)
+
+    sink = Flaky(1)
+    sink.up = False
+    delivery = ChunkDelivery(sink, spool)
+    given = events(1000)
+    for offset in range(0, 1000, 100):
+        await delivery.deliver(0, 1, given[offset : offset + 100])
+    sink.up = True
+    draining = asyncio.create_task(drain_forever(spool, sink))
+    await eventually(lambda: spool.size == 0)
+    assert ids(sink) == [event[1] for event in given[:400] + given]
     draining.cancel()
 
 
