@@ -110,6 +110,8 @@ class Changelog:
 
     With `supersedes`, an older value never replaces a newer one, even of another writer, and no tombstone replaces
     a value: the owner of such a table removes nothing.
+
+    A doubt: such keys name no owner. The next recovery corrects a late write, unless Kafka compacts before it.
     """
 
     def __init__(self, topic: str, producer: BatchProducer, supersedes: Supersedes | None = None) -> None:
