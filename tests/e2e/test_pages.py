@@ -95,6 +95,8 @@ def test_a_person_goes_from_the_sign_in_to_the_previous_event(browser: Browser, 
         expect(page.locator(".event-id")).not_to_have_text(latest)
         page.get_by_role("link", name="Next ›").click()
         expect(page.locator(".event-id")).to_have_text(latest)
+        # The text is there before the script that handles keys has run.
+        page.wait_for_load_state()
         page.keyboard.press("k")
         expect(page.locator(".event-id")).not_to_have_text(latest)
         page.get_by_role("navigation", name="Project").get_by_role("link", name="Issues").click()
