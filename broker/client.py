@@ -166,7 +166,7 @@ async def committed_offsets(
                 group, partitions=requested
             )
         except NoError as error:
-            # Of an error of one partition aiokafka 0.14 raises that of the whole answer. It is a right, nearly always.
+            # aiokafka 0.14 raises the response's error, not the partition's. Mostly a right is missing.
             raise TopicAuthorizationFailedError(str(error)) from None
         if offsets.keys() >= set(requested):
             return offsets

@@ -1,4 +1,4 @@
-"""Questions to the worker, and its answers."""
+"""Requests to the worker, and its responses."""
 
 from typing import Final
 

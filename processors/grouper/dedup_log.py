@@ -144,7 +144,7 @@ def entry_key(partition: int, first: int, last: int, epoch: int | None = None) -
     """Key of an entry: the range, so that entries never replace each other in part, and the epoch of its owner.
 
     Readers drop an earlier owner's late write. Under the same key, Kafka's compaction would keep it alone.
-    Merged entries have no epoch: a missing one shows as a hole, a missing last one doesn't.
+    Merged entries need none: a missing one leaves a hole, which a recovery finds.
     """
     key = b"%d/%d-%d" % (partition, first, last)
     return key if epoch is None else b"%s/%d" % (key, epoch)

@@ -1,4 +1,4 @@
-"""The writer's audit finds a lost and a doubled event by itself."""
+"""The running audit finds lost and duplicate events."""
 
 import re
 import time
