@@ -25,11 +25,11 @@ from dashboard.http.http_server import Runner
 from dashboard.http.paths import OPENAPI
 from dashboard.http.proxies import parse_networks
 from dashboard.javascript_library import javascript_modules, javascript_package
+from dashboard.kept_reads import KeptReads, assigned_people, newest_releases
 from dashboard.library_files import add_library_files
 from dashboard.library_wheel import library_wheel
 from dashboard.pages.page_routes import add_pages
 from dashboard.pages.render import environment
-from dashboard.release_starts import ReleaseStarts
 from dashboard.trial_queue import TrialQueue
 from schemas.health import Health
 from schemas.settings import DashboardSettings
@@ -74,7 +74,8 @@ def build_app(settings: DashboardSettings, dependencies: Dependencies) -> web.Ap
         RevokedSessions(),
         TrialQueue(),
         BulkChanges(),
-        ReleaseStarts(),
+        KeptReads(newest_releases),
+        KeptReads(assigned_people),
         Resolver(dependencies.reader),
     )
     app.cleanup_ctx.append(_watch)
@@ -115,5 +116,6 @@ async def _watch(app: web.Application) -> AsyncIterator[None]:
     await dashboard_health.stop_watching(task, stop)
     await state.bulk.cancel_changes()
     await state.releases.cancel_reads()
+    await state.assignees.cancel_reads()
     await state.resolver.close()
     state.trials.stop_thread()

@@ -19,10 +19,11 @@ from dashboard.bulk_changes import BulkChanges
 from dashboard.http.http_errors import unavailable
 from dashboard.http.http_metrics import DashboardMetrics
 from dashboard.http.proxies import Networks, client_address, is_from_trusted
-from dashboard.release_starts import ReleaseStarts
+from dashboard.kept_reads import KeptReads
 from dashboard.trial_queue import TrialQueue
 from notify.history import AppendRecord, ReadHistory
 from schemas.health import Health
+from schemas.read_api import Release
 from schemas.settings import DashboardSettings
 from sourcemaps.resolver import Resolver
 from storage.artifact_store import ArtifactStore
@@ -63,7 +64,8 @@ class State(Struct, frozen=True):
     revoked_sessions: RevokedSessions
     trials: TrialQueue
     bulk: BulkChanges
-    releases: ReleaseStarts
+    releases: KeptReads[Release]
+    assignees: KeptReads[str]
     resolver: Resolver
 
 

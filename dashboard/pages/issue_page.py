@@ -28,6 +28,7 @@ from dashboard.view.merge_rule import offered_rule
 from dashboard.view.release_marks import newest_like, release_marks, suggested
 from dashboard.view.source_links import frame_link
 from dashboard.view.why_grouped import why_grouped
+from schemas.ids import hex64
 from schemas.json_values import decode_any
 from schemas.projects import Project
 from schemas.read_api import (
@@ -38,15 +39,13 @@ from schemas.read_api import (
     IssuePart,
     Release,
     Series,
-    TagValues,
 )
 from schemas.times import DAY_MS, parse_iso
 from storage.errors import DamagedPayload, NotFound
-from storage.read.counts.completion import CompleteField
-from storage.read.counts.count_calls import GetIssueStats
+from storage.read.counts.count_calls import GetIssueWithStats
 from storage.read.counts.tag_calls import CountIssueTags
 from storage.read.events.event_detail import GetIssueEvent
-from storage.read.issues.issue_calls import GetIssue, ListActivity, ListIssueReleases, ListParts
+from storage.read.issues.issue_calls import GetIssueRow, ListActivity, ListParts
 from storage.read.issues.similar import ListSimilarIssues
 from storage.read.reader import Reader
 
@@ -129,7 +128,7 @@ async def show_issue(request: web.Request) -> web.Response:
         ignored=ignored(issue.ignore_until),
         releases=suggested(releases),
         newest_release=newest_like(releases, issue.last_release),
-        assignees=sorted({one.value for one in assignees.values} | {request[IDENTITY].name} - {""}),
+        assignees=sorted({*assignees, issue.assignee or "", request[IDENTITY].name} - {""}),
         notice=notice,
         is_damaged=is_damaged or (detail is not None and detail.event is not None and sections is None),
         is_expired=parse_iso(issue.last_seen) < state.dependencies.now_ms() - project.retention_days * DAY_MS,
@@ -150,30 +149,26 @@ def _notice(request: web.Request, issue: Issue) -> ChangeNotice | None:
 
 async def _issue_and_series(
     state: State, reader: Reader, issue_id: str, query: str
-) -> tuple[Issue, Series, Sequence[Release], TagValues, list[IssuePart], list[str]]:
+) -> tuple[Issue, Series, Sequence[Release], Sequence[str], list[IssuePart], list[str]]:
     """The issue and its series, both of matching events over its life; releases, assignees and merged issues.
 
     The releases are the newest of its project, and last the names of those it was seen in. The assignees are
     the project's.
     """
-    now_ms = state.dependencies.now_ms()
-    # Counted once its life is known.
-    known = await reader.read(GetIssue(issue_id, start=now_ms))
-    span = life_range(parse_iso(known.first_seen), parse_iso(known.last_seen), now_ms)
-    series = GetIssueStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
-    number = int(known.project_id)
-    return await asyncio.gather(
-        reader.read(GetIssue(issue_id, query, start=span.start, end=span.end)),
-        reader.read(series),
-        state.releases.of(reader, number),
-        reader.read(CompleteField(number, "assignee")),
-        _parts(reader, number, known.fingerprints[1:]),
-        reader.read(ListIssueReleases(issue_id)),
+    row = await reader.read(GetIssueRow(issue_id))
+    span = life_range(row.first_seen, row.last_seen, state.dependencies.now_ms())
+    counted = GetIssueWithStats(issue_id, query, start=span.start, end=span.end, interval=span.interval)
+    (issue, series), releases, assignees, parts = await asyncio.gather(
+        reader.read(counted),
+        state.releases.of(reader, row.project_id),
+        state.assignees.of(reader, row.project_id),
+        _parts(reader, row.project_id, row.fingerprints[1:]),
     )
+    return issue, series, releases, assignees, parts, row.releases
 
 
-async def _parts(reader: Reader, project: int, fingerprints: Sequence[str]) -> list[IssuePart]:
-    return await reader.read(ListParts(project, fingerprints)) if fingerprints else []
+async def _parts(reader: Reader, project: int, fingerprints: Sequence[int]) -> list[IssuePart]:
+    return await reader.read(ListParts(project, list(map(hex64, fingerprints)))) if fingerprints else []
 
 
 def _like(issue: Issue, event: EventSections | None) -> str:

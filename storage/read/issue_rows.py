@@ -26,14 +26,14 @@ ISSUE_COLUMNS: Final = (
     " first_release, last_release, environments, assignee, resolved_in, ignore_until, merged_into,"
     " toUnixTimestamp64Milli(escalated)"
 )
-ISSUE_REF: Final = (
-    "project_id, issue_id, fingerprints, toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events,"
-    " merged_into, grouping_parts"
-)
+WHOLE_ISSUE: Final = f"{ISSUE_COLUMNS}, grouping_parts, releases"
 
 
 class IssueRow(Struct, frozen=True):
-    """A row with the columns `ISSUE_COLUMNS`, in their order; times are Unix ms."""
+    """A row with the columns `ISSUE_COLUMNS`, in their order; times are Unix ms.
+
+    Grouping parts and releases are empty unless the columns are `WHOLE_ISSUE`.
+    """
 
     project_id: int
     issue_id: int
@@ -56,19 +56,8 @@ class IssueRow(Struct, frozen=True):
     ignore_until: str
     merged_into: int
     escalated: int
-
-
-class IssueRef(Struct, frozen=True):
-    """The few columns needed to find an issue's events (`ISSUE_REF`, in its order); times are Unix ms."""
-
-    project_id: int
-    issue_id: int
-    fingerprints: list[int]
-    first_seen: int
-    last_seen: int
-    events: int
-    merged_into: int
-    grouping_parts: list[str]
+    grouping_parts: list[str] = []
+    releases: list[str] = []
 
     @property
     def gap(self) -> int:

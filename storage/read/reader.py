@@ -11,23 +11,23 @@ import asyncio
 import copy
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
 from storage.errors import NO_ISSUE, BadQuery, NotFound
 from storage.read.execute import Executor, Limits, Sql
-from storage.read.issue_rows import ISSUE_COLUMNS, ISSUE_REF, IssueRef, IssueRow, issue_by_id, issue_number
+from storage.read.issue_rows import WHOLE_ISSUE, IssueRow, issue_by_id, issue_number
 from storage.read.query.question import Question, question
 from storage.read.query.ranges import resolve_range
 
 MAX_LIMIT: Final = 500
 _MAX_MERGE_HOPS: Final = 16
+PING: Final = Sql("SELECT 1 FROM projects LIMIT 0", {})
 _MAX_CACHED_PROJECTS: Final = 50_000
 """Issues whose project is cached: a few MB."""
 A = TypeVar("A")
 A_co = TypeVar("A_co", covariant=True)
-IssueLike = TypeVar("IssueLike", IssueRow, IssueRef)
 
 
 class Session:
@@ -52,22 +52,17 @@ class Session:
         """A question over a range, by default all stored events. Raises BadQuery."""
         return self.question(project, query, 0 if start is None else start, end)
 
-    async def issue(self, issue: str) -> IssueRow:
-        """The row of an issue, or of the issue it was merged into. Raises NotFound."""
-        return await self._follow_merges(issue_number(issue), None, ISSUE_COLUMNS, lambda row: IssueRow(*row))
+    async def issue(self, issue: str, project: int | None = None) -> IssueRow:
+        """The row of an issue, or of the issue it was merged into; faster if its project is given.
 
-    async def issue_ref(self, issue: str, project: int | None = None) -> IssueRef:
-        """As `issue`, with only the columns needed to find its events; faster if its project is given."""
-        return await self._follow_merges(issue_number(issue), project, ISSUE_REF, lambda row: IssueRef(*row))
-
-    async def _follow_merges(
-        self, number: int, project: int | None, columns: str, read: Callable[[Sequence[Any]], IssueLike]
-    ) -> IssueLike:
+        Raises NotFound.
+        """
+        number = issue_number(issue)
         for _ in range(_MAX_MERGE_HOPS):
-            rows = await self.rows(issue_by_id(number, self.projects.get(number, project), columns))
+            rows = await self.rows(issue_by_id(number, self.projects.get(number, project), WHOLE_ISSUE))
             if not rows:
                 break
-            row = read(rows[0])
+            row = IssueRow(*rows[0])
             # The project of an issue never changes.
             if len(self.projects) >= _MAX_CACHED_PROJECTS:
                 self.projects.clear()
@@ -87,13 +82,13 @@ class PageSession(Session):
 
     def __init__(self, session: Session) -> None:
         self.rows, self.now_ms, self.projects = session.rows, session.now_ms, session.projects
-        self._refs: dict[tuple[str, int | None], asyncio.Future[IssueRef]] = {}
+        self._issues: dict[tuple[str, int | None], asyncio.Future[IssueRow]] = {}
 
-    async def issue_ref(self, issue: str, project: int | None = None) -> IssueRef:
+    async def issue(self, issue: str, project: int | None = None) -> IssueRow:
         """As of `Session`."""
-        running = self._refs.get((issue, project))
+        running = self._issues.get((issue, project))
         if running is None:
-            running = self._refs[issue, project] = asyncio.ensure_future(super().issue_ref(issue, project))
+            running = self._issues[issue, project] = asyncio.ensure_future(super().issue(issue, project))
         # The call that asked first may be cancelled while others wait.
         return await asyncio.shield(running)
 
@@ -171,7 +166,7 @@ class Reader:
 
     async def ping(self) -> None:
         """Raises StorageUnavailable if the database doesn't answer, or not to this user."""
-        await self._executor.rows(Sql("SELECT 1 FROM projects LIMIT 0", {}))
+        await self._executor.rows(PING)
 
     async def read(self, call: ReadCall[A]) -> A:
         """The answer of a call. Raises ReadError."""

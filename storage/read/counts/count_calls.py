@@ -10,6 +10,7 @@ from query.tree import EVERYTHING
 from schemas.issues import NOT_OF_EVENTS, REVOKED, RULE_SKIPPED
 from schemas.read_api import (
     Interval,
+    Issue,
     OutcomeCount,
     OutcomeExample,
     OutcomeSeries,
@@ -24,6 +25,7 @@ from schemas.times import DAY_MS, HOUR_MS, iso
 from storage.errors import BadQuery
 from storage.read.counts.range_counts import DAY_START, HOUR_START, USERS_MERGED, USERS_STATE, bucket_of
 from storage.read.execute import Sql
+from storage.read.issue_rows import RangeCounts, to_issue
 from storage.read.query.cursors import ReleaseCursor, read_cursor, write_cursor
 from storage.read.query.query_sql import event_condition
 from storage.read.query.question import Question, Statement
@@ -51,9 +53,26 @@ class GetIssueStats(IssueCall[Series], frozen=True):
 
     async def fetch(self, session: Session) -> Series:
         """The series; by default the interval depends on the length of the range."""
-        issue_ref = await session.issue_ref(self.issue)
-        question = self.question(session, issue_ref.project_id)
-        return await _series(session, question, issue_ref.fingerprints, self.interval)
+        row = await session.issue(self.issue)
+        question = self.question(session, row.project_id)
+        return await _series(session, question, row.fingerprints, self.interval)
+
+
+class GetIssueWithStats(IssueCall[tuple[Issue, Series]], frozen=True):
+    """An issue and its series, both of the events in range and query; the issue has no trend."""
+
+    interval: Interval | None = None
+
+    async def fetch(self, session: Session) -> tuple[Issue, Series]:
+        row = await session.issue(self.issue)
+        question = self.question(session, row.project_id)
+        interval = chosen_interval(self.interval, question.span, question.now_ms)
+        rows = await session.rows(_by_interval(question, row.fingerprints, interval, total=True))
+        total = next(
+            (RangeCounts(events, users) for _, events, users, is_total in rows if is_total), RangeCounts()
+        )
+        series = filled((point for point in rows if not point[3]), question.span, interval, question.now_ms)
+        return to_issue(row, total), series
 
 
 class GetProjectStats(ProjectCall[Series], frozen=True):
@@ -152,13 +171,7 @@ async def _series(
     session: Session, question: Question, fingerprints: Sequence[int] | None, interval: Interval | None
 ) -> Series:
     chosen = chosen_interval(interval, question.span, question.now_ms)
-    statement = question.statement()
-    selects = " UNION ALL ".join(_selects(statement, chosen, _narrowed(statement, fingerprints)))
-    rows = await session.rows(
-        statement.ready(
-            f"SELECT bucket, sum(n), {USERS_MERGED} FROM ({selects}) GROUP BY bucket ORDER BY bucket"
-        )
-    )
+    rows = await session.rows(_by_interval(question, fingerprints, chosen))
     return filled(rows, question.span, chosen, question.now_ms)
 
 
@@ -179,9 +192,22 @@ def chosen_interval(interval: Interval | None, span: Range, now_ms: int) -> Inte
     return interval
 
 
+def _by_interval(
+    question: Question, fingerprints: Sequence[int] | None, interval: Interval, *, total: bool = False
+) -> Sql:
+    """An interval's start (Unix ms), events, users and 0; with `total` also a row that ends in 1, of the range."""
+    statement = question.statement()
+    selects = " UNION ALL ".join(_selects(statement, interval, _narrowed(statement, fingerprints)))
+    by = "ROLLUP(bucket)" if total else "bucket"
+    is_total = "grouping(bucket)" if total else "0"
+    return statement.ready(
+        f"SELECT bucket, sum(n), {USERS_MERGED}, {is_total} FROM ({selects}) GROUP BY {by}"
+    )
+
+
 def filled(rows: Iterable[Sequence[int]], span: Range, interval: Interval, now_ms: int) -> Series:
     """Rows of an interval's start (Unix ms), events and users as a series without gaps."""
-    counts = {int(bucket): (int(events), int(users)) for bucket, events, users in rows}
+    counts = {int(bucket): (int(events), int(users)) for bucket, events, users, *_ in rows}
     size = UNIT_MS[interval]
     first = floor(span.start, size)
     last = max(floor(now_ms, size), *counts, first) if span.end is None else floor(span.end - 1, size)

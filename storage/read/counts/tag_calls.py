@@ -24,9 +24,9 @@ class CountIssueTags(IssueCall[TagFacets], frozen=True):
     """The most frequent values of each tag among an issue's events; by default of all stored events."""
 
     async def fetch(self, session: Session) -> TagFacets:
-        issue_ref = await session.issue_ref(self.issue)
-        question = self.question_ever(session, issue_ref.project_id)
-        return await _facets(session, question, issue_ref.fingerprints)
+        row = await session.issue(self.issue)
+        question = self.question_ever(session, row.project_id)
+        return await _facets(session, question, row.fingerprints)
 
 
 class CountProjectTags(ProjectCall[TagFacets], frozen=True):

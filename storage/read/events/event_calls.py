@@ -19,7 +19,7 @@ from storage.read.events.event_rows import (
 )
 from storage.read.events.payloads import stored_payloads
 from storage.read.execute import Rows, Sql
-from storage.read.issue_rows import IssueRef, issues_of
+from storage.read.issue_rows import IssueRow, issues_of
 from storage.read.query.cursors import EventCursor, read_cursor, write_cursor
 from storage.read.query.question import Question
 from storage.read.query.ranges import Range
@@ -40,9 +40,9 @@ class ListIssueEvents(IssueCall[EventPage], frozen=True):
     cursor: str | None = None
 
     async def fetch(self, session: Session) -> EventPage:
-        issue_ref = await session.issue_ref(self.issue)
-        question = self.question_ever(session, issue_ref.project_id)
-        return await _page(session, question, issue_ref, self.limit, self.cursor)
+        row = await session.issue(self.issue)
+        question = self.question_ever(session, row.project_id)
+        return await _page(session, question, row, self.limit, self.cursor)
 
 
 class ListProjectEvents(ProjectCall[EventPage], frozen=True):
@@ -98,18 +98,18 @@ class SampleEvents(ProjectCall[list[Sample]], frozen=True):
 
 
 async def _page(
-    session: Session, question: Question, issue_ref: IssueRef | None, limit: int, cursor: str | None
+    session: Session, question: Question, issue: IssueRow | None, limit: int, cursor: str | None
 ) -> EventPage:
     check_limit(limit)
     last = read_cursor(cursor, EventCursor)
     if last is not None:
         question = replace(question, span=Range(last.start, last.end), now_ms=last.now_ms)
-    rows = await _newest(session, question, issue_ref, limit, last)
+    rows = await _newest(session, question, issue, limit, last)
     events = [StoredEvent(*row) for row in rows[:limit]]
-    if issue_ref is None:
+    if issue is None:
         issues = await _issues_of_events(session, question, events)
     else:
-        issues = dict.fromkeys(issue_ref.fingerprints, issue_ref.issue_id)
+        issues = dict.fromkeys(issue.fingerprints, issue.issue_id)
     next_cursor = None
     if len(rows) > limit:
         span, end = question.span, events[-1]
@@ -122,14 +122,14 @@ async def _page(
 async def _newest(
     session: Session,
     question: Question,
-    issue_ref: IssueRef | None,
+    issue: IssueRow | None,
     limit: int,
     last: EventCursor | None,
 ) -> Rows:
     """Rows of a page of an issue or of the project, up to one more than the limit."""
-    fingerprints = None if issue_ref is None else issue_ref.fingerprints
+    fingerprints = None if issue is None else issue.fingerprints
     rows: Rows = ()
-    for span in _windows(question, last, issue_ref, limit):
+    for span in _windows(question, last, issue, limit):
         rows = await session.rows(_statement(replace(question, span=span), fingerprints, limit, last))
         if len(rows) > limit:
             break
@@ -164,7 +164,7 @@ def _statement(
 
 
 def _windows(
-    question: Question, cursor: EventCursor | None, issue_ref: IssueRef | None, limit: int
+    question: Question, cursor: EventCursor | None, issue: IssueRow | None, limit: int
 ) -> Iterator[Range]:
     """Newest parts of the range, growing, and then the whole range.
 
@@ -174,9 +174,9 @@ def _windows(
     span = question.span
     newest = question.now_ms if span.end is None else span.end
     lengths = _PROJECT_WINDOWS
-    if issue_ref is not None:
-        newest = min(newest, issue_ref.last_seen)
-        lengths = (max(HOUR_MS, _WINDOW_PAGES * limit * issue_ref.gap),)
+    if issue is not None:
+        newest = min(newest, issue.last_seen)
+        lengths = (max(HOUR_MS, _WINDOW_PAGES * limit * issue.gap),)
     if cursor is not None:
         newest = cursor.time
     for length in lengths:

@@ -21,7 +21,7 @@ from storage.read.events.event_rows import (
 )
 from storage.read.events.payloads import likely_range, stored_payload
 from storage.read.execute import Rows, Sql
-from storage.read.issue_rows import IssueRef, issue_by_id, issue_number, issues_of
+from storage.read.issue_rows import IssueRow, issue_by_id, issue_number, issues_of
 from storage.read.query.question import Question
 from storage.read.query.ranges import Range
 from storage.read.reader import ReadCall, Session
@@ -64,23 +64,22 @@ class GetIssueEvent(ReadCall[EventDetail], frozen=True):
     async def fetch(self, session: Session) -> EventDetail:
         """The event with its issue, and the previous and next event."""
         if self.event in _NEWEST:
-            issue_ref = await session.issue_ref(self.issue)
-            question = session.question_ever(issue_ref.project_id, self.query)
-            stored = await _newest_or_oldest(session, question, issue_ref, _NEWEST[self.event])
-            return await _complete(session, question, stored, _event_issue(issue_ref), None)
+            row = await session.issue(self.issue)
+            question = session.question_ever(row.project_id, self.query)
+            return await _newest_or_oldest(session, question, row, newest=_NEWEST[self.event])
         number = event_number(self.event)
         project = session.projects.get(issue_number(self.issue))
         if project is None:
-            issue_ref = await session.issue_ref(self.issue)
-            question = session.question_ever(issue_ref.project_id, self.query)
+            row = await session.issue(self.issue)
+            question = session.question_ever(row.project_id, self.query)
             payload = await _payload(session, question, number)
         else:
             # The payload is found by project and id, concurrently with the issue.
             question = session.question_ever(project, self.query)
-            issue_ref, payload = await asyncio.gather(
-                session.issue_ref(self.issue), _payload(session, question, number)
+            row, payload = await asyncio.gather(
+                session.issue(self.issue), _payload(session, question, number)
             )
-        return await _by_id(session, question, number, payload, _event_issue(issue_ref))
+        return await _by_id(session, question, number, payload, _event_issue(row))
 
 
 class GetProjectEvent(ReadCall[EventDetail], frozen=True):
@@ -156,15 +155,22 @@ async def _visible_payload(
 
 
 async def _newest_or_oldest(
-    session: Session, question: Question, issue_ref: IssueRef, newest: bool
-) -> EventHeader:
-    """The newest or oldest event of an issue; searched first near the time in the issue's row."""
-    bound = issue_ref.last_seen - HOUR_MS if newest else issue_ref.first_seen + HOUR_MS
-    fingerprints = issue_ref.fingerprints
+    session: Session, question: Question, row: IssueRow, *, newest: bool
+) -> EventDetail:
+    """The newest or oldest event of an issue, with its neighbour; searched first near the time in the issue's row."""
+    issue = _event_issue(row)
+    reach = max(HOUR_MS, issue.reach)
+    bound = row.last_seen - reach if newest else row.first_seen + reach
     rows: Rows = ()
     if bound > 0:
-        rows = await session.rows(_ends_sql(question, fingerprints, newest, bound))
-    return _first(rows or await session.rows(_ends_sql(question, fingerprints, newest)))
+        rows = await session.rows(_ends_sql(question, row.fingerprints, newest, bound))
+    if not rows or (len(rows) == 1 and row.events > 1):
+        rows = await session.rows(_ends_sql(question, row.fingerprints, newest))
+    stored = _first(rows)
+    payload = await _visible_payload(session, question, stored, None)
+    neighbour = rows[1][0] if len(rows) > 1 else None
+    before, after = (neighbour, None) if newest else (None, neighbour)
+    return await _detail(session, question, stored, payload[1] if payload else None, issue, before, after)
 
 
 async def _neighbours(
@@ -187,22 +193,22 @@ async def _issue_of(session: Session, question: Question, fingerprint: int) -> _
     """The issue of a fingerprint: usually the issue that it opened, else the issue it was merged into."""
     own = issue_id(question.project, fingerprint)
     try:
-        issue_ref = await session.issue_ref(hex64(own), question.project)
+        row = await session.issue(hex64(own), question.project)
     except NotFound:
         return _EventIssue(own, [fingerprint], [])
-    if fingerprint in issue_ref.fingerprints:
-        return _event_issue(issue_ref)
+    if fingerprint in row.fingerprints:
+        return _event_issue(row)
     known = await session.rows(issues_of(question, [fingerprint]))
     return (
-        _event_issue(await session.issue_ref(hex64(known[0][1]), question.project))
+        _event_issue(await session.issue(hex64(known[0][1]), question.project))
         if known
         else _EventIssue(own, [fingerprint], [])
     )
 
 
-def _event_issue(issue_ref: IssueRef) -> _EventIssue:
-    reach = max(MIN_REACH_MS, NEAR_GAPS * issue_ref.gap, min(BUSY_GAPS * issue_ref.gap, DAY_MS))
-    return _EventIssue(issue_ref.issue_id, issue_ref.fingerprints, issue_ref.grouping_parts, reach)
+def _event_issue(row: IssueRow) -> _EventIssue:
+    reach = max(MIN_REACH_MS, NEAR_GAPS * row.gap, min(BUSY_GAPS * row.gap, DAY_MS))
+    return _EventIssue(row.issue_id, row.fingerprints, row.grouping_parts, reach)
 
 
 def _first(rows: Rows) -> EventHeader:
@@ -275,9 +281,9 @@ def _event_sql(question: Question, event: int, time: int | None) -> Sql:
 def _ends_sql(
     question: Question, fingerprints: Sequence[int] | None, newest: bool, bound: int | None = None
 ) -> Sql:
-    """`HEADER` of the newest or the oldest event of fingerprints, or of the project, that matches the query.
+    """`HEADER` of the two newest or oldest events of fingerprints, or of the project, that match the query.
 
-    Only events from `bound` (Unix ms) on are read, or up to it for the oldest; there may be none.
+    Only events from `bound` (Unix ms) on are read, or up to it for the oldest; there may be fewer.
     """
     statement = question.statement()
     conditions = [statement.project, statement.event]
@@ -293,7 +299,7 @@ def _ends_sql(
         conditions.append(f"ts {'>=' if newest else '<='} {statement.parameters.moment(bound)}")
     order = "DESC" if newest else "ASC"
     return statement.ready(
-        f"SELECT {HEADER} FROM events WHERE {' AND '.join(conditions)} ORDER BY ts {order}, id {order} LIMIT 1"
+        f"SELECT {HEADER} FROM events WHERE {' AND '.join(conditions)} ORDER BY ts {order}, id {order} LIMIT 2"
     )
 
 

@@ -32,6 +32,15 @@ class GetIssue(IssueCall[Issue], frozen=True):
         return to_issue(row, counts[row.issue_id])
 
 
+class GetIssueRow(ReadCall[IssueRow], frozen=True):
+    """The row of an issue, with its grouping parts and the latest 100 releases in which it was seen."""
+
+    issue: str
+
+    async def fetch(self, session: Session) -> IssueRow:
+        return await session.issue(self.issue)
+
+
 class ListParts(ReadCall[list[IssuePart]], frozen=True):
     """The parts of a merged issue, in the order given.
 
@@ -119,17 +128,6 @@ class GetIssueVersions(ReadCall[dict[str, IssueVersion]], frozen=True):
         }
 
 
-class ListIssueReleases(ReadCall[list[str]], frozen=True):
-    """The latest 100 releases in which an issue was seen."""
-
-    issue: str
-
-    async def fetch(self, session: Session) -> list[str]:
-        issue_ref = await session.issue_ref(self.issue)
-        [[releases]] = await session.rows(issue_by_id(issue_ref.issue_id, issue_ref.project_id, "releases"))
-        return list(releases)
-
-
 class ListActivity(ReadCall[ActivityPage], frozen=True):
     """A page of the changes of an issue and of the issues merged into it, newest first.
 
@@ -144,10 +142,10 @@ class ListActivity(ReadCall[ActivityPage], frozen=True):
     async def fetch(self, session: Session) -> ActivityPage:
         check_limit(self.limit)
         last = read_cursor(self.cursor, ActivityCursor)
-        issue_ref = await session.issue_ref(self.issue)
-        project = issue_ref.project_id
+        row = await session.issue(self.issue)
+        project = row.project_id
         # Each fingerprint opened a separate issue; a merge doesn't rewrite that issue's changes.
-        issues = {issue_ref.issue_id, *(issue_id(project, number) for number in issue_ref.fingerprints)}
+        issues = {row.issue_id, *(issue_id(project, number) for number in row.fingerprints)}
         rows = await session.rows(_changes(session.question_ever(project), sorted(issues), self, last))
         page = [
             ActivityRow(

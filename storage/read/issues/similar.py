@@ -27,17 +27,20 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
     limit: int = 10
 
     async def fetch(self, session: Session) -> SimilarIssues:
-        issue_ref = await session.issue_ref(self.issue)
-        parts = compared_parts(issue_ref.grouping_parts)
+        row = await session.issue(self.issue)
+        parts = compared_parts(row.grouping_parts)
         if not parts:
             return SimilarIssues(similar=[])
-        question = session.question_ever(issue_ref.project_id)
-        rows = await session.rows(_candidates(question, issue_ref.issue_id, parts))
+        question = session.question_ever(row.project_id)
+        rows = await session.rows(_candidates(question, row.issue_id, parts))
+        others = [IssueRow(*row) for row in rows]
         # In a thread: the comparison must not block the event loop.
-        matches = await asyncio.to_thread(most_similar, parts, [row[0] for row in rows], time.thread_time)
+        matches = await asyncio.to_thread(
+            most_similar, parts, [other.grouping_parts for other in others], time.thread_time
+        )
         return SimilarIssues(
             similar=[
-                _to_similar(IssueRow(*rows[match.position][1:]), match)
+                _to_similar(others[match.position], match)
                 for match in matches[: min(self.limit, MAX_SIMILAR)]
                 if match.share >= _MIN_SHARE
             ]
@@ -54,7 +57,7 @@ def _candidates(question: Question, issue: int, parts: Sequence[str]) -> Sql:
     rarity = f"arraySum((part, n) -> has(grouping_parts, part) / greatest(n, 1), {wanted}, having)"
     return statement.ready(
         f"WITH (SELECT {counted} FROM {sharing}) AS having"
-        f" SELECT grouping_parts, {ISSUE_COLUMNS} FROM {sharing} AND issue_id != {own}"
+        f" SELECT {ISSUE_COLUMNS}, grouping_parts FROM {sharing} AND issue_id != {own}"
         f" ORDER BY {rarity} DESC, last_seen DESC, issue_id LIMIT {MAX_CANDIDATES:d}"
     )
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from control import issue_changes
+from dashboard.kept_reads import KeptReads
 from storage.read.execute import Executor, Limits
 from storage.read.reader import Reader
 from storage.tables.migrations.migrate import migrate
@@ -22,6 +23,7 @@ from tests.unit.dashboard.site import NOW, running_site
 def _patient_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that stalls for a second is no silent ClickHouse."""
     monkeypatch.setattr(issue_changes, "LOOK_SECONDS", 60.0)
+    monkeypatch.setattr(KeptReads, "wait_seconds", 60.0)
 
 
 @pytest.fixture(scope="session")

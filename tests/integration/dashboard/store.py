@@ -24,7 +24,7 @@ from schemas.ids import hex64, issue_id
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord, Outcome, encode_json
 from schemas.times import parse_iso
 from storage.client import open_client
-from storage.read.execute import Executor, Limits
+from storage.read.execute import Executor, Limits, Rows, Sql
 from storage.read.reader import A, ReadCall, Reader
 from storage.tables.event_columns import EventColumns
 from storage.tables.record_rows import (
@@ -215,11 +215,26 @@ class AppliedCommands(Commands):
             self._store.tell(changes.activities)
 
 
+class WatchedExecutor(Executor):
+    """An executor that remembers its statements."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__([url], Limits())
+        self.statements: list[str] = []
+
+    async def rows(self, sql: Sql) -> Rows:
+        """As the executor."""
+        self.statements.append(sql.text)
+        return await super().rows(sql)
+
+
 class WatchedReader(Reader):
     """A reader that raises the errors of `failing` for calls of a type."""
 
     def __init__(self, url: str, now_ms: int) -> None:
-        super().__init__(Executor([url], Limits()), lambda: now_ms)
+        executor = WatchedExecutor(url)
+        super().__init__(executor, lambda: now_ms)
+        self.statements = executor.statements
         self.failing: dict[type[ReadCall[Any]], Exception] = {}
         self.calls: Counter[type[ReadCall[Any]]] = Counter()
 

@@ -10,7 +10,7 @@ from grouping.rules import fixed_fingerprint
 from schemas.errors import ChangePending, ChangeRefused, ChangesUnavailable
 from schemas.ids import hex64
 from storage.errors import StorageUnavailable
-from storage.read.issues.issue_calls import GetIssue
+from storage.read.issues.issue_calls import GetIssueRow
 from tests.integration.dashboard.stored_site import StoredSite
 from tests.unit.dashboard.sample import SHOWCASE, issue_of
 
@@ -217,7 +217,7 @@ async def test_a_page_that_fails_after_a_change_says_that_the_change_was_made(si
     issue = await an_issue(site)
     await site.sign_in()
 
-    site.reader.failing[GetIssue] = StorageUnavailable("ClickHouse took too long")
+    site.reader.failing[GetIssueRow] = StorageUnavailable("ClickHouse took too long")
     for address, is_confirmed in ((f"/issues/{issue}?done=resolve", True), (f"/issues/{issue}", False)):
         answer = await site.client.get(address)
         html = await answer.text()

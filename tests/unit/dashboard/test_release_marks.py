@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from dashboard.release_starts import ReleaseStarts
+from dashboard.kept_reads import KeptReads, newest_releases
 from dashboard.view.charts import MAX_OF_KIND, Mark, events_chart
 from dashboard.view.release_marks import newest_like, release_marks, suggested
 from schemas.read_api import Point, Release, Releases, Series
@@ -89,7 +89,8 @@ class SlowReader(Reader):
 
 
 async def test_a_page_does_not_wait_long_for_marks_and_the_next_one_has_them() -> None:
-    reader, starts = SlowReader(), ReleaseStarts(wait_seconds=0.01)
+    reader, starts = SlowReader(), KeptReads(newest_releases)
+    starts.wait_seconds = 0.01
     assert await starts.of(reader, 1) == ()
     assert await starts.of(reader, 1) == ()
     reader.may.set()
@@ -104,7 +105,7 @@ async def test_a_page_does_not_wait_long_for_marks_and_the_next_one_has_them() -
 
 async def test_known_releases_are_shown_while_they_are_read_again() -> None:
     now = [0.0]
-    reader, starts = SlowReader(), ReleaseStarts(keep_seconds=60, clock=lambda: now[0])
+    reader, starts = SlowReader(), KeptReads(newest_releases, clock=lambda: now[0])
     reader.may.set()
     assert [one.release for one in await starts.of(reader, 1)] == ["shop@1+1"]
     now[0] = 61.0
@@ -118,7 +119,7 @@ async def test_known_releases_are_shown_while_they_are_read_again() -> None:
 
 
 async def test_without_an_answer_there_are_no_marks() -> None:
-    reader, starts = SlowReader(), ReleaseStarts()
+    reader, starts = SlowReader(), KeptReads(newest_releases)
     reader.fails = True
     reader.may.set()
     assert await starts.of(reader, 1) == ()

@@ -7,19 +7,43 @@ import pytest
 
 from storage.errors import NotFound
 from storage.read.execute import Executor, Limits, Rows, Sql
-from storage.read.issue_rows import IssueRef
+from storage.read.issue_rows import IssueRow
 from storage.read.reader import ReadCall, Reader, Session
 
 ISSUE = "00000000000000aa"
-FOUND: tuple[Any, ...] = (7, 0xAA, [1], 0, 0, 5, 0, [])
-"""The columns of `ISSUE_REF`."""
+FOUND: tuple[Any, ...] = (
+    7,
+    0xAA,
+    [1],
+    "",
+    "",
+    "",
+    "",
+    "open",
+    0,
+    0,
+    0,
+    5,
+    1,
+    "",
+    "",
+    [],
+    "",
+    "",
+    "",
+    0,
+    0,
+    [],
+    [],
+)
+"""The columns of `WHOLE_ISSUE`."""
 
 
-class Ref(ReadCall[IssueRef], frozen=True):
+class Row(ReadCall[IssueRow], frozen=True):
     """An issue, as many calls begin."""
 
-    async def fetch(self, session: Session) -> IssueRef:
-        return await session.issue_ref(ISSUE)
+    async def fetch(self, session: Session) -> IssueRow:
+        return await session.issue(ISSUE)
 
 
 class Counting(Executor):
@@ -43,15 +67,15 @@ async def test_calls_of_a_page_share_the_look_up_of_an_issue_and_the_next_page_l
     reader = Reader(executor)
     for number in (1, 2):
         page = reader.for_page()
-        refs = await asyncio.gather(*(page.read(Ref()) for _ in range(5)))
-        assert [ref.project_id for ref in refs] == [7] * 5
+        rows = await asyncio.gather(*(page.read(Row()) for _ in range(5)))
+        assert [row.project_id for row in rows] == [7] * 5
         assert executor.statements == number
 
 
 async def test_a_cancelled_call_leaves_the_look_up_to_the_others() -> None:
     executor = Counting(FOUND)
     page = Reader(executor).for_page()
-    first, second = (asyncio.ensure_future(page.read(Ref())) for _ in range(2))
+    first, second = (asyncio.ensure_future(page.read(Row())) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     executor.go.set()
@@ -63,7 +87,7 @@ async def test_who_shares_a_look_up_shares_its_error() -> None:
     executor = Counting()
     executor.go.set()
     page = Reader(executor).for_page()
-    found = await asyncio.gather(*(page.read(Ref()) for _ in range(3)), return_exceptions=True)
+    found = await asyncio.gather(*(page.read(Row()) for _ in range(3)), return_exceptions=True)
     assert [type(one) for one in found] == [NotFound] * 3
     with pytest.raises(NotFound):
-        await page.read(Ref())
+        await page.read(Row())

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from schemas.ids import hex64, issue_id
 from schemas.read_api import (
@@ -20,12 +21,14 @@ from storage.read.counts.completion import CompleteField, CompleteKey, CompleteT
 from storage.read.counts.count_calls import (
     CountOutcomes,
     GetIssueStats,
+    GetIssueWithStats,
     GetProjectStats,
     ListReleases,
     ListRevokedTokens,
     ListSkippedRules,
 )
 from storage.read.counts.tag_calls import CountIssueTags, CountProjectTags
+from storage.read.issues.issue_calls import GetIssue
 from storage.read.reader import Reader
 from tests.integration.storage.read.questions import RANGES, bounds, pages
 from tests.integration.storage.read.world import (
@@ -58,6 +61,10 @@ async def test_series_count_each_interval_and_leave_none_out(
                 if issue is None
                 else reader.read(GetIssueStats(hex64(issue), query, interval=interval, start=start, end=end))
             )
+            if issue is not None:
+                whole = GetIssueWithStats(hex64(issue), query, interval=interval, start=start, end=end)
+                counted = await reader.read(GetIssue(hex64(issue), query, start=start, end=end))
+                assert await reader.read(whole) == (replace(counted, trend=[]), series)
             final = NOW_MS if last is None else last - 1
             for at, point in zip(range(first // size * size, final + 1, size), series.series, strict=True):
                 inside = [event for event in events if event.view.timestamp // size * size == at]
