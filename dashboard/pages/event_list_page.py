@@ -25,7 +25,7 @@ async def show_events(request: web.Request) -> web.Response:
     state = state_of(request)
     issue_id = read_issue(request.match_info["issue"])
     parameters = read_parameters(request, state.dependencies.now_ms())
-    reader, time_range = state.dependencies.reader, parameters.time_range
+    reader, time_range = state.dependencies.reader.for_page(), parameters.time_range
     events, problem = EventPage([], None), syntax_problem(parameters.query)
     error = problem.message if problem is not None else ""
     issue = await reader.read(GetIssue(issue_id))

@@ -11,31 +11,7 @@ from storage.read.issue_rows import IssueRow
 from storage.read.reader import ReadCall, Reader, Session
 
 ISSUE = "00000000000000aa"
-FOUND: tuple[Any, ...] = (
-    7,
-    0xAA,
-    [1],
-    "",
-    "",
-    "",
-    "",
-    "open",
-    0,
-    0,
-    0,
-    5,
-    1,
-    "",
-    "",
-    [],
-    "",
-    "",
-    "",
-    0,
-    0,
-    [],
-    [],
-)
+FOUND: tuple[Any, ...] = (7, 0xAA, [1], *[""] * 5, 0, 0, 0, 5, 1, "", "", [], "", "", "", 0, 0, [], [])
 """The columns of `WHOLE_ISSUE`."""
 
 
