@@ -97,11 +97,12 @@ class Resolver:
         return msgspec.structs.replace(detail, resolved=resolved)
 
     async def sources(
-        self, project: int, issues: Iterable[Issue], seconds: float = PAGE_SECONDS
+        self, project: int, issues: Iterable[Issue], seconds: float | None = None
     ) -> dict[str, IssueSource]:
         """The original places of issues, empty where maps resolve none.
 
-        Issues that aren't known after some seconds are left out, and all of a project without maps.
+        Issues that aren't known after `seconds`, by default `PAGE_SECONDS`, are left out, and all of a project
+        without maps.
         """
         wanted = [issue.id for issue in issues if issue.platform in PLATFORMS]
         if not wanted or not await self.has_maps(project):
@@ -109,7 +110,8 @@ class Resolver:
         now = time.monotonic()
         known = {key: source for key in wanted if (source := self._kept(project, key, now)) is not None}
         if missing := [issue for issue in wanted if issue not in known]:
-            await self._soon((project, *missing), lambda: self._find_sources(project, missing), seconds)
+            wait = PAGE_SECONDS if seconds is None else seconds
+            await self._soon((project, *missing), lambda: self._find_sources(project, missing), wait)
             known |= {key: source for key in missing if (source := self._kept(project, key, now)) is not None}
         return known
 

@@ -7,6 +7,7 @@ import pytest
 
 from control import issue_changes
 from dashboard.kept_reads import KeptReads
+from sourcemaps import resolver
 from storage.read.execute import Executor, Limits
 from storage.read.reader import Reader
 from storage.tables.migrations.migrate import migrate
@@ -24,6 +25,7 @@ def _patient_look(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that stalls for a second is no silent ClickHouse."""
     monkeypatch.setattr(issue_changes, "LOOK_SECONDS", 60.0)
     monkeypatch.setattr(KeptReads, "wait_seconds", 60.0)
+    monkeypatch.setattr(resolver, "PAGE_SECONDS", 60.0)
 
 
 @pytest.fixture(scope="session")
