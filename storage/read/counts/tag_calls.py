@@ -26,6 +26,11 @@ class CountIssueTags(IssueCall[TagFacets], frozen=True):
     async def fetch(self, session: Session) -> TagFacets:
         row = await session.issue(self.issue)
         question = self.question_ever(session, row.project_id)
+        if row.events <= SAMPLE:
+            facets = _answer(await session.rows(_by_event(question, row.fingerprints)), sampled=False)
+            # The row may be older than the events.
+            if facets.sample_events <= SAMPLE:
+                return facets
         return await _facets(session, question, row.fingerprints)
 
 
@@ -55,8 +60,7 @@ async def _facets(session: Session, question: Question, fingerprints: Sequence[i
     if sampled and fingerprints is not None and has_days:
         days = days or await session.rows(_days(question, fingerprints))
         question = replace(question, span=sampled_range(days, question.span))
-    rows = await session.rows(_by_event(question, fingerprints, sampled))
-    return TagFacets(tags=_read_facets(rows), sampled=sampled, sample_events=min(size, SAMPLE))
+    return _answer(await session.rows(_by_event(question, fingerprints, sampled=sampled)), sampled=sampled)
 
 
 def sampled_range(days: Iterable[Sequence[int]], span: Range) -> Range:
@@ -89,14 +93,24 @@ def _days(question: Question, fingerprints: Sequence[int]) -> Sql:
     )
 
 
-def _by_event(question: Question, fingerprints: Sequence[int] | None, sampled: bool) -> Sql:
-    """Facets of the events in range and query, or of the newest of them."""
+def _by_event(question: Question, fingerprints: Sequence[int] | None, *, sampled: bool = False) -> Sql:
+    """Facets of the newest events in range and query, or of one more than the sample; the key NULL has each once."""
     statement = question.statement()
-    newest = f" ORDER BY ts DESC LIMIT {SAMPLE:d}" if sampled else ""
-    events = f"SELECT tags FROM events WHERE {_conditions(statement, fingerprints)}{newest}"
+    most = f"ORDER BY ts DESC LIMIT {SAMPLE:d}" if sampled else f"LIMIT {SAMPLE + 1:d}"
+    events = f"SELECT tags FROM events WHERE {_conditions(statement, fingerprints)} {most}"
     return statement.ready(
-        _top(f"SELECT k, v, 1 AS n FROM ({events}) ARRAY JOIN mapKeys(tags) AS k, mapValues(tags) AS v")
+        _top(
+            f"SELECT k, v, 1 AS n FROM ({events})"
+            " ARRAY JOIN arrayPushFront(mapKeys(tags), NULL) AS k, arrayPushFront(mapValues(tags), '') AS v"
+        )
     )
+
+
+def _answer(rows: Rows, *, sampled: bool) -> TagFacets:
+    """The rows of `_by_event`."""
+    events = sum(int(events) for key, _, events, _ in rows if key is None)
+    facets = _read_facets(row for row in rows if row[0] is not None)
+    return TagFacets(tags=facets, sampled=sampled, sample_events=events)
 
 
 def _read_facets(rows: Iterable[Sequence[Any]]) -> list[TagFacet]:

@@ -3,14 +3,14 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from grouping.similarity import MAX_CANDIDATES, Match, compared_parts, most_similar
 from schemas.ids import hex64
 from schemas.read_api import Similar, SimilarIssues
 from schemas.times import iso
 from storage.read.execute import Sql
-from storage.read.issue_rows import ISSUE_COLUMNS, IssueRow
+from storage.read.query.query_sql import STATUS
 from storage.read.query.question import Question
 from storage.read.reader import ReadCall, Session
 
@@ -33,14 +33,11 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
             return SimilarIssues(similar=[])
         question = session.question_ever(row.project_id)
         rows = await session.rows(_candidates(question, row.issue_id, parts))
-        others = [IssueRow(*row) for row in rows]
         # In a thread: the comparison must not block the event loop.
-        matches = await asyncio.to_thread(
-            most_similar, parts, [other.grouping_parts for other in others], time.thread_time
-        )
+        matches = await asyncio.to_thread(most_similar, parts, [row[0] for row in rows], time.thread_time)
         return SimilarIssues(
             similar=[
-                _to_similar(others[match.position], match)
+                _to_similar(rows[match.position], match)
                 for match in matches[: min(self.limit, MAX_SIMILAR)]
                 if match.share >= _MIN_SHARE
             ]
@@ -48,29 +45,35 @@ class ListSimilarIssues(ReadCall[SimilarIssues], frozen=True):
 
 
 def _candidates(question: Question, issue: int, parts: Sequence[str]) -> Sql:
-    """The issues that share a part with an issue, those with the rarest parts first."""
+    """The issues that share a part with an issue, those with the rarest parts first.
+
+    Grouping parts, number, type, message, culprit, status, last event (Unix ms) and number of events. Thousands
+    may share one: of columns that aren't needed, each costs.
+    """
     statement = question.statement()
     wanted = statement.parameters.add(list(parts), "Array(String)")
     own = statement.parameters.add(issue, "UInt64")
-    sharing = f"{statement.issues} AND hasAny(grouping_parts, {wanted})"
-    counted = f"sumForEach(arrayMap(part -> toUInt64(has(grouping_parts, part)), {wanted}))"
-    rarity = f"arraySum((part, n) -> has(grouping_parts, part) / greatest(n, 1), {wanted}, having)"
+    having = f"sumForEach(arrayMap(part -> toUInt64(has(grouping_parts, part)), {wanted})) OVER ()"
+    # The issue itself has each part too.
+    rarity = f"arraySum((part, n) -> has(grouping_parts, part) / (n + 1), {wanted}, {having})"
     return statement.ready(
-        f"WITH (SELECT {counted} FROM {sharing}) AS having"
-        f" SELECT {ISSUE_COLUMNS}, grouping_parts FROM {sharing} AND issue_id != {own}"
+        f"SELECT grouping_parts, issue_id, error_type, message, culprit, {STATUS},"
+        f" toUnixTimestamp64Milli(last_seen), events FROM {statement.issues}"
+        f" AND hasAny(grouping_parts, {wanted}) AND issue_id != {own}"
         f" ORDER BY {rarity} DESC, last_seen DESC, issue_id LIMIT {MAX_CANDIDATES:d}"
     )
 
 
-def _to_similar(row: IssueRow, match: Match) -> Similar:
+def _to_similar(row: Sequence[Any], match: Match) -> Similar:
+    _, issue, error_type, message, culprit, status, last_seen, events = row
     return Similar(
-        id=hex64(row.issue_id),
-        error_type=row.error_type,
-        message=row.message,
-        culprit=row.culprit,
-        status=row.status,
-        last_seen=iso(row.last_seen),
-        total_events=row.events,
+        id=hex64(issue),
+        error_type=error_type,
+        message=message,
+        culprit=culprit,
+        status=status,
+        last_seen=iso(last_seen),
+        total_events=events,
         share=match.share,
         shared=match.same,
         reason=_reason(match),
