@@ -36,8 +36,9 @@ INSERT_SETTINGS: Final[Mapping[str, int]] = {
     "max_insert_block_size": 1 << 20,
     "min_insert_block_size_rows": 1 << 20,
     "min_insert_block_size_bytes": 1 << 30,
-    # Weeks times retention classes exceed the default of 100 if projects have different retentions.
-    "max_partitions_per_insert_block": 2000,
+    # Without a limit: a block has up to six weeks times the retentions of its projects, and one that is refused
+    # for them is refused for ever.
+    "max_partitions_per_insert_block": 0,
 }
 REPLICA_SETTINGS: Final = {
     # A row that a majority of the replicas has survives the loss of one. The others have it within a moment,

@@ -129,8 +129,7 @@ class Organisation:
 
     def build(self) -> None:
         """Fill the tables."""
-        settings = {**INSERT_SETTINGS, "max_partitions_per_insert_block": 0}
-        self.client.command(_EVENTS, settings=settings)
+        self.client.command(_EVENTS, settings=dict(INSERT_SETTINGS))
         self.client.command(_OUTCOMES)
         rows = [
             [project, [fingerprint], *row, issue_id(project, fingerprint), 1, "open", "TypeError"]

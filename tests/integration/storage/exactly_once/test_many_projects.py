@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 from schemas.chunks import ChunkEvent, Grouping
 from schemas.health import Health
 from schemas.times import DAY_MS
-from storage.client import Client, open_client, scalar
+from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.exactly_once.missing_rows import complete
 from storage.exactly_once.repair_rollups import repair_rollups
 from storage.tables.event_columns import EventColumns
@@ -57,6 +57,18 @@ def test_no_statement_of_a_completion_grows_with_its_projects_and_days(strict: C
 @pytest.mark.parametrize(("projects", "days"), [(5_000, 1), (3_000, 3), (BLOCK_ROWS, 1)])
 def test_a_block_of_many_projects_is_completed(client: Client, projects: int, days: int) -> None:
     completed(client, projects, days, BLOCK_ROWS)
+
+
+@pytest.mark.slow
+def test_a_block_of_many_retentions_is_inserted(client: Client) -> None:
+    columns, now, days = EventColumns(), time.time_ns() // 1_000_000, 2_100
+    for number in range(days):
+        event = ChunkEvent(
+            FIRST_PROJECT + number, number.to_bytes(16, "big"), now, "js/1", event_json(number, now)
+        )
+        columns.add_row(event, Grouping(1, "v1", "frames", ()), number + 1, 30)
+    client.insert_arrow("ingest", columns.table(), settings=dict(INSERT_SETTINGS))
+    assert scalar(client, f"SELECT count() FROM events WHERE project_id >= {FIRST_PROJECT}") == days
 
 
 def test_rollups_of_a_week_of_many_projects_are_repaired(client: Client) -> None:
