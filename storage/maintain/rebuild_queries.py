@@ -135,19 +135,22 @@ class StoredChange(Struct, frozen=True):
     data: dict[str, Any]
 
 
+def erased(client: Client) -> dict[tuple[int, int], int]:
+    """How many events of a project's fingerprint are erased; more while an erasure deletes. Raises ClickHouseError."""
+    return {(project, fingerprint): n for project, fingerprint, n in client.query(ERASED_ISSUES).result_rows}
+
+
 def counted(client: Client) -> Iterator[StoredCounts]:
     """The counts of each fingerprint. Raises ClickHouseError.
 
     Erased events still count, including those of unfinished erasures.
     """
-    erased = {
-        (project, fingerprint): n for project, fingerprint, n in client.query(ERASED_ISSUES).result_rows
-    }
+    gone = erased(client)
     for projects, events in _together(client.query(SIZES, settings=dict(BOUNDED)).result_rows):
         parts = 1 + events // EVENTS_AT_ONCE
         for part in range(parts):
             for counts in _counted_part(client, projects, {"parts": parts, "part": part}):
-                more = erased.get((counts.project, counts.fingerprint), 0)
+                more = gone.get((counts.project, counts.fingerprint), 0)
                 yield replace(counts, events=counts.events + more)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -22,7 +22,7 @@ from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, encode_json
 from schemas.settings import ProcessorsSettings, WriterSettings
 from schemas.times import iso
-from storage.client import open_client
+from storage.client import Client, open_client
 from storage.maintain import rebuild_queries
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
@@ -220,7 +220,9 @@ def seen_of(issue: IssueRecord) -> dict[str, object]:
     return {name: getattr(issue, name) for name in SHOWN}
 
 
-async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipeline, start: Start) -> None:
+async def test_erased_events_still_count_and_their_ids_are_known(
+    pipeline: Pipeline, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     feed = Feed(PARTITIONS, seed=23, kinds=3, now_ms=now_ms() - 10_000_000)
     await produce(pipeline.bootstrap, f"{pipeline.prefix}events", backlog(feed, 8, 20))
     worker, writer = start(), Writer(pipeline.environ, pipeline.folder / "writer.log")
@@ -255,6 +257,18 @@ async def test_erased_events_still_count_and_their_ids_are_known(pipeline: Pipel
         (7, (12345).to_bytes(16, "big"))
     }
     assert len(found) == len(feed.ids) + 1
+
+    counted = rebuild_queries.counted
+
+    def and_delete(client: Client) -> Iterator[rebuild_queries.StoredCounts]:
+        yield from counted(client)
+        client.command(f"DELETE FROM events WHERE project_id = 7 AND id = toUInt128('{there}')")
+
+    monkeypatch.setattr(rebuild_queries, "counted", and_delete)
+    refused = await pipeline.rebuild("issues", "--from", "clickhouse")
+    assert (refused.exit_code, "an erasure deletes events now" in refused.output) == (1, True)
+    done = await pipeline.rebuild("issues", "--from", "clickhouse")
+    assert done.exit_code == 0, done.output
 
 
 async def work_off(pipeline: Pipeline, start: Start, seed: int) -> Feed:
