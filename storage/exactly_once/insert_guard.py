@@ -4,7 +4,8 @@ The server takes the insert only in a session that began before the checks and s
 longer sessions. These are announced there, and comparisons of tables wait for their end.
 
 A repeat waits for earlier tries that the server still runs: one that ends long after the repeat could find the
-token forgotten, and insert the block a second time.
+token forgotten, and insert the block a second time. It isn't made if the server has any row of the block: a
+statement that is admitted in time may still take long to reach the tables, and find the token forgotten too.
 """
 
 import asyncio
@@ -50,7 +51,7 @@ class Statements(Protocol):
 
 
 class TokenUnreliable(Exception):
-    """The token may no longer prevent a second insert of the block."""
+    """The token may not prevent a second insert of the block."""
 
 
 class Renewer:
@@ -99,18 +100,27 @@ class SessionLength:
 class InsertGuard:
     """Checks before each try of an insert: no pause is in force, and the plan is ours.
 
-    Before a repeat it also checks that the server runs no earlier try and that the token can still be relied on.
+    Before a repeat it also checks that the server runs no earlier try, that no row of the block is `known` to it,
+    and that the token can still be relied on.
     The server takes the insert for a limited time only: others may complete the block while this process is
     frozen.
     """
 
     def __init__(
-        self, server: Statements, token: str, renew: Renewer, length: SessionLength, *, repeats: bool
+        self,
+        server: Statements,
+        token: str,
+        renew: Renewer,
+        length: SessionLength,
+        known: Callable[[Client], bool],
+        *,
+        repeats: bool,
     ) -> None:
         self._server = server
         self._token = token
         self._renew = renew
         self._length = length
+        self._known = known
         self._repeats = repeats
         self._tries = 0
 
@@ -146,6 +156,8 @@ class InsertGuard:
             began = time.monotonic()
             session = await self._begin_session()
         await self._renew(always=waited)
+        if self._repeats and await self._server.run(self._known):
+            raise TokenUnreliable
         # Last: a completion pauses inserts, and this finds a pause that ended since the plan.
         if self._repeats and not is_reliable(self._renew.plan.mark, await self._server.run(server_state)):
             raise TokenUnreliable

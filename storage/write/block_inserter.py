@@ -8,8 +8,8 @@ A block is completed in these cases:
 
 - Its events were put back, or its offsets are read again after a reset of the group: `Block.by_id`, before
   any insert. They may be stored under another block's token.
-- Some of it is stored or erased: `any_known`, before a planned block is replayed. An erasure takes tokens
-  along.
+- Some of it is stored or erased: `any_known`, before each repeat. An erasure takes tokens along, and a slow
+  statement may find its token forgotten.
 - Its token is not reliable: `InsertGuard`, before each repeat. Since the plan's mark the server was started,
   tables may have forgotten the token, or others compared tables.
 - Its token is not reliable after an insert that was a repeat. Others may have begun between the check and the
@@ -106,14 +106,18 @@ class BlockInserter:
             await self._complete(block, renew)
             return
         rows = await self._inserter.run(lambda _client: block.columns.packed())
-        if repeats and await self._inserter.run(lambda client: any_known(client, rows)):
-            await self._complete(block, renew)
-        else:
-            await self._insert(block, rows, renew, repeats=repeats)
+        await self._insert(block, rows, renew, repeats=repeats)
 
     async def _insert(self, block: Block, rows: pa.Table, renew: Renewer, *, repeats: bool) -> None:
         token = renew.plan.token(self._topic)
-        guard = InsertGuard(self._inserter, token, renew, self._length, repeats=repeats)
+        guard = InsertGuard(
+            self._inserter,
+            token,
+            renew,
+            self._length,
+            lambda client: any_known(client, rows),
+            repeats=repeats,
+        )
         try:
             done = await self._inserter.insert(TABLE, rows, token, guard)
         except TokenUnreliable:

@@ -124,7 +124,7 @@ FAULTS: Final = {
             "tests.simulation.clickhouse_tables.Table.remember": _forget,
             "storage.exactly_once.server_state.deduplication_window": lambda engine: _ALL,
         },
-        seed="3000.16",
+        seed="881.62",
     ),
     "a dropped fence": Fault(
         {

@@ -8,7 +8,13 @@ import pytest
 
 from storage.exactly_once.block_plan import BlockPlan
 from storage.exactly_once.block_tokens import ServerMark
-from storage.exactly_once.insert_guard import RUNNING_TRIES, InsertGuard, Renewer, SessionLength
+from storage.exactly_once.insert_guard import (
+    RUNNING_TRIES,
+    InsertGuard,
+    Renewer,
+    SessionLength,
+    TokenUnreliable,
+)
 from storage.exactly_once.insert_pauses import ANNOUNCE, IN_FORCE
 
 T = TypeVar("T")
@@ -56,9 +62,14 @@ async def _record() -> None:
     """The plan is ours."""
 
 
+def _nothing(_: object) -> bool:
+    """No row of the block is stored."""
+    return False
+
+
 async def test_a_fast_server_has_short_sessions_and_no_announcement(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(monkeypatch, 0.01)
-    await InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), repeats=False)()
+    await InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), _nothing, repeats=False)()
     assert server.statements == ["session", "pauses"]
     assert server.session == 2
 
@@ -70,7 +81,7 @@ async def test_a_slow_server_has_a_session_that_outlasts_the_checks_and_an_annou
     server, length = Server(monkeypatch, seconds), SessionLength()
     for _ in range(3):
         server.statements.clear()
-        await InsertGuard(server, "token", Renewer(PLAN, _record), length, repeats=False)()
+        await InsertGuard(server, "token", Renewer(PLAN, _record), length, _nothing, repeats=False)()
         # The announcement comes after the session has begun, and before the look for pauses.
         assert server.statements[-3:] == ["session", "announcement", "pauses"]
         assert server.session > 3 * seconds
@@ -80,7 +91,7 @@ async def test_a_slow_server_has_a_session_that_outlasts_the_checks_and_an_annou
 async def test_a_server_that_is_fast_again_has_short_sessions_again(monkeypatch: pytest.MonkeyPatch) -> None:
     server, length = Server(monkeypatch, 1.0), SessionLength()
     for server.seconds in (1.0, 0.01, 0.01):
-        await InsertGuard(server, "token", Renewer(PLAN, _record), length, repeats=False)()
+        await InsertGuard(server, "token", Renewer(PLAN, _record), length, _nothing, repeats=False)()
     assert server.statements[-2:] == ["session", "pauses"]
     assert server.session == 2
 
@@ -94,13 +105,23 @@ async def test_a_repeat_waits_for_an_earlier_try_and_then_begins_a_new_session(
     monkeypatch.setattr("storage.exactly_once.insert_guard._PAUSED_SECONDS", 0.0)
     for server.tries_left, looks in ((0, ["tries"]), (2, ["tries", "tries", "tries", "session"])):
         server.statements.clear()
-        await InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), repeats=True)()
+        await InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), _nothing, repeats=True)()
         assert server.statements == ["session", "pauses", *looks]
+
+
+async def test_a_repeat_of_a_block_that_is_stored_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, length = Server(monkeypatch, 0.0), SessionLength()
+    monkeypatch.setattr("storage.exactly_once.insert_guard.is_reliable", lambda *_: True)
+    monkeypatch.setattr("storage.exactly_once.insert_guard.server_state", lambda _: None)
+    guard = InsertGuard(server, "token", Renewer(PLAN, _record), length, lambda _: True, repeats=False)
+    await guard()
+    with pytest.raises(TokenUnreliable):
+        await guard()
 
 
 async def test_each_further_try_of_an_insert_has_a_longer_session(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(monkeypatch, 0.0)
-    guard = InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), repeats=False)
+    guard = InsertGuard(server, "token", Renewer(PLAN, _record), SessionLength(), _nothing, repeats=False)
     monkeypatch.setattr("storage.exactly_once.insert_guard.is_reliable", lambda *_: True)
     monkeypatch.setattr("storage.exactly_once.insert_guard.server_state", lambda _: None)
     sessions = []
