@@ -145,12 +145,12 @@ def counted(client: Client) -> Iterator[StoredCounts]:
 
     Erased events still count, including those of unfinished erasures.
     """
-    gone = erased(client)
+    deleted = erased(client)
     for projects, events in _together(client.query(SIZES, settings=dict(BOUNDED)).result_rows):
         parts = 1 + events // EVENTS_AT_ONCE
         for part in range(parts):
             for counts in _counted_part(client, projects, {"parts": parts, "part": part}):
-                more = gone.get((counts.project, counts.fingerprint), 0)
+                more = deleted.get((counts.project, counts.fingerprint), 0)
                 yield replace(counts, events=counts.events + more)
 
 
