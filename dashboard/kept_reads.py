@@ -1,7 +1,7 @@
 """What pages show of a project besides their subject: its releases, and the people that issues are assigned to.
 
-Each is read once a minute, however many pages show it. The reads scan all issues of a project, and a page is
-worth more than them: a page that has waited a second is shown without.
+Each is read once a minute, however many pages show it. The reads scan all issues of a project, so a page waits for
+them for a second and is then shown without them.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ class KeptReads(Generic[T]):
             values = await self._read_project(reader, project)
         except ReadError as error:
             log.debug(
-                "can't read what pages show of project %d: %s",
+                "can't read releases or assignees of project %d: %s",
                 project,
                 error,
                 extra={"event": "kept_read_failed"},
