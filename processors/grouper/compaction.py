@@ -102,15 +102,17 @@ class LogCompaction:
         expired = [block for block in self._blocks if block.last_needed < oldest_day]
         if not expired:
             return
+        kept = [block for block in self._blocks if block.last_needed >= oldest_day]
         left = [self._ranged(entry) for entry in _left(part, expired, oldest_day)]
-        if left:
-            yield [(block.key, value) for block, value in left]
         if ends := [block.last for block in expired if not block.only_ahead]:
-            # The horizon first: a recovery must not take the missing entries for a hole.
-            yield [(horizon_key(self._partition), encode(max(ends) + 1))]
+            # A recovery must not take the missing entries for a hole, and must find one when the topic has lost its
+            # first records: no ids of the future may be before the horizon, where nothing else would miss them.
+            ahead = [(block.key, part[block.key]) for block in kept if block.only_ahead]
+            horizon = (horizon_key(self._partition), encode(max(ends) + 1))
+            yield [horizon, *ahead, *((block.key, value) for block, value in left)]
         written = {block.key for block, _ in left}
         yield [(block.key, None) for block in expired if block.key not in written]
-        self._set_blocks([*(block for block in self._blocks if block not in expired), *(b for b, _ in left)])
+        self._set_blocks([*kept, *(block for block, _ in left)])
 
     def _ranged(self, entry: DedupEntry) -> tuple[EntryRange, bytes]:
         key = entry_key(self._partition, entry.first, entry.last)

@@ -212,7 +212,11 @@ SLIPS: Final = {
         f"{_COMPACTION}.LogCompaction.compact", "if entry.last < end]", "if entry.last < end + 2]", seed=11134
     ),
     "compaction: no horizon": Slip(
-        f"{_COMPACTION}.LogCompaction._expire", "yield [(horizon_key(self._partition), encode(max(ends) + 1))]", "pass"
+        f"{_COMPACTION}.LogCompaction._expire", "yield [horizon, *ahead,", "yield [*ahead,"
+    ),
+    "compaction: ids of the future are before the horizon": Slip(
+        f"{_COMPACTION}.LogCompaction._expire", "yield [horizon, *ahead, *((block.key, value) for block, value in left)]",
+        "yield [*((block.key, value) for block, value in left), horizon]", seed="1750001673.51"
     ),
     "compaction: a day is forgotten one too early": Slip(
         f"{_DEDUPE}.decide", "self._index.forget_before(clock.day - self._days)", "self._index.forget_before(clock.day)", seed=78

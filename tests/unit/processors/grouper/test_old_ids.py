@@ -18,6 +18,7 @@ from processors.grouper.dedup_log import (
     decode_horizon,
     encode,
     entry_key,
+    horizon_key,
     is_entry,
 )
 from processors.grouper.dedupe import MAX_AHEAD_DAYS, Dedupe, Incoming
@@ -255,6 +256,18 @@ def test_the_rest_is_removed_once_its_days_have_passed() -> None:
     assert {one.first for one in compact(table, 3).values()} == {2, 0}
     assert {one.first for one in compact(table, 21).values()} == {2, 0}
     assert {one.first for one in compact(table, 22).values()} == {2}
+
+
+def test_a_topic_that_loses_ids_of_the_future_loses_the_horizon_too() -> None:
+    table = table_of(entry(0, 1, 20), entry(1, 2, 20), entry(2, 3, 20), entry(3, 30, merged=False))
+    compaction, written = LogCompaction(0, entries_of(table)), list(table)
+    for day in (2, 3, 4):
+        for changes in compaction.compact(dict(table), day):
+            apply(table, changes)
+            written += [key for key, value in changes if value is not None]
+    topic = [key for at, key in enumerate(written) if key in table and key not in written[at + 1 :]]
+    assert set(topic) == set(table)
+    assert topic.index(horizon_key(0)) < min(topic.index(entry_key(0, n, n)) for n in range(3))
 
 
 def test_merged_entries_keep_the_ids_of_the_future() -> None:
