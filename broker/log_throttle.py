@@ -28,9 +28,9 @@ class RepeatFilter(logging.Filter):
     Messages about a refusal have no traceback.
     """
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
         super().__init__()
-        self._now = now
+        self._now = now or time.monotonic
         self._passed_at: dict[tuple[str, str], float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:

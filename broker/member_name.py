@@ -52,12 +52,12 @@ class MemberName:
         name: str,
         session_seconds: float,
         holders: Holders,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self._sentence = f"another process is in the group {group} with {name} too"
         self._session_seconds = session_seconds
         self._holders = holders
-        self._now = now
+        self._now = now or time.monotonic
         self._other = ""
         self._own = deque[str]([""], maxlen=_OWN)
         self._logged_at = -_LOG_SECONDS

@@ -64,14 +64,14 @@ class KafkaSink:
         deadline: float,
         probe_failed: Callable[[BaseException], None] | None = None,
         new_producer: Callable[[KafkaSettings], RecordProducer] = RecordProducer,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
         explain: Callable[[KafkaSettings], Unreachable | None] = why_unreachable,
     ) -> None:
         self._settings = settings
         self._deadline = deadline
         self._probe_failed = probe_failed
         self._new_producer = new_producer
-        self._now = now
+        self._now = now or time.time
         self._why_unreachable = explain
         self._names = {topic: name_of(settings, topic) for topic in _TOPICS}
         self._producer: RecordProducer | None = None
@@ -80,7 +80,7 @@ class KafkaSink:
         self._closing: set[asyncio.Task[None]] = set()
         self._refused: dict[Topic, tuple[int, float]] = {}
         self._unacknowledged = 0
-        self._acknowledged_at = now()
+        self._acknowledged_at = self._now()
         self.connected = asyncio.Event()
         self.failures: dict[Topic, Failure] = {}
         self.errors: Counter[str] = Counter()

@@ -40,12 +40,12 @@ class OutcomeReporter:
         self,
         sink: Sink,
         saved: Path,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
         flush_seconds: float = _FLUSH_SECONDS,
     ) -> None:
         self._sink = sink
         self._saved = saved
-        self._now = now
+        self._now = now or time.time
         self._flush_seconds = flush_seconds
         self._counts: Counter[_Key] = Counter()
         self._examples: dict[_Key, str] = {}

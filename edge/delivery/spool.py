@@ -45,12 +45,12 @@ class Spool:
         directory: Path,
         max_bytes: int,
         max_age_seconds: float,
-        now: Callable[[], float] = time.time,
+        now: Callable[[], float] | None = None,
     ) -> None:
         self.directory = directory
         self._max_bytes = max_bytes
         self._max_age_seconds = max_age_seconds
-        self._now = now
+        self._now = now or time.time
         self._sealed = segments.segments_in(directory)
         self._sizes = {path: path.stat().st_size for path in self._sealed}
         self._acknowledged: dict[Path, int] = {}

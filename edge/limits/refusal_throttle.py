@@ -20,8 +20,8 @@ _MAX_TOKENS: Final = 1000
 class RefusalThrottle:
     """When the next refusal of each token may be sent."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
+        self._now = now or time.monotonic
         self._next_at: dict[str, float] = {}
 
     def wait_seconds(self, token: str) -> float:

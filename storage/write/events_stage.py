@@ -178,7 +178,7 @@ class EventsStage:
     async def _restore(self, inserter: BlockInserter, partitions: set[int]) -> None:
         """Replay the planned blocks, and seek each partition to its next offset."""
         committed = await self._source.committed(partitions)
-        for plan in {state.state for state in committed.values() if isinstance(state.state, BlockPlan)}:
+        for plan in dict.fromkeys(at.state for at in committed.values() if isinstance(at.state, BlockPlan)):
             block = await self._read_plan(plan)
             log.info(
                 "replaying a planned block of %d rows",

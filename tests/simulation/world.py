@@ -13,6 +13,7 @@ import asyncio
 import heapq
 import random
 from collections.abc import Callable
+from itertools import count
 from typing import Final, NamedTuple
 
 from greenlet import GreenletExit, getcurrent, greenlet
@@ -42,6 +43,8 @@ class World:
         self.processes: list[Process] = []
         self.log: list[str] = []
         self.steps = 0
+        self.numbers = count()
+        """For what needs a place in sets that is the same in each run."""
         self.is_over = False
         """Whether `run` ends."""
         self._agenda: list[tuple[float, float, int, Callable[[], None]]] = []
