@@ -47,7 +47,9 @@ class Merges:
                 parts = (hex64(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:])
                 self._shown.update(Pair(hex64(row.issue), part) for part in parts)
         self._commands = {
-            Pair(change.data["into"], name[:16]): name[17:].removesuffix("-merged")
+            Pair(change.data["into"], name[:16]): name[17:].removesuffix(
+                f"-merged-into-{change.data['into']}"
+            )
             for name, change in reported.items()
             if "into" in change.data
         }
@@ -56,8 +58,7 @@ class Merges:
         for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
             part, into = change.id[:16], change.data.get("into")
             if into is not None:
-                undoing = f"{change.id.removesuffix('-merged')}-unmerged-from-{into}"
-                if undoing not in reported:
+                if change.id.replace("-merged-into-", "-unmerged-from-") not in reported:
                     self._reported_home[part] = into
             # A rebuild names the merge that it undoes: its clock may be ahead of the one that timed a later merge.
             elif "from" in change.data and change.id.endswith("-unmerged"):

@@ -143,7 +143,11 @@ def _join(record: IssueRecord, signal: Signal) -> Exchanged:
     answer = replace(answer, fingerprint=alone.fingerprints[0], members=life.members)
     # The part is hidden before the whole shows it. In the reverse order, its events would be shown twice for a moment.
     joined = replace(alone, merged_into=signal.sender, life=replace(alone.life, join=signal.join, members={}))
-    return Exchanged(joined, (_activity(record, signal, "merged", {"into": signal.sender}),), (answer,))
+    # A command may merge it twice: into an issue that was itself merged, and again after a rebuild that undid that.
+    details = {"into": signal.sender}
+    return Exchanged(
+        joined, (_activity(record, signal, "merged", details, f"-into-{signal.sender}"),), (answer,)
+    )
 
 
 def _joined(record: IssueRecord, signal: Signal) -> Exchanged:

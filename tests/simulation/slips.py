@@ -265,6 +265,9 @@ SLIPS: Final = {
         f"{_CHANGES}.command", "self.deltas.append((target, DeltaRecord(command=replace(command, issue=target))))", "pass"
     ),
     "signals: news are forgotten": Slip(f"{_CHANGES}.finish", "if state.merged_into is not None:", "if state.merged_into is None:", seed=23),
+    "merges: a part tells a second merge under the name of the first": Slip(
+        f"{_MERGES}._join", 'f"-into-{signal.sender}"', '"-into-" + "0" * 16', seed="1760006067.25.132793808.708751819"
+    ),
     "merges: an answer is not sent": Slip(
         f"{_MERGES}._leave", '{"from": signal.sender}),), (answer,))', '{"from": signal.sender}),), ())', seed=7
     ),

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from processors.aggregator.issue_merges import apply_signal
 from schemas.ids import hex64
 from schemas.issues import DeltaRecord, IssueRecord
 from schemas.merges import Signal
@@ -98,6 +99,17 @@ async def test_a_refusal_of_an_earlier_merge_does_not_end_the_request_of_a_later
     world.put(int(id_of(1), 16) % PARTITIONS, DeltaRecord(signal=refused))
     await world.settle()
     assert (world.issue(1).events, world.issue(2).merged_into) == (3, id_of(1))
+
+
+async def test_a_command_that_merges_a_part_into_two_issues_in_turn_tells_both() -> None:
+    world = await with_issues(1, 2, 3)
+    join = Signal(kind="join", issue=id_of(3), sender=id_of(1), project_id=str(PROJECT), join="c", room=9)
+    told = [
+        activity.id
+        for whole in (1, 2)
+        for activity in apply_signal(world.issue(3), replace(join, sender=id_of(whole))).activities
+    ]
+    assert len(set(told)) == 2
 
 
 async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for() -> None:
