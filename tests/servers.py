@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 import pytest
 
@@ -81,16 +81,24 @@ def _kafka(folder: Path) -> Iterator[str]:
 
 
 class RunClickHouse(LocalClickHouse):
-    """A server that compiles no query to machine code: a tenth of its CPU, and tests' tables are too small for it."""
+    """A server that compiles no query to machine code, and lets its user back up databases of tests.
+
+    To compile takes a tenth of its CPU, and tests' tables are too small for it.
+    """
 
     def prepare(self) -> list[str]:
         command = super().prepare()
         users = self.directory / "users.xml"
-        known = "<max_threads>2</max_threads>"
         settings = ("compile_expressions", "compile_aggregate_expressions", "compile_sort_description")
-        assert known in users.read_text()
         off = "".join(f"<{name}>0</{name}>" for name in settings)
-        users.write_text(users.read_text().replace(known, known + off))
+        text = users.read_text()
+        for known, more in (
+            ("<max_threads>2</max_threads>", off),
+            ("OPTIMIZE ON test_", ", BACKUP ON test_"),
+        ):
+            assert known in text
+            text = text.replace(known, known.removesuffix(" ON test_") + more)
+        users.write_text(text)
         return command
 
 
@@ -136,11 +144,11 @@ def clickhouse_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPat
     yield from _address("ClickHouse", pytestconfig, tmp_path_factory)
 
 
-def run_sql(url: str, sql: str) -> str:
+def run_sql(url: str, sql: str, **settings: str) -> str:
     """Run one statement on the server of `url`, outside of any library under test; the answer as TSV."""
     parts = urlsplit(url)
     request = urllib.request.Request(
-        f"{parts.scheme}://{parts.hostname}:{parts.port}/",
+        f"{parts.scheme}://{parts.hostname}:{parts.port}/?{urlencode(settings)}",
         data=sql.encode(),
         headers={
             "X-ClickHouse-User": unquote(parts.username or ""),
