@@ -15,6 +15,7 @@ from local.disk_space import full_disk_error
 from local.local_errors import StartError
 
 TETHER = Path(__file__).with_name("tether.py")
+AUTOGROUP = Path("/proc/sys/kernel/sched_autogroup_enabled")
 LOG_BYTES = 10 << 20
 _TAIL_LINES = 12
 
@@ -52,14 +53,15 @@ def spawn(
 ) -> ProcessGroup:
     """Start `argv` in its own group of processes and append its output to `log`.
 
-    It dies with this process. `nice` lowers its priority, also among the processes of this session: Linux
-    groups by sessions, and only within one does niceness count. So the children keep an order among
-    themselves, and share with the rest of the machine as one session does. Thread-safe.
+    It dies with this process. `nice` lowers its priority where Linux groups by sessions, for only within one does
+    niceness count then: the children keep an order among themselves, and share with the rest of the machine as one
+    session does. Elsewhere they would yield to strangers, so they all keep their priority. Thread-safe.
 
     Raises FileNotFoundError if `cwd` is missing; if the program is missing, the child ends immediately.
     """
     rotate(log)
-    command = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(nice), *argv]
+    lower = nice if _groups_by_sessions() else 0
+    command = [sys.executable, "-I", "-S", str(TETHER), str(os.getpid()), str(lower), *argv]
 
     def start() -> ProcessGroup:
         with log.open("ab") as output:
@@ -74,6 +76,10 @@ def spawn(
             )
 
     return _spawner().submit(start).result()
+
+
+def _groups_by_sessions() -> bool:
+    return AUTOGROUP.exists() and AUTOGROUP.read_text(encoding="ascii").strip() == "1"
 
 
 def tail(log: Path) -> str:

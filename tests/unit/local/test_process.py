@@ -26,13 +26,19 @@ def test_child_leads_a_group_in_the_session_of_its_parent(tmp_path: Path) -> Non
     assert log.read_text().split() == [str(process.pid), str(os.getsid(0))]
 
 
-def test_a_child_yields_to_others_of_its_session_and_its_session_yields_to_none(tmp_path: Path) -> None:
-    log, weight = tmp_path / "log", Path("/proc/self/autogroup")
+@pytest.mark.parametrize(("by_sessions", "lower"), [("1", 7), ("0", 0), (None, 0)])
+def test_a_child_yields_to_others_of_its_session_and_to_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_sessions: str | None, lower: int
+) -> None:
+    log, weight, autogroup = tmp_path / "log", Path("/proc/self/autogroup"), tmp_path / "autogroup"
+    if by_sessions is not None:
+        autogroup.write_text(by_sessions + "\n")
+    monkeypatch.setattr("local.process_groups.AUTOGROUP", autogroup)
     say = f"import os; from pathlib import Path; group = Path('{weight}'); "
     say += "print(os.nice(0), group.read_text() if group.exists() else '')"
     spawn([sys.executable, "-P", "-c", say], log=log, nice=7).wait()
     own = weight.read_text() if weight.exists() else ""
-    assert log.read_text().split() == [str(os.nice(0) + 7), *own.split()]
+    assert log.read_text().split() == [str(os.nice(0) + lower), *own.split()]
 
 
 def test_large_log_is_rotated_at_the_next_start(tmp_path: Path) -> None:
