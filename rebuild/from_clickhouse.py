@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Final, NamedTuple
 
 import msgspec
@@ -74,7 +75,8 @@ async def issues(settings: ProcessorsSettings) -> Issues:
         )
         new = rebuilt(
             rebuild_queries.counted(client),
-            rebuild_queries.shown(client),
+            # A row may be on some of the servers only: an earlier rebuild emptied its topic before the others had it.
+            chain.from_iterable(rebuild_queries.shown(server.own) for server in servers),
             rebuild_queries.changes(client),
             covered,
             sources,

@@ -98,8 +98,12 @@ def rebuilt(
     sources: Sources,
     at: str,
 ) -> Rebuilt:
-    """The issues of these counts, rows and changes; `at` is the time of the rebuild."""
-    stored_rows = {row.issue: row for row in rows}
+    """The issues of these counts, rows and changes; `at` is the time of the rebuild. An issue may have several rows."""
+    stored_rows: dict[int, StoredIssue] = {}
+    for row in rows:
+        known = stored_rows.get(row.issue)
+        if known is None or known.version < row.version:
+            stored_rows[row.issue] = row
     stored: dict[int, StoredCounts] = {}
     for count in counts:
         stored[issue_id(count.project, count.fingerprint)] = count
@@ -112,7 +116,7 @@ def rebuilt(
         _record(
             issue,
             stored.get(issue),
-            stored_rows.get(issue),
+            _own_text(stored_rows.get(issue), stored_rows, stored),
             _own_events(stored_rows.get(issue), stored_rows, stored),
             changes.get(issue, []),
             unread,
@@ -173,15 +177,31 @@ def _named(signals: Iterable[Signal], known: Set[str]) -> Iterator[IssueRecord]:
                     yield replace(record, version=1)
 
 
+def _members(row: StoredIssue) -> list[int]:
+    return [issue_id(row.project, fingerprint) for fingerprint in row.fingerprints[1:]]
+
+
+def _own_text(
+    row: StoredIssue | None, rows: Mapping[int, StoredIssue], stored: Mapping[int, StoredCounts]
+) -> StoredIssue | None:
+    """A row without what may be text of a merged issue's event: its erasure would not find it here."""
+    if row is None or not any(
+        member in stored or (member in rows and rows[member].last_event == row.last_event)
+        for member in _members(row)
+    ):
+        return row
+    return replace(row, message="", last_event=bytes(16))
+
+
 def _own_events(
     row: StoredIssue | None, rows: Mapping[int, StoredIssue], stored: Mapping[int, StoredCounts]
 ) -> int:
     """The events of a row without those of merged issues, which may have counted more than their own rows show."""
     if row is None:
         return 0
-    members = [issue_id(row.project, fingerprint) for fingerprint in row.fingerprints[1:]]
     counts = [
-        max(found[member].events if member in found else 0 for found in (rows, stored)) for member in members
+        max(found[member].events if member in found else 0 for found in (rows, stored))
+        for member in _members(row)
     ]
     return max(0, row.events - sum(counts))
 

@@ -111,6 +111,23 @@ def test_an_issue_whose_events_have_all_expired_stays_as_it_was() -> None:
     assert (record.events, record.users, record.assignee, record.status) == (8, 3, "ann", "resolved")
 
 
+def test_a_merged_issue_keeps_no_text_that_may_be_of_its_part() -> None:
+    whole, gone = stored_row(2, 3, events=12), stored_row(3, events=7, merged_into=issue_id(PROJECT, 2))
+    named = replace(gone, last_event=whole.last_event)
+    for counts, row in (([counted(3, 7)], gone), ([], named)):
+        record = one(counts, [whole, row])
+        home = record.life.home or record
+        assert (home.message, home.last_event, home.error_type) == ("", "", "E")
+    kept = one([], [whole, gone])
+    assert (kept.life.home or kept).message == "shown"
+
+
+def test_of_an_issues_rows_on_several_servers_the_newest_counts() -> None:
+    rows = [stored_row(version=3), stored_row(version=8, assignee="ann"), stored_row(version=5)]
+    record = one([counted()], rows)
+    assert (record.version, record.assignee) == (9, "ann")
+
+
 def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
     changes = [
         StoredChange(
