@@ -10,7 +10,6 @@ from bench.storage_read_data import build
 from storage.client import Client, scalar
 from storage.read.execute import Limits
 from storage.read.reader import Reader, Session
-from storage.tables.migrations.migrate import migrate
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +17,6 @@ pytestmark = pytest.mark.slow
 def test_a_build_fills_every_table_and_each_measured_call_answers(
     client: Client, clickhouse_database_url: str
 ) -> None:
-    migrate(clickhouse_database_url)
     now_ms = time.time_ns() // 1_000_000
     build(client, 20_000, now_ms)
     counts = [int(scalar(client, f"SELECT count() FROM {table}")) for table in ("events", "payloads")]

@@ -112,13 +112,13 @@ def test_an_issue_whose_events_have_all_expired_stays_as_it_was() -> None:
 
 
 def test_a_merged_issue_keeps_no_text_that_may_be_of_its_part() -> None:
-    whole, gone = stored_row(2, 3, events=12), stored_row(3, events=7, merged_into=issue_id(PROJECT, 2))
-    named = replace(gone, last_event=whole.last_event)
-    for counts, row in (([counted(3, 7)], gone), ([], named)):
+    whole, part = stored_row(2, 3, events=12), stored_row(3, events=7, merged_into=issue_id(PROJECT, 2))
+    named = replace(part, last_event=whole.last_event)
+    for counts, row in (([counted(3, 7)], part), ([], named)):
         record = one(counts, [whole, row])
         home = record.life.home or record
         assert (home.message, home.last_event, home.error_type) == ("", "", "E")
-    kept = one([], [whole, gone])
+    kept = one([], [whole, part])
     assert (kept.life.home or kept).message == "shown"
 
 

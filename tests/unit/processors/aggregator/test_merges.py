@@ -104,12 +104,12 @@ async def test_a_refusal_of_an_earlier_merge_does_not_end_the_request_of_a_later
 async def test_a_command_that_merges_a_part_into_two_issues_in_turn_tells_both() -> None:
     world = await with_issues(1, 2, 3)
     join = Signal(kind="join", issue=id_of(3), sender=id_of(1), project_id=str(PROJECT), join="c", room=9)
-    told = [
+    reported = [
         activity.id
         for whole in (1, 2)
         for activity in apply_signal(world.issue(3), replace(join, sender=id_of(whole))).activities
     ]
-    assert len(set(told)) == 2
+    assert len(set(reported)) == 2
 
 
 async def test_an_issue_that_is_not_there_is_refused_and_nothing_is_waited_for() -> None:
