@@ -148,13 +148,8 @@ def _record(
     if stored is not None:
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
-    # A command in the log that is unread may not have been recorded.
-    is_behind = newer or any((record.id, name) in unread for name in _commands(record.id, changes))
-    state = (
-        _of_row(row)
-        if row is not None and not is_behind
-        else _state(changes, row, covered.owners.get(issue, ""))
-    )
+    since = changes if row is None else _unrecorded(record.id, changes, unread, has_newer=newer > 0)
+    state = _state(since, row, covered.owners.get(issue, ""))
     record = replace(record, **state._asdict())
     deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
     return replace(
@@ -304,6 +299,27 @@ def _of_row(row: StoredIssue) -> _IssueState:
     return _IssueState(status, row.regressed, row.assignee or None, row.resolved_in or None, until)
 
 
+def _unrecorded(
+    issue: str, changes: list[StoredChange], unread: Set[tuple[str, str]], *, has_newer: bool
+) -> list[StoredChange]:
+    """The changes that an issue's row may not have: by unread commands, and by newer events since it was last set.
+
+    The row decides about the others: two commands may have been sent in another order than they were read in.
+    """
+    since: list[StoredChange] = []
+    by_commands: list[StoredChange] = []
+    for change in changes:
+        name = _cause(issue, change)
+        if (issue, name) in unread:
+            since.append(change)
+            by_commands.append(change)
+        elif len(name) > _POSITION:
+            since = by_commands.copy() if change.kind in _STATES else since
+        elif has_newer:
+            since.append(change)
+    return since
+
+
 def _state(changes: list[StoredChange], row: StoredIssue | None, owner: str) -> _IssueState:
     """The state after the changes, for a record that is older than they are; a new issue's begins with its owner."""
     state = _IssueState("open", False, owner or None, None, None) if row is None else _of_row(row)
@@ -348,8 +364,11 @@ def _life(
     return life
 
 
+def _cause(issue: str, change: StoredChange) -> str:
+    """A command's id, from that of its activity, `issue-command-kind`; or a shorter source position."""
+    return change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0]
+
+
 def _commands(issue: str, changes: list[StoredChange]) -> list[str]:
-    """The ids of commands, from the ids of their activities: `issue-command-kind`."""
-    names = [change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0] for change in changes]
-    # Activities caused by events have a source position instead.
+    names = [_cause(issue, change) for change in changes]
     return list(dict.fromkeys(name for name in names if len(name) > _POSITION))

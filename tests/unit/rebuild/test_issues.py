@@ -142,6 +142,18 @@ def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
     assert behind.life.commands == (COMMAND,)
 
 
+def test_of_two_commands_the_row_says_which_was_read_last_though_an_event_is_newer() -> None:
+    issue = hex64(issue_id(PROJECT, 2))
+    changes = [
+        StoredChange(START, f"{issue}-{COMMAND}-resolved", "resolved", {}),
+        StoredChange(START + 1, f"{issue}-{COMMAND[:-1]}x-ignored", "ignored", {}),
+    ]
+    row = stored_row(events=5, status="resolved")
+    assert one([counted(events=6)], [row], *changes).status == "resolved"
+    reopened = StoredChange(START + 2, f"{issue}-0-5-reopened", "reopened", {})
+    assert one([counted(events=6)], [row], *changes, reopened).status == "open"
+
+
 def test_a_fix_knows_the_releases_before_it_and_a_rest_those_since() -> None:
     fixed = one(
         [counted()],
