@@ -47,9 +47,7 @@ class Merges:
                 parts = (hex64(issue_id(row.project, fingerprint)) for fingerprint in row.fingerprints[1:])
                 self._shown.update(Pair(hex64(row.issue), part) for part in parts)
         self._commands = {
-            Pair(change.data["into"], name[:16]): name[17:].removesuffix(
-                f"-merged-into-{change.data['into']}"
-            )
+            Pair(change.data["into"], name[:16]): name[17:].partition("-merged-into-")[0]
             for name, change in reported.items()
             if "into" in change.data
         }

@@ -92,12 +92,10 @@ class RunClickHouse(LocalClickHouse):
         settings = ("compile_expressions", "compile_aggregate_expressions", "compile_sort_description")
         off = "".join(f"<{name}>0</{name}>" for name in settings)
         text = users.read_text()
-        for known, more in (
-            ("<max_threads>2</max_threads>", off),
-            ("OPTIMIZE ON test_", ", BACKUP ON test_"),
-        ):
+        limit, right = "<max_threads>2</max_threads>", "OPTIMIZE ON test_"
+        for known, new in ((limit, limit + off), (right, "OPTIMIZE, BACKUP ON test_")):
             assert known in text
-            text = text.replace(known, known.removesuffix(" ON test_") + more)
+            text = text.replace(known, new)
         users.write_text(text)
         return command
 
@@ -140,7 +138,10 @@ def kafka_bootstrap(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="session")
 def clickhouse_url(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a real server: `http://user:password@host:port/svc`; databases `test_*` may be created on it."""
+    """The address of a real server: `http://user:password@host:port/svc`.
+
+    Databases `test_*` may be created and backed up.
+    """
     yield from _address("ClickHouse", pytestconfig, tmp_path_factory)
 
 
