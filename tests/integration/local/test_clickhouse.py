@@ -177,6 +177,24 @@ def test_readers_only_read(shared: LocalClickHouse, user: User, sql: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("max_execution_time", 0),
+        ("max_execution_time", 3600),
+        ("max_memory_usage", 0),
+        ("max_memory_usage", 4 << 30),
+        ("max_memory_usage_for_user", 0),
+        ("max_rows_to_read", 0),
+        ("max_rows_to_read", 10**12),
+        ("max_threads", 64),
+        ("max_concurrent_queries_for_user", 0),
+    ],
+)
+def test_the_reading_user_can_not_lift_its_limits(shared: LocalClickHouse, setting: str, value: int) -> None:
+    assert denied(shared.url("reader"), f"SELECT 1 SETTINGS {setting} = {value}") == "452"
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "SELECT count() FROM svc.kept",
