@@ -15,7 +15,7 @@ from processors.aggregator.totals import figures
 from processors.aggregator.totals import whole as with_members
 from schemas.ids import hex64, issue_id
 from schemas.issues import REBUILD, Activity, Command, IssueRecord
-from schemas.life import MAX_COMMANDS
+from schemas.life import MAX_COMMANDS, declined
 from schemas.merges import Member, Signal
 from storage.maintain.rebuild_queries import StoredChange, StoredIssue
 
@@ -35,9 +35,11 @@ class Merges:
         rows: Iterable[StoredIssue],
         reported: Mapping[str, StoredChange],
         signals: Sequence[Signal],
-        commands: Iterable[Command],
+        commands: Sequence[Command],
     ) -> None:
         self._reported = reported
+        # Only redactions are not sent on.
+        self._asked = dict.fromkeys((one.issue, one.id) for one in commands if one.kind != "redact")
         self._into = dict[str, str]()
         self._shown = set[Pair]()
         for row in rows:
@@ -131,15 +133,37 @@ class Merges:
             if (record := by_id.get(signal.issue)) is not None:
                 life = replace(record.life, signals=(*record.life.signals, signal.name))
                 by_id[record.id] = replace(record, life=life)
+        for issue, command in self._forwarded(by_id):
+            life = by_id[issue].life
+            life = replace(life, signals=(*life.signals, declined(command)))
+            by_id[issue] = replace(by_id[issue], life=life)
         for pair in {*self.undone(), *self._requested}:
             if (record := by_id.get(pair.whole)) is not None and pair in self._commands:
                 commands = (*record.life.commands, self._commands[pair])[-MAX_COMMANDS:]
                 by_id[record.id] = replace(record, life=replace(record.life, commands=commands))
         return [with_members(record) for record in by_id.values()]
 
+    def _forwarded(self, records: Mapping[str, IssueRecord]) -> Iterator[tuple[str, str]]:
+        """The unread commands that a part has sent on to its whole, by the part. Given again, they must change nothing.
+
+        The copies are unread, too, or the whole has applied them.
+        """
+        for part, command in self._asked:
+            wholes = {*self._chain(part), self._reported_home.get(part, part)} - {part}
+            is_known = any(
+                (whole, command) in self._asked
+                or (whole in records and command in records[whole].life.commands)
+                for whole in wholes
+            )
+            if is_known and part in records:
+                yield part, command
+
     def _root(self, issue: str) -> str:
-        """The end of the chain of rows that name the next one."""
+        return self._chain(issue)[-1]
+
+    def _chain(self, issue: str) -> list[str]:
+        """The issue, and those of the rows that name the next one."""
         chain = [issue]
         while (into := self._into.get(chain[-1])) is not None and into not in chain:
             chain.append(into)
-        return chain[-1]
+        return chain

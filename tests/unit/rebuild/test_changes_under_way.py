@@ -239,6 +239,32 @@ async def test_a_command_that_was_under_way_changes_nothing_when_it_is_given_aga
             assert ids[-1] in world.issue(1).life.commands
 
 
+@pytest.mark.parametrize("is_told", [True, False])
+async def test_a_command_that_was_sent_on_to_the_whole_is_not_given_to_the_released_part_again(
+    is_told: bool,
+) -> None:
+    world, _ = await under_way(("merge", 1, 2), batches=0)
+    await world.settle()
+    unmerge = (id_of(1), "unmerge", {"fingerprints": [hex64(2)]})
+    noted = len(seen := world.log("seen", partition_of(id_of(2))))
+    if is_told:
+        world.ask(id_of(2), "comment", {"text": "once"})
+        await world.settle()
+        world.ask(*unmerge)
+        await world.work(1)
+    else:
+        world.ask(*unmerge)
+        world.ask(id_of(2), "comment", {"text": "once"})
+        await world.work(1)
+    assert len(world.activities("commented")) == is_told
+    # The part's process was killed before it noted its position.
+    del seen[noted:]
+    assert rebuild(world) == [Pair(id_of(1), id_of(2))]
+    await world.settle()
+    check(world)
+    assert [one.issue for one in world.activities("commented")] == [id_of(1)]
+
+
 @pytest.mark.parametrize("batches", range(1, 8))
 async def test_crossing_merges_that_are_given_again_after_a_rebuild_are_refused_again(batches: int) -> None:
     world, ids = World(), list[str]()
