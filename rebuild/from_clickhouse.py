@@ -6,7 +6,7 @@ logs up to known positions, and counting can resume from there.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from itertools import chain
 from typing import Final, NamedTuple
@@ -25,12 +25,11 @@ from processors.aggregator.position import (
 )
 from processors.grouper.event_outline import decode_event, grouping_event
 from rebuild.rebuilt_ids import IdKeys, entries
-from rebuild.rebuilt_issues import Covered, Sources, rebuilt
+from rebuild.rebuilt_issues import Covered, Sources, Unread, causes, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
-from schemas.increments import decode_bundle, is_bundle
-from schemas.issues import DeltaRecord, IssueRecord, decode_delta, encode_json
+from schemas.issues import IssueRecord, encode_json
 from schemas.settings import ProcessorsSettings
 from schemas.times import DAY_MS, iso
 from schemas.topics import Topic
@@ -63,11 +62,11 @@ class Issues(NamedTuple):
 async def issues(settings: ProcessorsSettings) -> Issues:
     """The issues. Raises RebuildRefused if ClickHouse is incomplete or changes, KafkaError and ClickHouseError."""
     covered = await _covered(settings, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
-    unread, owners = await _unread(settings, covered.deltas)
-    covered = covered._replace(unread=unread, owners=owners)
     with open_servers(settings) as servers:
         client = servers[0].whole
         erased = rebuild_queries.erased(client)
+        changes = rebuild_queries.changes(client)
+        covered = covered._replace(unread=await _unread(settings, covered.deltas, causes(changes)))
         sources = Sources(
             lambda project, fingerprints, at_ms: rebuild_queries.since(client, project, fingerprints, at_ms),
             lambda project, at_ms: rebuild_queries.releases_until(client, project, at_ms),
@@ -77,7 +76,7 @@ async def issues(settings: ProcessorsSettings) -> Issues:
             rebuild_queries.counted(client),
             # A row may be on some of the servers only: an earlier rebuild emptied its topic before the others had it.
             chain.from_iterable(rebuild_queries.shown(server.own) for server in servers),
-            rebuild_queries.changes(client),
+            changes,
             covered,
             sources,
             iso(time.time_ns() // 1_000_000),
@@ -200,7 +199,7 @@ async def _covered(settings: ProcessorsSettings, *topics: Topic) -> Covered:
         )
     async with open_consumer(settings) as consumer:
         events = await source_ends(settings, consumer)
-    return Covered(events, await _deltas(settings, list(events)))
+    return Covered(events, await _deltas(settings, list(events)), Unread())
 
 
 async def source_ends(settings: ProcessorsSettings, consumer: Consumer) -> dict[int, int]:
@@ -271,16 +270,12 @@ async def _deltas(settings: ProcessorsSettings, partitions: list[int]) -> dict[i
 
 
 async def _unread(
-    settings: ProcessorsSettings, deltas: Mapping[int, int]
-) -> tuple[list[DeltaRecord], dict[int, str]]:
-    """The commands and signals behind these offsets of `issue-deltas`.
-
-    And the owners that the increments there name, the first of each issue.
-    """
+    settings: ProcessorsSettings, deltas: Mapping[int, int], wanted: Set[tuple[str, str]]
+) -> Unread:
+    """The records of `issue-deltas` behind these offsets."""
     topic = name_of(settings, Topic.ISSUE_DELTAS)
     tps = [TopicPartition(topic, p) for p in deltas]
-    found: list[DeltaRecord] = []
-    owners: dict[int, str] = {}
+    unread = Unread(wanted)
     async with open_consumer(settings) as consumer:
         begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         consumer.assign(tps)
@@ -288,13 +283,9 @@ async def _unread(
             consumer.seek(tp, max(begins[tp], deltas[tp.partition] + 1))
         async for record in records_before(consumer, ends):
             with suppress(msgspec.DecodeError):
-                if record.value and not is_bundle(record.value):
-                    found.append(decode_delta(record.value))
-                elif record.value:
-                    for source in decode_bundle(record.value):
-                        for increment in source.increments:
-                            owners.setdefault(increment.issue, increment.owner)
-    return found, owners
+                if record.value:
+                    unread.add(record.value)
+    return unread
 
 
 async def _commits(

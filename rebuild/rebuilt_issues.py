@@ -4,8 +4,10 @@ Counts are those of the stored events; if older events have expired, the last st
 records include the logs up to the given positions, so that repeated records are dropped.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,13 +19,15 @@ from processors.aggregator.lifecycle import fix_in
 from processors.aggregator.totals import Users, recent
 from rebuild.rebuilt_merges import Merges, Pair
 from schemas.ids import hex64, id_text, issue_id, user_hash
-from schemas.issues import Activity, DeltaRecord, IssueRecord, Status
+from schemas.increments import decode_bundle, is_bundle
+from schemas.issues import Activity, Command, IssueRecord, Status, decode_delta
 from schemas.life import MAX_COMMANDS, Ignored, Life
 from schemas.merges import Signal
 from storage.maintain.rebuild_queries import StoredChange, StoredCounts, StoredIssue
 
 _POSITION: Final = 24
-"""Maximum length of a source position in the id of an activity."""
+"""Maximum length of a source position in the id of an activity. With a part's issue it is longer."""
+_OF_PART: Final = re.compile(r"[0-9]+-[0-9]+-[0-9a-f]{16}")
 _STATES: Final = {"resolved": "resolved", "ignored": "ignored", "reopened": "open", "regressed": "open"}
 
 
@@ -39,17 +43,51 @@ class Sources(NamedTuple):
     described: Callable[[int, bytes], tuple[str, tuple[str, ...]]]
 
 
+class Unread:
+    """Records of `issue-deltas` that the processors may not have read.
+
+    `owners` are those that increments name, the first for each issue. `places` are the order of `causes`: an issue,
+    and the name that the id of an activity has for its cause.
+    """
+
+    def __init__(self, causes: Set[tuple[str, str]] = frozenset()) -> None:
+        self.commands: list[Command] = []
+        self.signals: list[Signal] = []
+        self.owners: dict[int, str] = {}
+        self.places: dict[tuple[str, str], int] = {}
+        self._causes = causes
+
+    def add(self, value: bytes) -> None:
+        """Take the next record of a partition. Raises DecodeError."""
+        if not is_bundle(value):
+            delta = decode_delta(value)
+            if delta.command is not None:
+                self.commands.append(delta.command)
+                self._place(delta.command.issue, delta.command.id)
+            elif (signal := delta.signal) is not None:
+                self.signals.append(signal)
+                for news in signal.news:
+                    self._place(signal.issue, f"{news.partition}-{news.offset}-{signal.sender}")
+            return
+        for source in decode_bundle(value):
+            for increment in source.increments:
+                self.owners.setdefault(increment.issue, increment.owner)
+                self._place(hex64(increment.issue), f"{source.partition}-{source.offset}")
+
+    def _place(self, issue: str, cause: str) -> None:
+        if (issue, cause) in self._causes:
+            self.places.setdefault((issue, cause), len(self.places))
+
+
 class Covered(NamedTuple):
     """The included part of the logs: the last source offset by partition of `events`, and that of `issue-deltas`.
 
-    `unread` are the commands and signals behind it, and `owners` what the increments behind it name as owners, by
-    the issues that they come first for.
+    `unread` are the records behind the latter.
     """
 
     events: Mapping[int, int]
     deltas: Mapping[int, int]
-    unread: Sequence[DeltaRecord] = ()
-    owners: Mapping[int, str] = {}
+    unread: Unread
 
 
 class _IssueState(NamedTuple):
@@ -107,11 +145,9 @@ def rebuilt(
     stored: dict[int, StoredCounts] = {}
     for count in counts:
         stored[issue_id(count.project, count.fingerprint)] = count
-    signals = [delta.signal for delta in covered.unread if delta.signal is not None]
-    commands = [delta.command for delta in covered.unread if delta.command is not None]
+    unread = covered.unread
     reported = {change.id: change for of_issue in changes.values() for change in of_issue}
-    merges = Merges(stored_rows.values(), reported, signals, commands)
-    unread = {(command.issue, command.id) for command in commands}
+    merges = Merges(stored_rows.values(), reported, unread.signals, unread.commands)
     records = [
         _record(
             issue,
@@ -119,13 +155,12 @@ def rebuilt(
             _own_text(stored_rows.get(issue), stored_rows, stored),
             _own_events(stored_rows.get(issue), stored_rows, stored),
             changes.get(issue, []),
-            unread,
             covered,
             sources,
         )
         for issue in {**stored, **stored_rows}
     ]
-    new = merges.linked([*records, *_named(signals, {record.id for record in records})], join=at)
+    new = merges.linked([*records, *_named(unread.signals, {record.id for record in records})], join=at)
     return Rebuilt(new, merges.undone(), list(merges.activities({record.id: record for record in new}, at)))
 
 
@@ -135,21 +170,21 @@ def _record(
     row: StoredIssue | None,
     known: int,
     changes: list[StoredChange],
-    unread: Set[tuple[str, str]],
     covered: Covered,
     sources: Sources,
 ) -> IssueRecord:
-    """The record of one fingerprint, without members.
-
-    `known` are its own events in the row, `unread` commands by their issue and id.
-    """
+    """The record of one fingerprint, without members. `known` are its own events in the row."""
     record = _shown_alone(row, known) if row is not None else None
     newer = max(0, stored.events - known) if stored is not None else 0
     if stored is not None:
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
-    since = changes if row is None else _unrecorded(record.id, changes, unread, has_newer=newer > 0)
-    state = _state(since, row, covered.owners.get(issue, ""))
+    since = (
+        changes
+        if row is None
+        else _unrecorded(record.id, changes, covered.unread.places, has_newer=newer > 0)
+    )
+    state = _state(since, row, covered.unread.owners.get(issue, ""))
     record = replace(record, **state._asdict())
     deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
     return replace(
@@ -300,24 +335,25 @@ def _of_row(row: StoredIssue) -> _IssueState:
 
 
 def _unrecorded(
-    issue: str, changes: list[StoredChange], unread: Set[tuple[str, str]], *, has_newer: bool
+    issue: str, changes: list[StoredChange], places: Mapping[tuple[str, str], int], *, has_newer: bool
 ) -> list[StoredChange]:
-    """The changes that an issue's row may not have: by unread commands, and by newer events since it was last set.
+    """The changes that an issue's row may not have, in their order.
 
-    The row decides about the others: two commands may have been sent in another order than they were read in.
+    First those by newer events since it was last set. Then those by unread records, in the order of the log: the row
+    may have some of them, too. It decides about the others: two commands may have been sent in another order than they
+    were read in.
     """
     since: list[StoredChange] = []
-    by_commands: list[StoredChange] = []
+    unread: list[tuple[int, StoredChange]] = []
     for change in changes:
-        name = _cause(issue, change)
-        if (issue, name) in unread:
-            since.append(change)
-            by_commands.append(change)
-        elif len(name) > _POSITION:
-            since = by_commands.copy() if change.kind in _STATES else since
+        cause = _cause(issue, change)
+        if (place := places.get((issue, cause))) is not None:
+            unread.append((place, change))
+        elif _is_command(cause):
+            since = [] if change.kind in _STATES else since
         elif has_newer:
             since.append(change)
-    return since
+    return [*since, *(change for _, change in sorted(unread, key=itemgetter(0)))]
 
 
 def _state(changes: list[StoredChange], row: StoredIssue | None, owner: str) -> _IssueState:
@@ -364,11 +400,20 @@ def _life(
     return life
 
 
+def causes(changes: Mapping[int, list[StoredChange]]) -> set[tuple[str, str]]:
+    """The causes of changes of issues, as `Unread` takes them."""
+    return {(hex64(issue), _cause(hex64(issue), change)) for issue in changes for change in changes[issue]}
+
+
 def _cause(issue: str, change: StoredChange) -> str:
-    """A command's id, from that of its activity, `issue-command-kind`; or a shorter source position."""
+    """A command's id, from that of its activity, `issue-command-kind`; or a source position."""
     return change.id.removeprefix(f"{issue}-").rpartition(f"-{change.kind}")[0]
+
+
+def _is_command(cause: str) -> bool:
+    return len(cause) > _POSITION and _OF_PART.fullmatch(cause) is None
 
 
 def _commands(issue: str, changes: list[StoredChange]) -> list[str]:
     names = [_cause(issue, change) for change in changes]
-    return list(dict.fromkeys(name for name in names if len(name) > _POSITION))
+    return list(dict.fromkeys(name for name in names if _is_command(name)))

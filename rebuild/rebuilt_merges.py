@@ -39,7 +39,7 @@ class Merges:
     ) -> None:
         self._reported = reported
         # Only redactions are not sent on.
-        self._asked = dict.fromkeys((one.issue, one.id) for one in commands if one.kind != "redact")
+        self._unread_commands = dict.fromkeys((one.issue, one.id) for one in commands if one.kind != "redact")
         self._into = dict[str, str]()
         self._shown = set[Pair]()
         for row in rows:
@@ -148,10 +148,10 @@ class Merges:
 
         The copies are unread, too, or the whole has applied them.
         """
-        for part, command in self._asked:
+        for part, command in self._unread_commands:
             wholes = {*self._chain(part), self._reported_home.get(part, part)} - {part}
             is_known = any(
-                (whole, command) in self._asked
+                (whole, command) in self._unread_commands
                 or (whole in records and command in records[whole].life.commands)
                 for whole in wholes
             )

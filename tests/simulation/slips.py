@@ -329,7 +329,7 @@ SLIPS: Final = {
     "erasure: it is done before it begins": Slip(f"{_USER}.resume", '("user", "deleting")', '("user", "done")'),
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}", seed=142),
     "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "version=(1 if row is None else row.version + 1) + newer", "version=1", seed=369),
-    "rebuild: commands that were read are made again": Slip(f"{_REBUILD}._unrecorded", "if (issue, name) in unread:", "if True:", seed="1810007170.42.21620406.354412160"),
+    "rebuild: commands that were read are made again": Slip(f"{_REBUILD}._unrecorded", "elif _is_command(cause):\n            since = [] if change.kind in _STATES else since\n        elif has_newer:", "else:", seed="1810007170.42.21620406.354412160"),
     "rebuild: the first of an issue's rows counts": Slip(f"{_REBUILD}.rebuilt", "known.version < row.version", "False", seed="1770015573.40"),
     "rebuild: a whole has the text of its part": Slip(f"{_REBUILD}._own_text", 'return replace(row, message="", last_event=bytes(16))', "return row", seed=1770016177),
     "rebuild: members are forgotten": Slip("rebuild.rebuilt_merges.Merges.linked", "home is not None and home in by_id", "home is None and home in by_id", seed="5031.45"),

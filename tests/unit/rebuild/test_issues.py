@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from processors.aggregator.issue_fold import Fold
 from processors.aggregator.totals import Users
-from rebuild.rebuilt_issues import Covered, Sources, rebuilt
+from rebuild.rebuilt_issues import Covered, Sources, Unread, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.ids import hex64, issue_id
 from schemas.issues import IssueRecord, encode_json
@@ -19,7 +19,7 @@ from tests.unit.processors.aggregator.test_fold import increment
 from tests.unit.processors.made import HOUR, START, event_id
 
 PROJECT = 1
-COVERED = Covered({0: 7, 1: -1}, {0: 3, 1: 4})
+COVERED = Covered({0: 7, 1: -1}, {0: 3, 1: 4}, Unread())
 AT = iso(START)
 COMMAND = "0199ee65-f275-750f-87fc-3665cc81dda7"
 
