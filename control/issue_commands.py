@@ -15,7 +15,7 @@ from schemas.errors import ChangePending, ChangesUnavailable
 from schemas.idempotency import is_repeat
 from schemas.ids import uuid7
 from schemas.issues import Command, DeltaRecord, IssueRecord, decode_issue, encode_json
-from schemas.life import declined
+from schemas.life import destination
 from schemas.settings import KafkaSettings
 from schemas.times import iso
 from schemas.topics import Topic
@@ -110,7 +110,7 @@ class Commands:
                 sending.set()
                 await self._send(producer, waiting.values(), partitions)
                 found |= await _effects(consumer, waiting)
-                # A command that a merged issue forwards is also sent to the next issue, which applies it once
+                # A command that a merged issue has forwarded is also sent to that issue, which applies it once
                 # and publishes its record.
                 waiting = {
                     target: replace(command, issue=target)
@@ -166,13 +166,15 @@ def _last(found: dict[str, IssueRecord], command: Command) -> IssueRecord:
 
 def is_settled(state: IssueRecord, command: Command) -> bool:
     """Whether the record of the command's issue answers it: applied, forwarded or refused. Raises KeyReused."""
-    return command.kind == "show" or declined(command.id) in state.life.signals or is_done(state, command.id)
+    is_declined = destination(command.id, state.life.signals) is not None
+    return command.kind == "show" or is_declined or is_done(state, command.id)
 
 
 def forwarded_to(state: IssueRecord, command: Command) -> str | None:
     """The issue that a settled command was forwarded to."""
-    passed_on = command.kind == "show" or declined(command.id) in state.life.signals
-    return state.merged_into if passed_on else None
+    return (
+        state.merged_into if command.kind == "show" else destination(command.id, state.life.signals) or None
+    )
 
 
 def is_made(state: IssueRecord, command: Command) -> bool:

@@ -15,7 +15,7 @@ from processors.aggregator.totals import figures
 from processors.aggregator.totals import whole as with_members
 from schemas.ids import hex64, issue_id
 from schemas.issues import REBUILD, Activity, Command, IssueRecord
-from schemas.life import MAX_COMMANDS, declined
+from schemas.life import MAX_COMMANDS, forwarded
 from schemas.merges import Member, Signal
 from storage.maintain.rebuild_queries import StoredChange, StoredIssue
 
@@ -133,10 +133,9 @@ class Merges:
             if (record := by_id.get(signal.issue)) is not None:
                 life = replace(record.life, signals=(*record.life.signals, signal.name))
                 by_id[record.id] = replace(record, life=life)
-        for issue, command in self._forwarded(by_id):
+        for issue, name in self._forwarded(by_id):
             life = by_id[issue].life
-            life = replace(life, signals=(*life.signals, declined(command)))
-            by_id[issue] = replace(by_id[issue], life=life)
+            by_id[issue] = replace(by_id[issue], life=replace(life, signals=(*life.signals, name)))
         for pair in {*self.undone(), *self._requested}:
             if (record := by_id.get(pair.whole)) is not None and pair in self._commands:
                 commands = (*record.life.commands, self._commands[pair])[-MAX_COMMANDS:]
@@ -144,19 +143,17 @@ class Merges:
         return [with_members(record) for record in by_id.values()]
 
     def _forwarded(self, records: Mapping[str, IssueRecord]) -> Iterator[tuple[str, str]]:
-        """The unread commands that a part has sent on to its whole, by the part. Given again, they must change nothing.
+        """The unread commands that a part has forwarded, by the part, as it remembers them.
 
         The copies are unread, too, or the whole has applied them.
         """
         for part, command in self._unread_commands:
-            wholes = {*self._chain(part), self._reported_home.get(part, part)} - {part}
-            is_known = any(
-                (whole, command) in self._unread_commands
-                or (whole in records and command in records[whole].life.commands)
-                for whole in wholes
-            )
-            if is_known and part in records:
-                yield part, command
+            wholes = [*self._chain(part)[1:], self._reported_home.get(part, part)]
+            for whole in wholes if part in records else ():
+                is_known = whole in records and command in records[whole].life.commands
+                if whole != part and (is_known or (whole, command) in self._unread_commands):
+                    yield part, forwarded(command, whole)
+                    break
 
     def _root(self, issue: str) -> str:
         return self._chain(issue)[-1]

@@ -1,5 +1,7 @@
 """State in an issue's record that only the processors use; not part of the public schema."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from schemas.merges import Figures, Member, Pending
@@ -11,8 +13,23 @@ MAX_SIGNALS = 300
 
 
 def declined(command: str) -> str:
-    """The name under which a record remembers a command that it refused, or forwarded to its target."""
+    """The name under which a record remembers a command that it refused."""
     return f"command-{command}"
+
+
+def forwarded(command: str, target: str) -> str:
+    """The name under which a record remembers a command that it forwarded to an issue.
+
+    A repeat goes to the same one, which knows it, even if the record has been merged into another since.
+    """
+    return f"{declined(command)} to {target}"
+
+
+def destination(command: str, signals: Iterable[str]) -> str | None:
+    """The issue that a record forwarded a command to; empty if it refused it, None if it knows nothing of it."""
+    name = declined(command)
+    found = (signal.partition(" to ") for signal in signals)
+    return next((target for known, _, target in found if known == name), None)
 
 
 class Fix(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -30,7 +30,7 @@ from schemas.changes import (
 from schemas.idempotency import uses_known_key
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
-from schemas.life import MAX_COMMANDS, MAX_SIGNALS, declined
+from schemas.life import MAX_COMMANDS, MAX_SIGNALS, declined, destination, forwarded
 from schemas.merges import NewEvents, Signal
 from schemas.times import parse_iso
 
@@ -101,14 +101,13 @@ class BatchChanges:
         if offset <= life.applied:
             return
         # A replay or rebuild delivers it again: a command that was refused or forwarded before must not be applied now.
-        name = declined(command.id)
-        if uses_known_key(command.id, life.commands) or name in life.signals:
+        if uses_known_key(command.id, life.commands) or destination(command.id, life.signals) is not None:
             # A repeated request: the record is published unchanged, because its sender waits for it and finds the
             # command there.
             self.dirty[fold.id] = fold
             return
         if command.project_id not in {"", fold.state.project_id}:
-            self._remember(fold, offset, name)
+            self._remember(fold, offset, declined(command.id))
             raise RefusedChange("an issue of another project")
         if command.kind == "redact":
             # Also in a merged issue: its own description is visible again once it is unmerged.
@@ -116,12 +115,12 @@ class BatchChanges:
         elif fold.state.merged_into is not None:
             target = fold.state.merged_into
             self.deltas.append((target, DeltaRecord(command=replace(command, issue=target))))
-            self._remember(fold, offset, name)
+            self._remember(fold, offset, forwarded(command.id, target))
             return
         try:
             changed = _commanded(fold.record(), command)
         except RefusedChange:
-            self._remember(fold, offset, name)
+            self._remember(fold, offset, declined(command.id))
             raise
         self._change(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
         if command.kind == "redact" and fold.state.merged_into is not None:

@@ -96,6 +96,20 @@ async def test_the_sender_follows_a_command_to_the_issue_that_it_is_forwarded_to
     assert description(world) == ["x"]
 
 
+async def test_a_repeat_is_followed_to_the_issue_that_applied_it_though_that_one_is_a_part_now() -> None:
+    world = await with_issues(1, 2, 3)
+    await merged(world, 1, 2)
+    await sent(world, "c", 2, "comment", text="x")
+    await merged(world, 3, 1)
+    command = await sent(world, "c", 2, "comment", text="x")
+    target = forwarded_to(world.issue(2), command)
+    assert target == id_of(1)
+    await sent(world, "c", 1, "comment", text="x")
+    assert is_made(world.issue(1), command)
+    assert forwarded_to(world.issue(1), command) is None
+    assert description(world) == ["x"]
+
+
 @pytest.mark.parametrize("again", [False, True])
 async def test_the_sender_sees_that_a_command_was_refused(again: bool) -> None:
     world = await with_issues(1)
