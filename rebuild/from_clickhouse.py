@@ -80,6 +80,7 @@ async def issues(settings: ProcessorsSettings) -> Issues:
             covered,
             sources,
             iso(time.time_ns() // 1_000_000),
+            erased,
         )
         # An event that is deleted between two of these statements counts in neither.
         if rebuild_queries.erased(client) != erased:

@@ -135,8 +135,12 @@ def rebuilt(
     covered: Covered,
     sources: Sources,
     at: str,
+    erased: Mapping[tuple[int, int], int] = {},
 ) -> Rebuilt:
-    """The issues of these counts, rows and changes; `at` is the time of the rebuild. An issue may have several rows."""
+    """The issues of these counts, rows and changes; `at` is the time of the rebuild. An issue may have several rows.
+
+    `erased` are the erased events by project and fingerprint, which may be all that an issue had.
+    """
     stored_rows: dict[int, StoredIssue] = {}
     for row in rows:
         known = stored_rows.get(row.issue)
@@ -153,7 +157,7 @@ def rebuilt(
             issue,
             stored.get(issue),
             _own_text(stored_rows.get(issue), stored_rows, stored),
-            _own_events(stored_rows.get(issue), stored_rows, stored),
+            _own_events(stored_rows.get(issue), stored_rows, stored, erased),
             changes.get(issue, []),
             covered,
             sources,
@@ -224,16 +228,22 @@ def _own_text(
 
 
 def _own_events(
-    row: StoredIssue | None, rows: Mapping[int, StoredIssue], stored: Mapping[int, StoredCounts]
+    row: StoredIssue | None,
+    rows: Mapping[int, StoredIssue],
+    stored: Mapping[int, StoredCounts],
+    erased: Mapping[tuple[int, int], int],
 ) -> int:
-    """The events of a row without those of merged issues, which may have counted more than their own rows show."""
+    """The events of a row without those of merged issues, which may have counted more than their own rows show.
+
+    The row may have fewer of these than are stored; then the erased ones tell how many are its own, at least.
+    """
     if row is None:
         return 0
     counts = [
         max(found[member].events if member in found else 0 for found in (rows, stored))
         for member in _members(row)
     ]
-    return max(0, row.events - sum(counts))
+    return max(row.events - sum(counts), erased.get((row.project, row.fingerprints[0]), 0))
 
 
 def _shown_alone(row: StoredIssue, events: int) -> IssueRecord:

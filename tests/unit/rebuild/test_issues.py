@@ -106,6 +106,15 @@ def test_counts_of_expired_events_never_decrease(
     assert record.version > row.version
 
 
+def test_an_issue_counts_its_erased_event_though_its_row_lacks_the_newest_of_its_part() -> None:
+    rows = [stored_row(2, 3, events=3), stored_row(3, events=2, merged_into=issue_id(PROJECT, 2))]
+    records = rebuilt([counted(3, 3)], rows, {}, COVERED, SOURCES, AT, {(PROJECT, 2): 1}).records
+    assert {record.id: record.events for record in records} == {
+        hex64(issue_id(PROJECT, 2)): 4,
+        hex64(issue_id(PROJECT, 3)): 3,
+    }
+
+
 def test_an_issue_whose_events_have_all_expired_stays_as_it_was() -> None:
     record = one([], [stored_row(events=8, users=3, assignee="ann", status="resolved")])
     assert (record.events, record.users, record.assignee, record.status) == (8, 3, "ann", "resolved")
