@@ -55,9 +55,11 @@ class Merges:
         }
         releases = [(one.issue, reported.get(f"{one.issue}-{one.id}-unmerged")) for one in commands]
         self._reported_home = dict[str, str]()
+        self._joined = {part: {into} for part, into in self._into.items()}
         for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
             part, into = change.id[:16], change.data.get("into")
             if into is not None:
+                self._joined.setdefault(part, set()).add(into)
                 if change.id.replace("-merged-into-", "-unmerged-from-") not in reported:
                     self._reported_home[part] = into
             # A rebuild names the merge that it undoes: its clock may be ahead of the one that timed a later merge.
@@ -148,19 +150,23 @@ class Merges:
         The copies are unread, too, or the whole has applied them.
         """
         for part, command in self._unread_commands:
-            wholes = [*self._chain(part)[1:], self._reported_home.get(part, part)]
-            for whole in wholes if part in records else ():
+            # In doubt it is forwarded: one command may name a former part and its whole, which alone has read it.
+            for whole in self._wholes(part) if part in records else ():
                 is_known = whole in records and command in records[whole].life.commands
-                if whole != part and (is_known or (whole, command) in self._unread_commands):
+                if is_known or (whole, command) in self._unread_commands:
                     yield part, forwarded(command, whole)
                     break
 
-    def _root(self, issue: str) -> str:
-        return self._chain(issue)[-1]
+    def _wholes(self, part: str) -> list[str]:
+        """The issues that a part, or one of them, belongs to or has belonged to."""
+        found = [part]
+        for issue in found:
+            found += sorted(self._joined.get(issue, set()).difference(found))
+        return found[1:]
 
-    def _chain(self, issue: str) -> list[str]:
-        """The issue, and those of the rows that name the next one."""
+    def _root(self, issue: str) -> str:
+        """The end of the chain of rows that name the next one."""
         chain = [issue]
         while (into := self._into.get(chain[-1])) is not None and into not in chain:
             chain.append(into)
-        return chain
+        return chain[-1]

@@ -366,7 +366,7 @@ SLIPS: Final = {
     "purge: the first table alone": Slip(f"{_PURGE}.purge", "for table, counts in partitions.items():", "for table, counts in list(partitions.items())[:1]:", seed=700000),
     "rebuild merges: an unread request is forgotten": Slip(f"{_PARTS}.__init__", "self._requested.add(pair)", "pass", seed=700009),
     "rebuild merges: the whole alone is told": Slip(f"{_PARTS}.activities", '((whole, part, of_whole), (part, f"from-{whole}", {"from": whole}))', "((whole, part, of_whole),)", seed="700409.38"),
-    "rebuild merges: what a part has sent on is given again": Slip(f"{_PARTS}._forwarded", "in wholes if part in records else ():", "in ():", seed="1880000162.40"),
+    "rebuild merges: what a part has sent on is given again": Slip(f"{_PARTS}._forwarded", "in self._wholes(part) if part in records else ():", "in ():", seed="1880000162.40"),
     "rebuild ids: all are of the first partition": Slip(f"{_REBUILT_IDS}.IdKeys.add_events", "event_partition(project, identity, self._partitions)", "0", seed="700167.43"),
     "recovery: both stages go on at one offset": Slip(
         f"{_RECOVERY}.next_offsets", "offset = self._aggregator.next_offset(tp.partition)", "offset = self._grouper.next_offset(tp.partition)", seed=700022

@@ -265,6 +265,21 @@ async def test_a_command_that_was_sent_on_to_the_whole_is_not_given_to_the_relea
     assert [one.issue for one in world.activities("commented")] == [id_of(1)]
 
 
+async def test_a_former_part_makes_no_forwarded_command_again_where_the_positions_are_lost() -> None:
+    world, _ = await under_way(("merge", 1, 2), batches=0)
+    await world.settle()
+    world.ask(id_of(2), "comment", {"text": "once"})
+    await world.settle()
+    world.ask(id_of(1), "unmerge", {"fingerprints": [hex64(2)]})
+    await world.settle()
+    for partition in range(PARTITIONS):
+        world.log("seen", partition).clear()
+    assert rebuild(world) == []
+    await world.settle()
+    check(world)
+    assert [one.issue for one in world.activities("commented")] == [id_of(1)]
+
+
 @pytest.mark.parametrize("batches", range(1, 8))
 async def test_crossing_merges_that_are_given_again_after_a_rebuild_are_refused_again(batches: int) -> None:
     world, ids = World(), list[str]()
