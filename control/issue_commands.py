@@ -172,9 +172,9 @@ def is_settled(state: IssueRecord, command: Command) -> bool:
 
 def forwarded_to(state: IssueRecord, command: Command) -> str | None:
     """The issue that a settled command was forwarded to."""
-    return (
-        state.merged_into if command.kind == "show" else destination(command.id, state.life.signals) or None
-    )
+    if command.kind == "show":
+        return state.merged_into
+    return destination(command.id, state.life.signals) or None
 
 
 def is_made(state: IssueRecord, command: Command) -> bool:
