@@ -46,15 +46,15 @@ class Sources(NamedTuple):
 class Unread:
     """Records of `issue-deltas` that the processors may not have read.
 
-    `owners` are those that increments name, the first for each issue. `places` are the order of `causes`: an issue,
-    and the name that the id of an activity has for its cause.
+    `owners` are those that increments name, the first for each issue. `order` numbers those of `causes` that are
+    among them: an issue, and the name that the id of an activity has for its cause.
     """
 
     def __init__(self, causes: Set[tuple[str, str]] = frozenset()) -> None:
         self.commands: list[Command] = []
         self.signals: list[Signal] = []
         self.owners: dict[int, str] = {}
-        self.places: dict[tuple[str, str], int] = {}
+        self.order: dict[tuple[str, str], int] = {}
         self._causes = causes
 
     def add(self, value: bytes) -> None:
@@ -63,20 +63,20 @@ class Unread:
             delta = decode_delta(value)
             if delta.command is not None:
                 self.commands.append(delta.command)
-                self._place(delta.command.issue, delta.command.id)
+                self._add(delta.command.issue, delta.command.id)
             elif (signal := delta.signal) is not None:
                 self.signals.append(signal)
                 for news in signal.news:
-                    self._place(signal.issue, f"{news.partition}-{news.offset}-{signal.sender}")
+                    self._add(signal.issue, f"{news.partition}-{news.offset}-{signal.sender}")
             return
         for source in decode_bundle(value):
             for increment in source.increments:
                 self.owners.setdefault(increment.issue, increment.owner)
-                self._place(hex64(increment.issue), f"{source.partition}-{source.offset}")
+                self._add(hex64(increment.issue), f"{source.partition}-{source.offset}")
 
-    def _place(self, issue: str, cause: str) -> None:
+    def _add(self, issue: str, cause: str) -> None:
         if (issue, cause) in self._causes:
-            self.places.setdefault((issue, cause), len(self.places))
+            self.order.setdefault((issue, cause), len(self.order))
 
 
 class Covered(NamedTuple):
@@ -184,9 +184,7 @@ def _record(
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
     since = (
-        changes
-        if row is None
-        else _unrecorded(record.id, changes, covered.unread.places, has_newer=newer > 0)
+        changes if row is None else _unrecorded(record.id, changes, covered.unread.order, has_newer=newer > 0)
     )
     state = _state(since, row, covered.unread.owners.get(issue, ""))
     record = replace(record, **state._asdict())
@@ -345,7 +343,7 @@ def _of_row(row: StoredIssue) -> _IssueState:
 
 
 def _unrecorded(
-    issue: str, changes: list[StoredChange], places: Mapping[tuple[str, str], int], *, has_newer: bool
+    issue: str, changes: list[StoredChange], order: Mapping[tuple[str, str], int], *, has_newer: bool
 ) -> list[StoredChange]:
     """The changes that an issue's row may not have, in their order.
 
@@ -357,8 +355,8 @@ def _unrecorded(
     unread: list[tuple[int, StoredChange]] = []
     for change in changes:
         cause = _cause(issue, change)
-        if (place := places.get((issue, cause))) is not None:
-            unread.append((place, change))
+        if (number := order.get((issue, cause))) is not None:
+            unread.append((number, change))
         elif _is_command(cause):
             since = [] if change.kind in _STATES else since
         elif has_newer:
