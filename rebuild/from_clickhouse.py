@@ -6,7 +6,7 @@ logs up to known positions, and counting can resume from there.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from typing import Final, NamedTuple
@@ -25,7 +25,7 @@ from processors.aggregator.position import (
 )
 from processors.grouper.event_outline import decode_event, grouping_event
 from rebuild.rebuilt_ids import IdKeys, entries
-from rebuild.rebuilt_issues import Covered, Sources, Unread, causes, rebuilt
+from rebuild.rebuilt_issues import Covered, Sources, Unread, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.chunks import SOURCE_HEADER, decode_chunk
 from schemas.errors import BadPayload, RebuildRefused
@@ -62,11 +62,10 @@ class Issues(NamedTuple):
 async def issues(settings: ProcessorsSettings) -> Issues:
     """The issues. Raises RebuildRefused if ClickHouse is incomplete or changes, KafkaError and ClickHouseError."""
     covered = await _covered(settings, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY)
+    covered = covered._replace(unread=await _unread(settings, covered.deltas))
     with open_servers(settings) as servers:
         client = servers[0].whole
         erased = rebuild_queries.erased(client)
-        changes = rebuild_queries.changes(client)
-        covered = covered._replace(unread=await _unread(settings, covered.deltas, causes(changes)))
         sources = Sources(
             lambda project, fingerprints, at_ms: rebuild_queries.since(client, project, fingerprints, at_ms),
             lambda project, at_ms: rebuild_queries.releases_until(client, project, at_ms),
@@ -76,7 +75,7 @@ async def issues(settings: ProcessorsSettings) -> Issues:
             rebuild_queries.counted(client),
             # A row may be on some of the servers only: an earlier rebuild emptied its topic before the others had it.
             chain.from_iterable(rebuild_queries.shown(server.own) for server in servers),
-            changes,
+            rebuild_queries.changes(client),
             covered,
             sources,
             iso(time.time_ns() // 1_000_000),
@@ -270,13 +269,11 @@ async def _deltas(settings: ProcessorsSettings, partitions: list[int]) -> dict[i
     return offsets | {p: position.offset for p, position in (await folded(settings)).items()}
 
 
-async def _unread(
-    settings: ProcessorsSettings, deltas: Mapping[int, int], wanted: Set[tuple[str, str]]
-) -> Unread:
+async def _unread(settings: ProcessorsSettings, deltas: Mapping[int, int]) -> Unread:
     """The records of `issue-deltas` behind these offsets."""
     topic = name_of(settings, Topic.ISSUE_DELTAS)
     tps = [TopicPartition(topic, p) for p in deltas]
-    unread = Unread(wanted)
+    unread = Unread()
     async with open_consumer(settings) as consumer:
         begins, ends = await consumer.beginning_offsets(tps), await consumer.end_offsets(tps)
         consumer.assign(tps)

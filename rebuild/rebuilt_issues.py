@@ -7,7 +7,6 @@ records include the logs up to the given positions, so that repeated records are
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import suppress
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -46,16 +45,13 @@ class Sources(NamedTuple):
 class Unread:
     """Records of `issue-deltas` that the processors may not have read.
 
-    `owners` are those that increments name, the first for each issue. `order` numbers those of `causes` that are
-    among them: an issue, and the name that the id of an activity has for its cause.
+    `owners` are those that increments name, the first for each issue.
     """
 
-    def __init__(self, causes: Set[tuple[str, str]] = frozenset()) -> None:
+    def __init__(self) -> None:
         self.commands: list[Command] = []
         self.signals: list[Signal] = []
         self.owners: dict[int, str] = {}
-        self.order: dict[tuple[str, str], int] = {}
-        self._causes = causes
 
     def add(self, value: bytes) -> None:
         """Take the next record of a partition. Raises DecodeError."""
@@ -63,20 +59,12 @@ class Unread:
             delta = decode_delta(value)
             if delta.command is not None:
                 self.commands.append(delta.command)
-                self._add(delta.command.issue, delta.command.id)
-            elif (signal := delta.signal) is not None:
-                self.signals.append(signal)
-                for news in signal.news:
-                    self._add(signal.issue, f"{news.partition}-{news.offset}-{signal.sender}")
+            elif delta.signal is not None:
+                self.signals.append(delta.signal)
             return
         for source in decode_bundle(value):
             for increment in source.increments:
                 self.owners.setdefault(increment.issue, increment.owner)
-                self._add(hex64(increment.issue), f"{source.partition}-{source.offset}")
-
-    def _add(self, issue: str, cause: str) -> None:
-        if (issue, cause) in self._causes:
-            self.order.setdefault((issue, cause), len(self.order))
 
 
 class Covered(NamedTuple):
@@ -183,15 +171,14 @@ def _record(
     if stored is not None:
         record = _counted(issue, stored, record, _Compared.of(stored, row, known), sources)
     assert record is not None
-    since = (
-        changes if row is None else _unrecorded(record.id, changes, covered.unread.order, has_newer=newer > 0)
-    )
+    # Activities are published before the record that has their changes.
+    since = [change for change in changes if row is None or change.version > row.version]
     state = _state(since, row, covered.unread.owners.get(issue, ""))
     record = replace(record, **state._asdict())
     deltas = covered.deltas.get(issue % len(covered.deltas), -1) if covered.deltas else -1
     return replace(
         record,
-        version=(1 if row is None else row.version + 1) + newer,
+        version=1 + max(newer + (row.version if row else 0), *(change.version for change in changes), 0),
         positions={p: offset for p, offset in covered.events.items() if offset >= 0},
         life=replace(_life(record, changes, sources, stored), applied=deltas),
     )
@@ -342,28 +329,6 @@ def _of_row(row: StoredIssue) -> _IssueState:
     return _IssueState(status, row.regressed, row.assignee or None, row.resolved_in or None, until)
 
 
-def _unrecorded(
-    issue: str, changes: list[StoredChange], order: Mapping[tuple[str, str], int], *, has_newer: bool
-) -> list[StoredChange]:
-    """The changes that an issue's row may not have, in their order.
-
-    First those by newer events since it was last set. Then those by unread records, in the order of the log: the row
-    may have some of them, too. It decides about the others: two commands may have been sent in another order than they
-    were read in.
-    """
-    since: list[StoredChange] = []
-    unread: list[tuple[int, StoredChange]] = []
-    for change in changes:
-        cause = _cause(issue, change)
-        if (number := order.get((issue, cause))) is not None:
-            unread.append((number, change))
-        elif _is_command(cause):
-            since = [] if change.kind in _STATES else since
-        elif has_newer:
-            since.append(change)
-    return [*since, *(change for _, change in sorted(unread, key=itemgetter(0)))]
-
-
 def _state(changes: list[StoredChange], row: StoredIssue | None, owner: str) -> _IssueState:
     """The state after the changes, for a record that is older than they are; a new issue's begins with its owner."""
     state = _IssueState("open", False, owner or None, None, None) if row is None else _of_row(row)
@@ -406,11 +371,6 @@ def _life(
         sketch.add(users)
         return replace(life, ignored=Ignored(events, sketch.text()))
     return life
-
-
-def causes(changes: Mapping[int, list[StoredChange]]) -> set[tuple[str, str]]:
-    """The causes of changes of issues, as `Unread` takes them."""
-    return {(hex64(issue), _cause(hex64(issue), change)) for issue in changes for change in changes[issue]}
 
 
 def _cause(issue: str, change: StoredChange) -> str:

@@ -56,14 +56,12 @@ class Merges:
         releases = [(one.issue, reported.get(f"{one.issue}-{one.id}-unmerged")) for one in commands]
         self._reported_home = dict[str, str]()
         self._joined = {part: {into} for part, into in self._into.items()}
-        for change in sorted(reported.values(), key=lambda change: (change.at_ms, change.id)):
+        for change in sorted(reported.values(), key=lambda change: (change.version, change.id)):
             part, into = change.id[:16], change.data.get("into")
             if into is not None:
                 self._joined.setdefault(part, set()).add(into)
-                if change.id.replace("-merged-into-", "-unmerged-from-") not in reported:
-                    self._reported_home[part] = into
-            # A rebuild names the merge that it undoes: its clock may be ahead of the one that timed a later merge.
-            elif "from" in change.data and change.id.endswith("-unmerged"):
+                self._reported_home[part] = into
+            elif "from" in change.data:
                 self._reported_home.pop(part, None)
         self._released = {
             Pair(issue, part)
@@ -114,7 +112,10 @@ class Merges:
             for issue, other, data in ((whole, part, of_whole), (part, f"from-{whole}", {"from": whole})):
                 name = f"{issue}-{command}-unmerged-{other}"
                 if name not in self._reported:
-                    yield Activity(name, issue, records[issue].project_id, "unmerged", REBUILD, at, data)
+                    record = records[issue]
+                    yield Activity(
+                        name, issue, record.project_id, "unmerged", REBUILD, at, data, version=record.version
+                    )
 
     def linked(self, records: Iterable[IssueRecord], join: str) -> list[IssueRecord]:
         """Records of single fingerprints with their merges, all of which have the name `join`.

@@ -129,7 +129,7 @@ class Subject(Struct, frozen=True, rename="camel", omit_defaults=True):
 class Activity(Struct, frozen=True, rename="camel"):
     """One value of `issue-activity`: a change of an issue. The id is derived from the cause, so repeats are equal.
 
-    Activities that an event caused have a `subject`.
+    Activities that an event caused have a `subject`. `version` is that of the issue's record after the change.
     """
 
     id: str
@@ -140,6 +140,7 @@ class Activity(Struct, frozen=True, rename="camel"):
     at: str
     data: dict[str, Any] = {}
     subject: Subject | None = None
+    version: int = 0
 
 
 Refusal = Literal["invalid", "tooLarge", "rateLimited"]

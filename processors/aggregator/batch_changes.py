@@ -1,6 +1,6 @@
 """The effects of commands, signals and increments on issues, collected for one batch. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -82,7 +82,7 @@ class BatchChanges:
         record, found = findings(state, fold.shown(), news)
         change = transition(record, news, found)
         fold.set_state(change.record)
-        self.activities += with_subject((*opening, *found, *change.activities), change.record, news)
+        self._publish(fold, with_subject((*opening, *found, *change.activities), change.record, news))
 
     def command(self, offset: int, command: Command, find: Find) -> None:
         """Apply a command at this offset of `issue-deltas`.
@@ -189,9 +189,12 @@ class BatchChanges:
         record = changed.record
         fold.change_state(replace(record, life=replace(record.life, applied=offset, **lists)))
         self.dirty[fold.id] = fold
-        self.activities += changed.activities
+        self._publish(fold, changed.activities)
         for signal in changed.signals:
             self._send(signal)
+
+    def _publish(self, fold: Fold, activities: Iterable[Activity]) -> None:
+        self.activities += (replace(activity, version=fold.version) for activity in activities)
 
     def _send(self, signal: Signal) -> None:
         self.deltas.append((signal.issue, DeltaRecord(signal=signal)))

@@ -50,8 +50,8 @@ SHOWN: Final = """
         grouping_rule, grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
     FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
 CHANGES: Final = f"""
-    SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, if(kind = 'commented', '', data)
-    FROM issue_activity FINAL WHERE kind NOT IN {(*sorted(FINDINGS),)} ORDER BY issue_id, at, id"""  # noqa: S608 - our own text
+    SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, if(kind = 'commented', '', data), version
+    FROM issue_activity FINAL WHERE kind NOT IN {(*sorted(FINDINGS),)} ORDER BY issue_id, version, at, id"""  # noqa: S608 - our own text
 """Of comments only the ids count: an issue that was merged since would forward a known one to the whole."""
 SINCE: Final = """
     SELECT count(), groupUniqArrayIf(user_hash, user_hash != 0) FROM events
@@ -133,6 +133,7 @@ class StoredChange(Struct, frozen=True):
     id: str
     kind: str
     data: dict[str, Any]
+    version: int = 0
 
 
 def erased(client: Client) -> dict[tuple[int, int], int]:
@@ -197,10 +198,12 @@ def shown(client: Client) -> Iterator[StoredIssue]:
 
 
 def changes(client: Client) -> dict[int, list[StoredChange]]:
-    """The changes of each issue without comments, by time. Raises ClickHouseError."""
+    """The changes of each issue, in their order; comments without their text. Raises ClickHouseError."""
     by_issue: dict[int, list[StoredChange]] = {}
-    for issue, at, identity, kind, data in client.query(CHANGES, settings=dict(BOUNDED)).result_rows:
-        by_issue.setdefault(issue, []).append(StoredChange(at, identity, kind, json.loads(data or "{}")))
+    for issue, at, identity, kind, data, version in client.query(CHANGES, settings=dict(BOUNDED)).result_rows:
+        by_issue.setdefault(issue, []).append(
+            StoredChange(at, identity, kind, json.loads(data or "{}"), version)
+        )
     return by_issue
 
 

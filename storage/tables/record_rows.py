@@ -30,7 +30,7 @@ ISSUES: Final = pa.schema({
 })  # fmt: skip
 ISSUE_ACTIVITY: Final = pa.schema({
     "project_id": pa.uint32(), "issue_id": pa.uint64(), "at": _TIME, "id": _TEXT, "kind": _TEXT, "by": _TEXT,
-    "data": _TEXT,
+    "data": _TEXT, "version": pa.uint64(),
 })  # fmt: skip
 CHANGES: Final = pa.schema({
     "project_id": pa.uint32(), "id": _TEXT, "kind": _TEXT, "by": _TEXT, "via": _TEXT, "at": _TIME, "before": _TEXT,
@@ -101,6 +101,7 @@ def activity_row(activity: Activity) -> Row:
         activity.kind,
         activity.by,
         encode_json(activity.data).decode(),
+        activity.version,
     )
 
 

@@ -100,8 +100,9 @@ class Rebuilding:
             [
                 *(row["issue_id"], _ms(row["at"]), row["id"], row["kind"]),
                 "" if row["kind"] == "commented" else row["data"],
+                row["version"],
             ]
-            for row in sorted(rows, key=lambda row: (row["issue_id"], row["at"], row["id"]))
+            for row in sorted(rows, key=lambda row: (row["issue_id"], row["version"], row["at"], row["id"]))
         ]
 
     def _since(self, parameters: Mapping[str, Any], _: Any) -> "Work":

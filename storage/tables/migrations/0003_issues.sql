@@ -47,7 +47,8 @@ CREATE TABLE IF NOT EXISTS issue_activity
     id String COMMENT 'Made of the cause of the change',
     kind LowCardinality(String) COMMENT 'created, regressed, resolved, ignored, reopened, merged, unmerged, assigned, commented, seenInRelease, seenInEnvironment, usersReached, escalated',
     by String COMMENT 'Who asked for it; system where an event caused it',
-    data String COMMENT 'More of the change, as JSON'
+    data String COMMENT 'More of the change, as JSON',
+    version UInt64 COMMENT 'Version of the issue after the change'
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (project_id, issue_id, at, id)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from broker.message import Message
 from processors.aggregator.position import decode_position, deltas_key
 from rebuild.from_clickhouse import _unread, delta_positions
-from rebuild.rebuilt_issues import Covered, Sources, Unread, causes, rebuilt
+from rebuild.rebuilt_issues import Covered, Sources, Unread, rebuilt
 from rebuild.rebuilt_merges import Pair
 from schemas.ids import hex64
 from schemas.increments import decode_bundle, is_bundle
@@ -76,7 +76,7 @@ def stored(world: World) -> tuple[dict[int, list[Any]], int]:
 
 def unread_of(world: World) -> tuple[Unread, dict[int, int]]:
     """What the processors have not read, and the last offsets that they have."""
-    unread, last = Unread(causes(changes_of(world))), dict[int, int]()
+    unread, last = Unread(), dict[int, int]()
     for partition in range(PARTITIONS):
         noted = [m.value for m in world.log("seen", partition) if m.key == deltas_key(partition)]
         last[partition] = decode_position(noted[-1] or b"").offset if noted else -1
@@ -88,8 +88,12 @@ def unread_of(world: World) -> tuple[Unread, dict[int, int]]:
 def changes_of(world: World) -> dict[int, list[StoredChange]]:
     """The writer's rows of activities."""
     changes: dict[int, list[StoredChange]] = {}
-    for activity in sorted(world.activities(is_rebuilt=True), key=lambda one: (one.issue, one.at, one.id)):
-        change = StoredChange(parse_iso(activity.at), activity.id, activity.kind, activity.data)
+    for activity in sorted(
+        world.activities(is_rebuilt=True), key=lambda one: (one.issue, one.version, one.at, one.id)
+    ):
+        change = StoredChange(
+            parse_iso(activity.at), activity.id, activity.kind, activity.data, activity.version
+        )
         changes.setdefault(int(activity.issue, 16), []).append(change)
     return changes
 
@@ -394,7 +398,7 @@ async def test_the_first_unread_increment_of_an_issue_names_its_owner(
     consumer.__aenter__.return_value = consumer
     monkeypatch.setattr("rebuild.from_clickhouse.open_consumer", lambda _: consumer)
     monkeypatch.setattr("rebuild.from_clickhouse.records_before", in_order)
-    unread = await _unread(ProcessorsSettings(kafka_bootstrap="x:1"), {}, set())
+    unread = await _unread(ProcessorsSettings(kafka_bootstrap="x:1"), {})
     assert [command.kind for command in unread.commands] == ["comment"]
     assert unread.owners == {int(id_of(1), 16): "zoe", int(id_of(2), 16): ""}
 

@@ -137,30 +137,19 @@ def test_of_an_issues_rows_on_several_servers_the_newest_counts() -> None:
     assert (record.version, record.assignee) == (9, "ann")
 
 
-def test_the_state_is_that_of_the_row_unless_events_have_come_since() -> None:
-    changes = [
-        StoredChange(
-            START, f"{hex64(issue_id(PROJECT, 2))}-{COMMAND}-resolved", "resolved", {"resolvedIn": "a@1+1"}
-        ),
-        StoredChange(START + 1, "x-0-5-regressed", "regressed", {}),
-        StoredChange(START + 2, "x-y-assigned", "assigned", {"assignee": "bob"}),
-    ]
-    assert one([counted()], [stored_row(status="ignored")], *changes).status == "ignored"
-    behind = one([counted(events=6)], [stored_row(events=5, status="ignored")], *changes)
-    assert (behind.status, behind.regressed, behind.assignee) == ("open", True, "bob")
-    assert behind.life.commands == (COMMAND,)
-
-
-def test_of_two_commands_the_row_says_which_was_read_last_though_an_event_is_newer() -> None:
+def test_changes_of_later_versions_than_the_rows_are_made_in_their_order_whatever_their_times() -> None:
     issue = hex64(issue_id(PROJECT, 2))
     changes = [
-        StoredChange(START, f"{issue}-{COMMAND}-resolved", "resolved", {}),
-        StoredChange(START + 1, f"{issue}-{COMMAND[:-1]}x-ignored", "ignored", {}),
+        StoredChange(START + 9, f"{issue}-{COMMAND}-resolved", "resolved", {"resolvedIn": "a@1+1"}, 3),
+        StoredChange(START, f"{issue}-0-5-regressed", "regressed", {}, 4),
+        StoredChange(START + 2, f"{issue}-{COMMAND[:-1]}x-assigned", "assigned", {"assignee": "bob"}, 5),
     ]
-    row = stored_row(events=5, status="resolved")
-    assert one([counted(events=6)], [row], *changes).status == "resolved"
-    reopened = StoredChange(START + 2, f"{issue}-0-5-reopened", "reopened", {})
-    assert one([counted(events=6)], [row], *changes, reopened).status == "open"
+    assert one([counted()], [stored_row(status="ignored", version=5)], *changes).status == "ignored"
+    for row in ([], [stored_row(status="ignored", version=2)], [stored_row(status="resolved", version=3)]):
+        behind = one([counted()], row, *changes)
+        assert (behind.status, behind.regressed, behind.assignee) == ("open", True, "bob")
+        assert behind.life.commands == (COMMAND, f"{COMMAND[:-1]}x")
+        assert behind.version > 5
 
 
 def test_a_fix_knows_the_releases_before_it_and_a_rest_those_since() -> None:
