@@ -69,6 +69,7 @@ class Merges:
             if release is not None
             for part in release.data.get("issues", ())
         }
+        self._refused = [(signal.issue, signal.join) for signal in signals if signal.kind == "refused"]
         self._requested = set[Pair]()
         self._unread = [signal for signal in signals if signal.kind in {"join", "move", "leave"}]
         for signal in self._unread:
@@ -139,9 +140,11 @@ class Merges:
         for issue, name in self._forwarded(by_id):
             life = by_id[issue].life
             by_id[issue] = replace(by_id[issue], life=replace(life, signals=(*life.signals, name)))
-        for pair in {*self.undone(), *self._requested}:
-            if (record := by_id.get(pair.whole)) is not None and pair in self._commands:
-                commands = (*record.life.commands, self._commands[pair])[-MAX_COMMANDS:]
+        undone = {*self.undone(), *self._requested}
+        known = [(pair.whole, self._commands[pair]) for pair in undone if pair in self._commands]
+        for issue, command in (*known, *self._refused):
+            if (record := by_id.get(issue)) is not None:
+                commands = (*record.life.commands, command)[-MAX_COMMANDS:]
                 by_id[record.id] = replace(record, life=replace(record.life, commands=commands))
         return [with_members(record) for record in by_id.values()]
 

@@ -70,9 +70,10 @@ class Signal(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tr
 
     `join` asks an issue to become part of the sender; the issue answers `joined` (with its figures and those
     of its members) or `refused`. `move` tells a member of the joined issue that the sender is now its issue;
-    `news` carries a member's new figures; `leave` ends the membership and is answered by `left`. `room` is
-    the number of fingerprints that a `join` may add; if it names a `fingerprint`, the issue of this one may
-    have no events yet. The field `join` is the id of the merge command in all signals.
+    `news` carries a member's new figures; `leave` ends the membership and is answered by `left`. It brings back the
+    members of a `joined` that nothing waited for. `room` is the number of fingerprints that a `join` may add; if it
+    names a `fingerprint`, the issue of this one may have no events yet. The field `join` is the id of the merge
+    command in all signals.
     """
 
     kind: SignalKind

@@ -153,30 +153,41 @@ def _join(record: IssueRecord, signal: Signal) -> Exchanged:
 def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
     life, request = record.life, record.life.pending.get(signal.sender)
     if request is None or request.kind != "join" or request.command != signal.join or signal.figures is None:
-        # The request is no longer pending: the sender must not consider itself merged.
-        return Exchanged(record, signals=(_reply(signal, record.id, "leave"),))
+        # The request is no longer pending: the sender must not consider itself merged, and gets its members back.
+        leave = replace(_reply(signal, record.id, "leave"), members=signal.members)
+        return Exchanged(record, signals=(leave,))
     joined = {signal.sender: Member(signal.fingerprint, signal.join, signal.version, signal.figures)}
     # Its members count from here on with the figures in the answer. Their news under the old merge is ignored, which
     # loses nothing: figures are totals, and the reply to `move` brings the latest.
-    joined |= {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
-    moves = tuple(
-        Signal(
-            kind="move",
-            issue=issue,
-            sender=record.id,
-            project_id=record.project_id,
-            join=signal.join,
-            by=request.by,
-            at=request.at,
-        )
-        for issue in signal.members
-    )
+    joined |= _taken(signal)
+    moves = _moves(record, replace(signal, by=request.by, at=request.at))
     details = {"issue": signal.sender, "fingerprints": [member.fingerprint for member in joined.values()]}
     return Exchanged(
         replace(record, life=replace(life, members=life.members | joined, pending=_without(life.pending, signal))),
         (_activity(record, replace(signal, by=request.by, at=request.at), "merged", details, f"-{signal.sender}"),),
         moves,
     )  # fmt: skip
+
+
+def _taken(signal: Signal) -> dict[str, Member]:
+    """The members that a signal brings, as those of its merge."""
+    return {issue: replace(member, join=signal.join) for issue, member in signal.members.items()}
+
+
+def _moves(record: IssueRecord, signal: Signal) -> tuple[Signal, ...]:
+    """What tells the members that a signal brings which issue they belong to now; each answers with its news."""
+    return tuple(
+        Signal(
+            kind="move",
+            issue=issue,
+            sender=record.id,
+            project_id=record.project_id,
+            join=signal.join,
+            by=signal.by,
+            at=signal.at,
+        )
+        for issue in signal.members
+    )
 
 
 def _answered(record: IssueRecord, signal: Signal) -> Exchanged:
@@ -235,8 +246,9 @@ def _leave(record: IssueRecord, signal: Signal) -> Exchanged:
     if record.merged_into != signal.sender or record.life.join != signal.join:
         # Not a member, but the sender's request stays pending until it is answered.
         return Exchanged(record, signals=(answer,))
-    alone = replace(record, merged_into=None, life=replace(record.life, join=""))
-    return Exchanged(alone, (_activity(record, signal, "unmerged", {"from": signal.sender}),), (answer,))
+    alone = replace(record, merged_into=None, life=replace(record.life, join="", members=_taken(signal)))
+    activity = _activity(record, signal, "unmerged", {"from": signal.sender})
+    return Exchanged(alone, (activity,), (answer, *_moves(record, signal)))
 
 
 _RECEIVERS: Final[dict[SignalKind, Callable[[IssueRecord, Signal], Exchanged]]] = {

@@ -101,6 +101,23 @@ async def test_a_refusal_of_an_earlier_merge_does_not_end_the_request_of_a_later
     assert (world.issue(1).events, world.issue(2).merged_into) == (3, id_of(1))
 
 
+async def test_an_issue_whose_merge_nothing_waits_for_keeps_its_members() -> None:
+    world = await with_issues(1, 2, 3)
+    await merged(world, 2, 3)
+    join = Signal(
+        kind="join", issue=id_of(2), sender=id_of(1), project_id=str(PROJECT), join="c", at=iso(START), room=9
+    )
+    world.put(int(id_of(2), 16) % PARTITIONS, DeltaRecord(signal=join))
+    # An event of the member meanwhile.
+    await world.work(1)
+    await events(world, 3, 1, first_user=9)
+    assert (world.issue(2).merged_into, world.issue(3).merged_into) == (None, id_of(2))
+    assert world.issue(2).fingerprints == (hex64(2), hex64(3))
+    assert (sums(world.issue(1))[0], sums(world.issue(2))[0]) == (1, 6)
+    await unmerged(world, 2, 3)
+    assert (sums(world.issue(2))[0], sums(world.issue(3))[0]) == (2, 4)
+
+
 async def test_a_command_that_merges_a_part_into_two_issues_in_turn_tells_both() -> None:
     world = await with_issues(1, 2, 3)
     join = Signal(kind="join", issue=id_of(3), sender=id_of(1), project_id=str(PROJECT), join="c", room=9)
