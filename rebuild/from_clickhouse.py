@@ -74,7 +74,7 @@ async def issues(settings: ProcessorsSettings) -> Issues:
         new = rebuilt(
             rebuild_queries.counted(client),
             # A row may be on some of the servers only: an earlier rebuild emptied its topic before the others had it.
-            chain.from_iterable(rebuild_queries.shown(server.own) for server in servers),
+            chain.from_iterable(rebuild_queries.shown(server.whole) for server in servers),
             rebuild_queries.changes(client),
             covered,
             sources,

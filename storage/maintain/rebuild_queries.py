@@ -44,11 +44,15 @@ ERASED_IDS: Final = f"""
     SELECT project_id, id, toInt64(toUnixTimestamp(toDateTime(day, 'UTC'))) * 1000 FROM erased_events FINAL
     WHERE day >= toDate(fromUnixTimestamp64Milli({{since:Int64}}, 'UTC')) OR {_LATER}"""  # noqa: S608 - our own text
 SHOWN: Final = """
-    SELECT project_id, issue_id, fingerprints, error_type, message, culprit, status, regressed,
+    SELECT project_id, issue_id, fingerprints, error_type,
+        if((project_id, last_event) IN (SELECT project_id, id FROM erased_events) AS is_erased, '', message),
+        culprit, status, regressed,
         toUnixTimestamp64Milli(first_seen), toUnixTimestamp64Milli(last_seen), events, users, first_release,
-        last_release, environments, releases, assignee, resolved_in, ignore_until, last_event, grouping_version,
+        last_release, environments, releases, assignee, resolved_in, ignore_until,
+        if(is_erased, toUInt128(0), last_event), grouping_version,
         grouping_rule, grouping_parts, merged_into, version, toUnixTimestamp64Milli(escalated)
     FROM issues FINAL WHERE deleted = 0 ORDER BY project_id, issue_id"""
+"""Without the text of an erased event: it may be that of a part, whose redaction is news under way to its whole."""
 CHANGES: Final = f"""
     SELECT issue_id, toUnixTimestamp64Milli(at), id, kind, if(kind = 'commented', '', data), version
     FROM issue_activity FINAL WHERE kind NOT IN {(*sorted(FINDINGS),)} ORDER BY issue_id, version, at, id"""  # noqa: S608 - our own text

@@ -74,6 +74,13 @@ class Rebuilding:
     def _shown(self, *_: Any) -> "Work":
         yield 0.002
         rows = [row for _, row in self._server.latest["issues"].values() if not row["deleted"]]
+        never_again = self._server.erasing.never_again
+        rows = [
+            {**row, "message": "", "last_event": bytes(16)}
+            if (row["project_id"], row["last_event"]) in never_again
+            else row
+            for row in rows
+        ]
         return [
             [
                 *(row["project_id"], row["issue_id"], row["fingerprints"], row["error_type"], row["message"]),

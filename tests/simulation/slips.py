@@ -269,7 +269,7 @@ SLIPS: Final = {
         f"{_MERGES}._join", 'f"-into-{signal.sender}"', '"-into-" + "0" * 16', seed="1760006067.25.132793808.708751819"
     ),
     "merges: an answer is not sent": Slip(
-        f"{_MERGES}._leave", '{"from": signal.sender}),), (answer,))', '{"from": signal.sender}),), ())', seed=7
+        f"{_MERGES}._leave", "(activity,), (answer, *_moves(record, signal))", "(activity,), _moves(record, signal)", seed=7
     ),
     "merges: members do not move": Slip(f"{_MERGES}._joined", "        moves,\n", "        (),\n", seed=133),
     "merges: a refusal stays pending": Slip(f"{_MERGES}._answered", '"join" if signal.kind == "refused" else "leave"', '"leave" if signal.kind == "refused" else "join"', seed=7),
@@ -328,8 +328,11 @@ SLIPS: Final = {
     "erasure: rollups are not counted again": Slip(f"{_USER}._erase_week", "repair_where(client, queries, _QUIET_SECONDS)", "pass", seed=4),
     "erasure: it is done before it begins": Slip(f"{_USER}.resume", '("user", "deleting")', '("user", "done")'),
     "rebuild: positions are forgotten": Slip(f"{_REBUILD}._record", "if offset >= 0}", "if offset < 0}", seed=142),
-    "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "version=(1 if row is None else row.version + 1) + newer", "version=1", seed=369),
-    "rebuild: commands that were read are made again": Slip(f"{_REBUILD}._unrecorded", "elif _is_command(cause):\n            since = [] if change.kind in _STATES else since\n        elif has_newer:", "else:", seed="1810007170.42.21620406.354412160"),
+    "rebuild: the version starts again": Slip(f"{_REBUILD}._record", "newer + (row.version if row else 0)", "newer", seed=369),
+    "rebuild: a row has all changes": Slip(f"{_REBUILD}._record", "change.version > row.version", "False"),
+    "rebuild: a row has no change": Slip(f"{_REBUILD}._record", "change.version > row.version", "True", seed="1810007170.42.21620406.354412160"),
+    "rebuild: the version forgets changes": Slip(f"{_REBUILD}._record", ", *(change.version for change in changes), 0)", ", 0)"),
+    "merges: a leave keeps the members": Slip("processors.aggregator.issue_merges._leave", "members=_taken(signal)", "members={}"),
     "rebuild: the first of an issue's rows counts": Slip(f"{_REBUILD}.rebuilt", "known.version < row.version", "False", seed="1770015573.40"),
     "rebuild: a whole has the text of its part": Slip(f"{_REBUILD}._own_text", 'return replace(row, message="", last_event=bytes(16))', "return row", seed=1770016177),
     "rebuild: members are forgotten": Slip("rebuild.rebuilt_merges.Merges.linked", "home is not None and home in by_id", "home is None and home in by_id", seed="5031.45"),

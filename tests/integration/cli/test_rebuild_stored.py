@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from aiokafka import TopicPartition
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from broker.client import open_consumer, open_producer
 from broker.consumer_lag import lags, readers
@@ -257,6 +258,14 @@ async def test_erased_events_still_count_and_their_ids_are_known(
         (7, (12345).to_bytes(16, "big"))
     }
     assert len(found) == len(feed.ids) + 1
+
+    with_text = next(row for row in rebuild_queries.shown(pipeline.client) if row.message)
+    newest = int.from_bytes(with_text.last_event, "big")
+    pipeline.client.command(
+        f"INSERT INTO erased_events VALUES ({with_text.project}, toUInt128('{newest}'), today())"
+    )
+    without = next(row for row in rebuild_queries.shown(pipeline.client) if row.issue == with_text.issue)
+    assert without == replace(with_text, message="", last_event=bytes(16))
 
     counted = rebuild_queries.counted
 
