@@ -40,7 +40,7 @@ def load(struct: type[S], environ: Mapping[str, str]) -> S:
 
     Raises BadSetting, naming the variable: one with our prefix is unknown, a required one is missing, or a
     value is bad.
-    Variables with the prefix `SVC_TEST_` (for tests) and those that Kubernetes sets for services are ignored.
+    Variables that Kubernetes sets for services are ignored.
     """
     given = dict(_given(environ))
     known = variables()
@@ -121,7 +121,7 @@ def _given(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """The settings in the environment, with the contents of `_FILE` variants; the file replaces an empty variable."""
     known = variables()
     for name, value in environ.items():
-        if not name.startswith(PREFIX) or name.startswith("SVC_TEST_") or is_service_variable(name, value):
+        if not name.startswith(PREFIX) or is_service_variable(name, value):
             continue
         if name in known and environ.get(f"{name}_FILE") and f"{name}_FILE" not in known:
             if value:

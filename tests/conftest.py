@@ -18,7 +18,6 @@ from tests.servers import (  # noqa: F401 - fixtures are found by their names he
     clickhouse_database_url,
     clickhouse_url,
     kafka_bootstrap,
-    keep_test_addresses,
     topic_prefix,
 )
 
@@ -42,8 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep the test servers' addresses, then take every variable of ours out of the environment."""
-    keep_test_addresses(config, os.environ)
+    """Take every variable of ours out of the environment."""
     for name in [name for name in os.environ if name.startswith("SVC_")]:
         del os.environ[name]
     # Servers write thousands of small files, which cost three times the CPU time on a disk.

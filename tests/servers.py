@@ -1,8 +1,8 @@
 """Fixtures: a real Kafka and a real ClickHouse, one of each for all workers of a run.
 
-Each is the one named by SVC_TEST_KAFKA_BOOTSTRAP or SVC_TEST_CLICKHOUSE_URL, else a container where an engine
-answers, else our own local server in a temporary directory. One that can't be started is an error of the test
-that asked, never a skip. A test that kills, freezes or configures a server starts its own.
+Each is a container where an engine answers, else our own local server in a temporary directory. One that can't be
+started is an error of the test that asked, never a skip. A test that kills, freezes or configures a server starts
+its own.
 """
 
 import asyncio
@@ -28,16 +28,8 @@ from local.ports import free_port
 from tests.run_servers import Start, shared_address
 from tests.topics import delete_topics
 
-KAFKA = "SVC_TEST_KAFKA_BOOTSTRAP"
-CLICKHOUSE = "SVC_TEST_CLICKHOUSE_URL"
 CACHE = Path(__file__).parent.parent / ".cache"
-ADDRESSES = pytest.StashKey[dict[str, str]]()
 START_SECONDS = 120
-
-
-def keep_test_addresses(config: pytest.Config, environ: Mapping[str, str]) -> None:
-    """Remember the servers named by the environment, which is cleared afterwards."""
-    config.stash[ADDRESSES] = {name: environ[name] for name in (KAFKA, CLICKHOUSE) if environ.get(name)}
 
 
 @functools.cache
@@ -118,12 +110,10 @@ def _clickhouse(folder: Path) -> Iterator[str]:
 
 
 STARTS: Mapping[str, Start] = {"Kafka": _kafka, "ClickHouse": _clickhouse}
-NAMED: Mapping[str, str] = {"Kafka": KAFKA, "ClickHouse": CLICKHOUSE}
 
 
 def _address(name: str, config: pytest.Config, folders: pytest.TempPathFactory) -> Iterator[str]:
-    found = config.stash[ADDRESSES].get(NAMED[name]) or shared_address(config, name)
-    if found:
+    if found := shared_address(config, name):
         yield found
         return
     with STARTS[name](folders.mktemp("server")) as address:
