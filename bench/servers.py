@@ -15,6 +15,7 @@ from cli.send.send_batches import read_lines
 from local.child import Child
 from local.local_stack import Stack
 from local.ports import free_port
+from local.proxies import bypass_proxies
 from runtime.supervisor import Supervisor
 
 PORTS: Final = ("SVC_INGEST_PORT", "SVC_DASHBOARD_PORT")
@@ -50,7 +51,8 @@ def prepare(data_dir: Path, cache: Path, **given: str) -> Stack:
 
 @contextmanager
 def kept_or_temporary(data_dir: Path | None) -> Iterator[Path]:
-    """The given folder, or one that ends with the run."""
+    """The given folder, or one that ends with the run. Its servers are reached without the machine's proxy."""
+    bypass_proxies(os.environ)
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         yield data_dir or Path(folder)
 

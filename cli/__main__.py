@@ -12,6 +12,7 @@ import click
 from cli.command_groups import NearestGroup
 from cli.workspace import Workspace
 from local.discovery import environment, overlaid
+from local.proxies import bypass_proxies
 
 SECTIONS = {
     "On this machine": {
@@ -138,6 +139,7 @@ def main() -> None:
     Long-running processes configure logging themselves.
     """
     logging.getLogger().setLevel(logging.CRITICAL)
+    bypass_proxies(os.environ)
     svc.main(prog_name="svc")
 
 

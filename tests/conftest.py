@@ -10,6 +10,7 @@ from zlib import crc32
 import pytest
 from hypothesis import HealthCheck, settings
 
+from local.proxies import bypass_proxies
 from tests import cpu
 from tests.run_servers import RunServers
 from tests.scheduling import FileScheduling
@@ -41,7 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take every variable of ours out of the environment."""
+    """Take every variable of ours, and the machine's proxy, out of our servers' way."""
+    bypass_proxies(os.environ)
     for name in [name for name in os.environ if name.startswith("SVC_")]:
         del os.environ[name]
     # Servers write thousands of small files, which cost three times the CPU time on a disk.
