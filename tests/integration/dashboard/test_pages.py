@@ -35,8 +35,13 @@ async def get(site: StoredSite, path: str, status: int = 200) -> str:
 
 async def test_projects_are_found_by_name_with_their_figures(signed: StoredSite) -> None:
     listed = f'href="/projects/{signed.project.id}/issues"'
+    growing = signed.store.records[issue_of(SHOWCASE)]
+    signed.store.put([replace(growing, version=growing.version + 1, escalated_ms=NOW - 1)])
     page = await get(signed, "/projects")
     assert listed in page.partition("<main")[2]
+    assert f'href="/projects/{signed.project.id}/issues?query=is:escalating">1<' in page
+    shown = await get(signed, f"/projects/{signed.project.id}/issues?query=is:escalating")
+    assert set(re.findall(r"/issues/([0-9a-f]{16})", shown)) == {growing.id}
     new = re.search(rf'href="/projects/{signed.project.id}/issues\?query=is:new">(\d+)<', page)
     assert new is not None
     shown = await get(signed, f"/projects/{signed.project.id}/issues?query=is:new")
