@@ -10,6 +10,7 @@ import json
 import os
 import runpy
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -80,7 +81,8 @@ class ForkedProcess:
 @cache
 def _parent() -> str:
     """The address of the parent, which is started here. Its standard input ends with this process."""
-    address = str(Path(tempfile.mkdtemp(prefix="svc-forked-")) / "socket")
+    # The path of a socket has 107 bytes at most, and TMPDIR may be longer.
+    address = str(Path(tempfile.mkdtemp(prefix="svc-forked-", dir="/tmp")) / "socket")
     parent = subprocess.Popen(
         [sys.executable, "-P", "-m", "tests.forked", address], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -112,6 +114,7 @@ def serve(address: str) -> None:
             readable = select.select([listener, sys.stdin], [], [], 1)[0]
             _reap()
             if sys.stdin in readable:
+                shutil.rmtree(Path(address).parent)
                 return
             if listener in readable:
                 connection, _ = listener.accept()

@@ -4,12 +4,15 @@ A worker asks by a file in a folder that they share, and reads the address from 
 (`-n 0`) the session starts its servers itself, in `tests.servers`.
 """
 
+import fcntl
+import os
 import resource
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
@@ -20,6 +23,7 @@ Start = Callable[[Path], AbstractContextManager[str]]
 """Starts a server in a folder; gives its address, and stops it at the end."""
 
 FOLDER: Final = "servers"
+PREFIX: Final = "svc-servers-"
 POLL_SECONDS: Final = 0.05
 ASK_SECONDS: Final = 300
 
@@ -28,13 +32,22 @@ class RunServers:
     """A plugin of the controller. `starts` has a server by name."""
 
     def __init__(self, starts: Mapping[str, Start], memory: str | None) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="svc-servers-", dir=memory))
+        parent = Path(memory or tempfile.gettempdir())
+        _remove_stale(parent)
+        # It is locked before it gets the name by which others look for it.
+        fresh = Path(tempfile.mkdtemp(prefix=f".{PREFIX}", dir=parent))
+        _lock(fresh)
+        self._folder = fresh.rename(parent / fresh.name[1:])
         self._ends = {name: Event() for name in starts}
         self._threads = {
             name: Thread(target=self._serve, args=(name, start)) for name, start in starts.items()
         }
         for thread in self._threads.values():
             thread.start()
+
+    def pytest_configure(self) -> None:
+        # The run ends as by Ctrl-C: its servers are stopped.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
 
     # The name and the type are those of xdist's hook.
     def pytest_configure_node(self, node: Any) -> None:
@@ -67,6 +80,19 @@ class RunServers:
             written.write_text(text)
             written.rename(self._folder / f"{name}.{answer}")
             self._ends[name].wait()
+
+
+def _lock(folder: Path) -> None:
+    """Lock a folder as long as this process lives, by a descriptor that stays open. Raises OSError if it is locked."""
+    fcntl.flock(os.open(folder, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove_stale(parent: Path) -> None:
+    """Remove what killed controllers left."""
+    for folder in parent.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            _lock(folder)
+            shutil.rmtree(folder)
 
 
 def ended_children() -> float:
