@@ -18,6 +18,7 @@ from tests.e2e.browser import launch
 from tests.e2e.page_server import serving
 from tests.integration.notify.mail_server import MailServer
 from tests.servers import CACHE, new_database, new_prefix
+from tests.topics import delete_topics
 from tests.webhook_receiver import SECRET, Receiver
 
 
@@ -87,6 +88,7 @@ async def running(
             SVC_NOTIFY_GROUP=f"{topic_prefix}notify",
             SVC_NOTIFY_CHANNELS=json.dumps(channels),
         )
+        cleanup.push_async_callback(delete_topics, kafka_bootstrap, topic_prefix)
         supervisor = Supervisor(stack.children())
         cleanup.push_async_callback(supervisor.stop)
         await supervisor.start()

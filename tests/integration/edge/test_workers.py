@@ -13,6 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from edge.edge_supervisor import remove_stale_metrics
 from tests.edge_events import encoded, event
 from tests.eventually import eventually
 from tests.integration.edge.conftest import Deployment
@@ -106,6 +107,8 @@ async def test_workers_end_with_a_killed_supervisor(deployment: Deployment, tmp_
         workers = workers_of(edge)
         edge.kill()
         await eventually(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers), 60)
+    # As the next edge on this folder does.
+    remove_stale_metrics(tmp_path / "edge" / "metrics")
 
 
 async def test_neither_it_nor_its_workers_import_code_from_the_current_folder(
