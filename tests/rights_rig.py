@@ -116,7 +116,7 @@ class Rig:
         self._project = project
         self._sending = {"Authorization": f"Bearer {project.token}", "Svc-Sdk": SDK}
         self._reading = {"Authorization": aiohttp.encode_basic_auth("admin", password)}
-        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(5)) as self._session:
+        async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(60)) as self._session:
             yield self
 
     async def withdraw(self, process: str, right: Acl | Right) -> None:

@@ -84,7 +84,7 @@ async def test_error_of_the_follower_ends_the_store(
     async def run(follower: Any) -> None:
         if read:
             follower.loaded.set()
-            await asyncio.sleep(0.05)
+            await eventually(lambda: directory.known)
         raise ValueError("a bad address")
 
     monkeypatch.setattr("broker.client.TopicFollower.run", run)

@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from local.local_errors import StartError
+from runtime.process import RunningProcess, await_end
 from runtime.supervisor import Supervisor
 from tests.eventually import eventually
 from tests.unit.local.children import HAS_A_CHILD, IGNORES_TERM, child, lives
@@ -34,15 +35,25 @@ async def test_children_start_in_order_and_stop_in_reverse(tmp_path: Path) -> No
     assert [status.state for status in supervisor.statuses.values()] == ["stopped"] * 3
 
 
-async def test_children_that_stop_together_share_their_grace_period(tmp_path: Path) -> None:
+async def test_children_that_stop_together_share_their_grace_period(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    states, waits = list[str](), list[float]()
+
+    def end_late(process: RunningProcess, seconds: float) -> bool:
+        waits.append(seconds)
+        return await_end(process, 0.0)
+
     children = [child(name, tmp_path, IGNORES_TERM, grace_seconds=3) for name in ("a", "b", "c")]
-    supervisor = Supervisor([*children, child("d", tmp_path)], together=True)
+    supervisor = Supervisor(children, lambda status: states.append(status.state), together=True)
     await supervisor.start()
-    began = time.monotonic()
+    # The time is what they have waited.
+    monkeypatch.setattr("runtime.supervisor.time", SimpleNamespace(monotonic=lambda: sum(waits)))
+    monkeypatch.setattr("runtime.supervisor.await_end", end_late)
     await supervisor.stop()
-    assert time.monotonic() - began < 3 * 3
-    assert (tmp_path / "stops").read_text().split() == ["d"]
-    assert [status.detail for status in supervisor.statuses.values()] == ["killed after 3 s"] * 3 + [""]
+    assert states[-6:] == ["stopping"] * 3 + ["stopped"] * 3
+    assert waits == [3.0, 0.0, 0.0]
+    assert [status.detail for status in supervisor.statuses.values()] == ["killed after 3 s"] * 3
 
 
 async def test_each_death_is_reported_and_the_pauses_before_restarts_can_be_chosen(tmp_path: Path) -> None:
