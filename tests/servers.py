@@ -156,8 +156,10 @@ def new_database(clickhouse_url: str) -> Iterator[str]:
     """The address of a new, empty database with a random name, dropped afterwards."""
     name = f"test_{secrets.token_hex(6)}"
     run_sql(clickhouse_url, f"CREATE DATABASE {name} ENGINE = Atomic")
-    yield urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
-    run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
+    try:
+        yield urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
+    finally:
+        run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
 
 
 @pytest.fixture
