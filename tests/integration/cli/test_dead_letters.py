@@ -41,6 +41,8 @@ async def test_dead_letters_are_listed_and_replayed_once(
     again = [r for r in await readback.read(kafka_bootstrap, prefix + "events") if r.value == b"\xc1"]
     assert [(r.partition, list(r.headers)) for r in again] == [(1, HEADERS)] * 2
     await eventually(lambda: worker.metric("svc_processors_dead_letters_total") == 2)
+    left = json.loads((await run(kafka_bootstrap, prefix, tmp_path, "list", "--json")).output)["deadLetters"]
+    assert [one["offset"] for one in left] == [again[1].offset]
     assert "1 replayed" in (await run(kafka_bootstrap, prefix, tmp_path, "replay", "--limit", "1")).output
     everything = json.loads((await run(kafka_bootstrap, prefix, tmp_path, "list", "--json", "--all")).output)
     assert len(everything["deadLetters"]) >= 2
