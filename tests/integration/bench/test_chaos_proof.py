@@ -7,8 +7,8 @@ import pytest
 from bench.chaos.proof import Store, rollup_claims
 from schemas.environment import load
 from schemas.settings import MigrateSettings
-from storage.tables.migrations.migrate import migrate
 from storage.tables.rollups import ROLLUPS
+from tests.integration.conftest import MakeTables
 from tests.servers import run_sql
 
 EVENTS = """
@@ -20,8 +20,8 @@ KEYS = {rollup.table: f"keys of {rollup.table} that differ from events" for roll
 
 
 @pytest.fixture
-def url(clickhouse_database_url: str) -> str:
-    migrate(clickhouse_database_url)
+def url(clickhouse_database_url: str, make_tables: MakeTables) -> str:
+    make_tables(clickhouse_database_url)
     run_sql_on(clickhouse_database_url, EVENTS)
     return clickhouse_database_url
 

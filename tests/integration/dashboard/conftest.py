@@ -10,7 +10,7 @@ from dashboard.kept_reads import KeptReads
 from sourcemaps import resolver
 from storage.read.execute import Executor, Limits
 from storage.read.reader import Reader
-from storage.tables.migrations.migrate import migrate
+from tests.integration.conftest import MakeTables
 from tests.integration.dashboard.api import Api
 from tests.integration.dashboard.history import NOW_MS, History, fill
 from tests.integration.dashboard.store import Store
@@ -29,9 +29,9 @@ def _patient_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def store(clickhouse_url: str) -> Iterator[Store]:
+def store(clickhouse_url: str, make_tables: MakeTables) -> Iterator[Store]:
     with new_database(clickhouse_url) as url:
-        migrate(url)
+        make_tables(url)
         made = Store(url)
         yield made
         made.close()
@@ -43,9 +43,9 @@ def history() -> History:
 
 
 @pytest.fixture(scope="module")
-def filled_url(clickhouse_url: str, history: History) -> Iterator[str]:
+def filled_url(clickhouse_url: str, make_tables: MakeTables, history: History) -> Iterator[str]:
     with new_database(clickhouse_url) as url:
-        migrate(url)
+        make_tables(url)
         made = Store(url)
         fill(history, made)
         made.close()

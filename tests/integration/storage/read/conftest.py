@@ -2,26 +2,23 @@
 
 import secrets
 from collections.abc import AsyncIterator, Iterator
-from urllib.parse import urlsplit
 
 import pytest
 
 from storage.client import Client, open_client
 from storage.read.execute import Executor, Limits
 from storage.read.reader import Reader
-from storage.tables.migrations.migrate import migrate
+from tests.integration.conftest import MakeTables
 from tests.integration.storage.read.world import NOW_MS, World, insert, make
-from tests.servers import run_sql
+from tests.servers import new_database
 
 
 @pytest.fixture(scope="module")
-def database_url(clickhouse_url: str) -> Iterator[str]:
+def database_url(clickhouse_url: str, make_tables: MakeTables) -> Iterator[str]:
     """The address of a database with all tables, dropped after the module."""
-    name = f"test_{secrets.token_hex(6)}"
-    url = urlsplit(clickhouse_url)._replace(path=f"/{name}").geturl()
-    migrate(url)
-    yield url
-    run_sql(clickhouse_url, f"DROP DATABASE {name} SYNC")
+    with new_database(clickhouse_url) as url:
+        make_tables(url)
+        yield url
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.read.events.event_detail import GetProjectEvent
 from storage.read.reader import Reader
 from storage.tables.event_columns import EventColumns
-from storage.tables.migrations.migrate import migrate
 from storage.write.housekeeping import Partition, drop_expired
 from tests.eventually import eventually
+from tests.integration.conftest import MakeTables
 from tests.integration.storage.grouped import PROJECTS, chunk_event
 
 TODAY = date(2026, 11, 21)
@@ -23,8 +23,8 @@ EVENT = """INSERT INTO ingest (project_id, fingerprint, ts, id, tags, retention_
 
 
 @pytest.fixture
-def client(clickhouse_database_url: str) -> Iterator[Client]:
-    migrate(clickhouse_database_url)
+def client(clickhouse_database_url: str, make_tables: MakeTables) -> Iterator[Client]:
+    make_tables(clickhouse_database_url)
     client = open_client(clickhouse_database_url, settings=dict(INSERT_SETTINGS))
     yield client
     client.close()
