@@ -19,7 +19,7 @@ from tests import forked
 from tests.run_servers import RunServers, ended_children
 
 TOLERANCE: Final = 0.15
-NOISE: Final = 500
+NOISE: Final = 150
 """Units that a tier may take more in any case: a small one differs by more than the tolerance."""
 WORK_EVERY: Final = 50
 """Tests between two measures of the fixed work."""
