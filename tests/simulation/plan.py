@@ -181,6 +181,24 @@ _SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
 )
 """Entries for several ClickHouse servers, with their requirements on the shape."""
 _SPREAD_SHARE: Final = 1 / 10
+_REBUILT_SHARE: Final = 1 / 16
+_CHANGED: Final = (
+    *(
+        "merge",
+        "merge",
+        "merge",
+        "unmerge",
+        "unmerge",
+        "cross",
+        "change",
+        "change",
+        "member",
+        "member",
+        "resolve",
+    ),
+    *("ignore", "limit", "post", "post", "all", "erase", "kill processors", "step", "twin"),
+)
+"""What happens before a rebuild: changes of few issues, close to each other."""
 _MIXED_SHARE: Final = 0.4
 _FEW: Final = 3
 _SHAPES: Final[tuple[tuple[str, tuple[Any, ...]], ...]] = (
@@ -329,6 +347,7 @@ def plan(seed: int) -> Plan:
         )
     shape = replace(shape, is_repaired=random.random() < 0.7)
     shape, entries = _more(Random(f"more of {seed}"), shape, sorted(entries, key=lambda entry: entry.at))
+    shape, entries = _rebuilt(Random(f"rebuilds of {seed}"), shape, entries)
     return _spread(Random(f"servers of {seed}"), shape, entries)
 
 
@@ -347,6 +366,24 @@ def _more(random: Random, shape: Shape, entries: list[Entry]) -> Plan:
     ]
     shape = replace(shape, **needs, seconds=max(shape.seconds, more[-1].at))
     return shape, sorted([*more, *([] if is_alone else entries)], key=lambda entry: entry.at)
+
+
+def _rebuilt(random: Random, shape: Shape, entries: list[Entry]) -> Plan:
+    """Instead of the entries, changes of issues and one to three rebuilds, of which some meet changes under way."""
+    if random.random() > _REBUILT_SHARE:
+        return shape, entries
+    planned, at = [("all", random.uniform(0.0, 0.3))], 1.5
+    for _ in range(random.randint(3, 9)):
+        at += random.choice((0.02, 0.05, 0.3, 1.0, 2.0)) * random.random()
+        planned.append((random.choice(_CHANGED), at))
+    for _ in range(random.randint(1, 3)):
+        at += random.choice((0.02, 0.05, 0.3, 1.0, 6.0, 10.0))
+        planned.append(("rebuild", at))
+        for _ in range(random.randint(0, 2)):
+            at += random.choice((0.01, 0.05, 1.0, 4.0, 9.0))
+            planned.append((random.choice(_CHANGED), at))
+    shape = replace(shape, **_PAIR, clumsy=random.choice((0.0, 0.0, 0.02)), narrow=False, seconds=at)
+    return shape, [Entry(at, what, random.getrandbits(32)) for what, at in planned]
 
 
 def _spread(random: Random, shape: Shape, entries: list[Entry]) -> Plan:
