@@ -142,7 +142,7 @@ def _only(groups: dict[str, list[Topic]], *wanted: Topic) -> dict[str, list[Topi
 
 def _redescribe(tools: OperatorTools, project: int, erasure: str, issues: list[IssueDescription]) -> None:
     changes = [
-        (issue.issue, RedactData(event=issue.erased, newest=issue.newest, message=issue.message))
+        (issue.issue, RedactData(issue.erased, issue.newest, issue.message, issue.newest_ms))
         for issue in issues
     ]
     send_redactions(tools, project, f"erase-{erasure}", changes)

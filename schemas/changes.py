@@ -96,13 +96,14 @@ class UnmergeData(Struct, frozen=True, forbid_unknown_fields=True):
 class RedactData(Struct, frozen=True, rename="camel", omit_defaults=True, forbid_unknown_fields=True):
     """The data of `redact`, by which an erasure removes an event's texts from an issue's description.
 
-    If `event` is the newest of the issue's own fingerprint, `newest` and its `message` replace it. With
-    `wholly` only numbers and times stay, whichever event is the newest.
+    If `event` is the newest of the issue's own fingerprint, `newest`, its `message` and its time replace it.
+    With `wholly` only numbers and times stay, whichever event is the newest.
     """
 
     event: str = ""
     newest: str = ""
     message: str = ""
+    newest_ms: int = 0
     wholly: bool = False
 
 

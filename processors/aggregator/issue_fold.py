@@ -158,6 +158,8 @@ class Fold:
             self._users = None
         elif record.last_event == data.event:
             record.message, record.last_event = data.message, data.newest
+            # A later event may be older than the erased one, and newer than this.
+            record.last_seen_ms = data.newest_ms or record.last_seen_ms
 
     def version_growth(self) -> int:
         """The growth of the version since the last call, or since the fold was restored."""
@@ -194,6 +196,7 @@ class Fold:
             is_first
             or last > record.last_seen_ms
             or (last == record.last_seen_ms and self._has_newer_id(increment))
+            or not (record.last_event or self._latest)
         ):
             record.last_seen_ms = last
             self._latest = increment

@@ -8,7 +8,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -331,7 +331,8 @@ class Erasing:
             left = self._newest_of(project, {fingerprint})
             if left is None or _age(event) > _age(left):
                 text = left.column("message")[: erased_issues.MAX_TEXT] if left else ""
-                rows.append([fingerprint, event.number, left.number if left else 0, text])
+                ms = round(left.ts.replace(tzinfo=UTC).timestamp() * 1000) if left else 0
+                rows.append([fingerprint, event.number, left.number if left else 0, text, ms])
         return rows
 
 

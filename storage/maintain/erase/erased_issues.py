@@ -36,7 +36,8 @@ REDESCRIBE: Final = """
     ) AS left ON issues.issue_id = left.described"""
 
 NEWEST: Final = """
-    SELECT erased.fingerprint, erased.newest, left.newest, substringUTF8(left.text, 1, {size})
+    SELECT erased.fingerprint, erased.newest, left.newest, substringUTF8(left.text, 1, {size}),
+        toUnixTimestamp64Milli(left.at.1)
     FROM
     (
         SELECT fingerprint, argMax(id, (ts, id)) AS newest, max((ts, id)) AS at FROM {events} GROUP BY fingerprint
@@ -53,13 +54,14 @@ NEWEST: Final = """
 class IssueDescription(Struct, frozen=True):
     """An issue whose newest event is `erased`. Ids are texts.
 
-    `newest` and its message replace it; both are empty if there is none.
+    `newest`, its message and its time in Unix ms replace it; they are empty and 0 if there is none.
     """
 
     issue: str
     erased: str
     newest: str
     message: str
+    newest_ms: int
 
 
 def descriptions(client: Client, scope: Scope) -> list[IssueDescription]:
@@ -67,9 +69,9 @@ def descriptions(client: Client, scope: Scope) -> list[IssueDescription]:
     sql = NEWEST.format(project=scope.project, size=MAX_TEXT, events=scope.events)
     return [
         IssueDescription(
-            hex64(issue_id(scope.project, int(fingerprint))), _text(erased), _text(newest), message
+            hex64(issue_id(scope.project, int(fingerprint))), _text(erased), _text(newest), message, ms
         )
-        for fingerprint, erased, newest, message in client.query(sql).result_rows
+        for fingerprint, erased, newest, message, ms in client.query(sql).result_rows
     ]
 
 

@@ -1,5 +1,6 @@
 """A merged issue is described by its newest event of any fingerprint, and each part by its own after an unmerge."""
 
+import pytest
 from msgspec import Raw
 from msgspec.structs import replace
 
@@ -68,3 +69,19 @@ async def test_words_that_are_taken_out_of_a_part_leave_the_whole_too() -> None:
     world.ask(id_of(2), "redact", {"event": "", "wholly": True})
     await world.settle()
     assert described(world.issue(1)) == ("", "", "")
+
+
+@pytest.mark.parametrize("left", [0, 10])
+async def test_after_an_erasure_an_older_event_than_the_erased_one_describes_the_issue(left: int) -> None:
+    world = World()
+    for after_ms in (10, 30):
+        await happens(world, 1, after_ms)
+    rest = {"newest": id_text(event_id(10)), "message": "1 at 10", "newestMs": START + 10} if left else {}
+    world.ask(id_of(1), "redact", {"event": id_text(event_id(30))} | rest)
+    await world.settle()
+    assert world.issue(1).message == ("1 at 10" if left else "")
+    await happens(world, 1, 20)
+    assert (world.issue(1).message, world.issue(1).last_event) == ("1 at 20", id_text(event_id(20)))
+    assert world.issue(1).last_seen_ms == START + 20
+    await happens(world, 1, 5)
+    assert world.issue(1).message == "1 at 20"
