@@ -261,11 +261,10 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
     client.command(described, parameters={"user": USER, "project": PROJECT})
     before = client.query("SELECT issue_id, events, version FROM issues FINAL ORDER BY issue_id").result_rows
     descriptions: list[IssueDescription] = []
-    last = "SELECT fingerprint, max((ts, id)).2 FROM events WHERE project_id = 8 AND user_id {} 'user-7' GROUP BY 1"
-    erased, others_last = (
-        {int(row[0]): int(row[1]) for row in client.query(last.format(sign)).result_rows}
-        for sign in ("=", "!=")
-    )
+    last = """SELECT fingerprint, toUnixTimestamp64Milli(max(ts)), max((ts, id)).2 FROM events
+        WHERE project_id = 8 AND user_id {} 'user-7' GROUP BY 1"""
+    erased = {number: event for number, _, event in client.query(last.format("=")).result_rows}
+    others_last = {number: (ms, event) for number, ms, event in client.query(last.format("!=")).result_rows}
     newer = "SELECT fingerprint FROM events WHERE project_id = 8 GROUP BY 1 HAVING argMax(user_id, (ts, id)) = 'user-7'"
     newest_erased = {int(row[0]) for row in client.query(newer).result_rows}
     report = erase_user(
@@ -278,10 +277,11 @@ def test_an_issue_described_by_an_erased_event_is_described_by_another(client: C
         lambda _: None,
     )
     assert report.issues == [f"{issue:016x}" for issue, _, _ in before]
-    assert {one.issue: (one.erased, one.newest) for one in descriptions} == {
+    assert {one.issue: (one.erased, one.newest, one.newest_ms) for one in descriptions} == {
         hex64(issue_id(PROJECT, number)): (
             str(uuid.UUID(int=erased[number])),
-            str(uuid.UUID(int=others_last[number])),
+            str(uuid.UUID(int=others_last[number][1])),
+            others_last[number][0],
         )
         for number in newest_erased
     }
