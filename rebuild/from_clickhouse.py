@@ -152,15 +152,14 @@ async def seen(settings: ProcessorsSettings) -> list[Message]:
 
 
 async def none_interrupted(settings: ProcessorsSettings) -> None:
-    """Raise RebuildRefused if the processors ended in the middle of a batch.
+    """Raise RebuildRefused if the processors ended in the middle of a batch, or if the writer is behind.
 
-    Its events are stored, its counts may be missing.
+    Its events are stored, its counts may be missing. A writer that is behind may not have its events yet.
     """
     tps = await _partitions(settings, name_of(settings, Topic.EVENTS))
     committed = await _commits(settings, settings.processors_app, tps)
-    async with open_consumer(settings) as consumer:
-        stored = await source_ends(settings, consumer)
-    if any(committed[tp][0] <= stored.get(tp.partition, -1) for tp in tps):
+    covered = await _covered(settings, Topic.GROUPED)
+    if any(committed[tp][0] <= covered.events.get(tp.partition, -1) for tp in tps):
         raise RebuildRefused(
             "the processors have ended in the middle of a batch, whose counts may be missing: "
             "start them once and stop them with SIGTERM, or, where they can't start, rebuild `all`"
