@@ -109,7 +109,7 @@ class Fault(NamedTuple):
 
 FAULTS: Final = {
     "an acknowledgement before the write": Fault(
-        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed=329
+        {"edge.delivery.publisher.EventPublisher.wait_stored": _acknowledge_at_once}, seed="7006.1"
     ),
     "a replay past the plan": Fault(
         {
