@@ -166,8 +166,8 @@ def _last(found: dict[str, IssueRecord], command: Command) -> IssueRecord:
 
 def is_settled(state: IssueRecord, command: Command) -> bool:
     """Whether the record of the command's issue answers it: applied, forwarded or refused. Raises KeyReused."""
-    is_declined = destination(command.id, state.life.signals) is not None
-    return command.kind == "show" or is_declined or is_done(state, command.id)
+    is_answered = destination(command.id, state.life.signals) is not None
+    return command.kind == "show" or is_answered or is_done(state, command.id)
 
 
 def forwarded_to(state: IssueRecord, command: Command) -> str | None:

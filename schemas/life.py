@@ -12,7 +12,7 @@ MAX_SIGNALS = 300
 """Signals, and refused or forwarded commands, that a record remembers for the same reason; news have versions."""
 
 
-def declined(command: str) -> str:
+def refused(command: str) -> str:
     """The name under which a record remembers a command that it refused."""
     return f"command-{command}"
 
@@ -22,12 +22,12 @@ def forwarded(command: str, target: str) -> str:
 
     A repeat goes to the same one, which knows it, even if the record has been merged into another since.
     """
-    return f"{declined(command)} to {target}"
+    return f"{refused(command)} to {target}"
 
 
 def destination(command: str, signals: Iterable[str]) -> str | None:
     """The issue that a record forwarded a command to; empty if it refused it, None if it knows nothing of it."""
-    name = declined(command)
+    name = refused(command)
     found = (signal.partition(" to ") for signal in signals)
     return next((target for known, _, target in found if known == name), None)
 

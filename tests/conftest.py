@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take every variable of ours, and the machine's proxy, out of our servers' way."""
+    """Remove every variable of ours, and reach our servers without the machine's proxy."""
     bypass_proxies(os.environ)
     for name in [name for name in os.environ if name.startswith("SVC_")]:
         del os.environ[name]

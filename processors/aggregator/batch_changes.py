@@ -30,7 +30,7 @@ from schemas.changes import (
 from schemas.idempotency import uses_known_key
 from schemas.increments import Increment
 from schemas.issues import Activity, Command, DeltaRecord, IssueRecord
-from schemas.life import MAX_COMMANDS, MAX_SIGNALS, declined, destination, forwarded
+from schemas.life import MAX_COMMANDS, MAX_SIGNALS, destination, forwarded, refused
 from schemas.merges import NewEvents, Signal
 from schemas.times import parse_iso
 
@@ -82,7 +82,7 @@ class BatchChanges:
         record, found = findings(state, fold.shown(), news)
         change = transition(record, news, found)
         fold.set_state(change.record)
-        self._publish(fold, with_subject((*opening, *found, *change.activities), change.record, news))
+        self._add_activities(fold, with_subject((*opening, *found, *change.activities), change.record, news))
 
     def command(self, offset: int, command: Command, find: Find) -> None:
         """Apply a command at this offset of `issue-deltas`.
@@ -107,7 +107,7 @@ class BatchChanges:
             self.dirty[fold.id] = fold
             return
         if command.project_id not in {"", fold.state.project_id}:
-            self._remember(fold, offset, declined(command.id))
+            self._remember(fold, offset, refused(command.id))
             raise RefusedChange("an issue of another project")
         if command.kind == "redact":
             # Also in a merged issue: its own description is visible again once it is unmerged.
@@ -120,7 +120,7 @@ class BatchChanges:
         try:
             changed = _commanded(fold.record(), command)
         except RefusedChange:
-            self._remember(fold, offset, declined(command.id))
+            self._remember(fold, offset, refused(command.id))
             raise
         self._change(fold, offset, changed, commands=(*life.commands, command.id)[-MAX_COMMANDS:])
         if command.kind == "redact" and fold.state.merged_into is not None:
@@ -189,11 +189,11 @@ class BatchChanges:
         record = changed.record
         fold.change_state(replace(record, life=replace(record.life, applied=offset, **lists)))
         self.dirty[fold.id] = fold
-        self._publish(fold, changed.activities)
+        self._add_activities(fold, changed.activities)
         for signal in changed.signals:
             self._send(signal)
 
-    def _publish(self, fold: Fold, activities: Iterable[Activity]) -> None:
+    def _add_activities(self, fold: Fold, activities: Iterable[Activity]) -> None:
         self.activities += (replace(activity, version=fold.version) for activity in activities)
 
     def _send(self, signal: Signal) -> None:

@@ -160,12 +160,12 @@ def _joined(record: IssueRecord, signal: Signal) -> Exchanged:
     # Its members count from here on with the figures in the answer. Their news under the old merge is ignored, which
     # loses nothing: figures are totals, and the reply to `move` brings the latest.
     joined |= _taken(signal)
-    moves = _moves(record, replace(signal, by=request.by, at=request.at))
+    requested = replace(signal, by=request.by, at=request.at)
     details = {"issue": signal.sender, "fingerprints": [member.fingerprint for member in joined.values()]}
     return Exchanged(
         replace(record, life=replace(life, members=life.members | joined, pending=_without(life.pending, signal))),
-        (_activity(record, replace(signal, by=request.by, at=request.at), "merged", details, f"-{signal.sender}"),),
-        moves,
+        (_activity(record, requested, "merged", details, f"-{signal.sender}"),),
+        _moves(record, requested),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from schemas.ids import issue_id
+from schemas.times import to_ms
 from storage.maintain.erase import erase_user, erased_issues, ledger, purge, sizes
 from storage.tables import erased
 from storage.tables.rollups import ROLLUPS
@@ -331,7 +332,7 @@ class Erasing:
             left = self._newest_of(project, {fingerprint})
             if left is None or _age(event) > _age(left):
                 text = left.column("message")[: erased_issues.MAX_TEXT] if left else ""
-                ms = round(left.ts.replace(tzinfo=UTC).timestamp() * 1000) if left else 0
+                ms = to_ms(left.ts.replace(tzinfo=UTC)) if left else 0
                 rows.append([fingerprint, event.number, left.number if left else 0, text, ms])
         return rows
 

@@ -183,20 +183,8 @@ _SPREAD: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
 _SPREAD_SHARE: Final = 1 / 10
 _REBUILT_SHARE: Final = 1 / 16
 _CHANGED: Final = (
-    *(
-        "merge",
-        "merge",
-        "merge",
-        "unmerge",
-        "unmerge",
-        "cross",
-        "change",
-        "change",
-        "member",
-        "member",
-        "resolve",
-    ),
-    *("ignore", "limit", "post", "post", "all", "erase", "kill processors", "step", "twin"),
+    *("merge", "merge", "merge", "unmerge", "unmerge", "cross", "change", "change", "member", "member"),
+    *("resolve", "ignore", "limit", "post", "post", "all", "erase", "kill processors", "step", "twin"),
 )
 """What happens before a rebuild: changes of few issues, close to each other."""
 _MIXED_SHARE: Final = 0.4

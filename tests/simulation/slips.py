@@ -271,7 +271,7 @@ SLIPS: Final = {
     "merges: an answer is not sent": Slip(
         f"{_MERGES}._leave", "(activity,), (answer, *_moves(record, signal))", "(activity,), _moves(record, signal)", seed=7
     ),
-    "merges: members do not move": Slip(f"{_MERGES}._joined", "        moves,\n", "        (),\n", seed=133),
+    "merges: members do not move": Slip(f"{_MERGES}._joined", "_moves(record, requested)", "()", seed=133),
     "merges: a refusal stays pending": Slip(f"{_MERGES}._answered", '"join" if signal.kind == "refused" else "leave"', '"leave" if signal.kind == "refused" else "join"', seed=7),
     "merges: two issues merge into each other": Slip(f"{_MERGES}._join", "if life.pending:", "if False:", seed=126),
     "merges: old news count": Slip(f"{_MERGES}._news", "if signal.version <= known:", "if signal.version < known - 1 and False:", seed="3000.24"),
