@@ -38,6 +38,7 @@ def test_any_other_text_is_no_token(text: str) -> None:
         lambda t: t + "0",
         lambda t: t[:-1] + "u",
         lambda t: t.replace("pk", "sk"),
+        lambda t: t.removeprefix("svc_pk_"),
         lambda t: "svc_pk_z" + t[8:],
     ],
 )
