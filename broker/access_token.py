@@ -71,4 +71,4 @@ class AccessToken(AbstractTokenProvider):  # type: ignore[misc]
         except msgspec.DecodeError:
             raise TokenRefused(f"{self._url} gives no token: its answer has none") from None
         except (TimeoutError, aiohttp.ClientError) as error:
-            raise TokenRefused(f"{self._url} gives no token: {error or type(error).__name__}") from None
+            raise TokenRefused(f"{self._url} gives no token: {str(error) or type(error).__name__}") from None

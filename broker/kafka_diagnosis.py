@@ -7,7 +7,6 @@ import asyncio
 import socket
 import ssl
 import traceback
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -138,19 +137,33 @@ def _connection(host: str, port: int) -> Unreachable | None:
 
 
 def speaks_tls(host: str, port: int) -> bool:
-    """Whether the listener completes a TLS handshake; its certificate isn't verified."""
+    """Whether the listener completes a TLS handshake; its certificate isn't verified.
+
+    Raises TimeoutError if it takes the connection and doesn't answer; Kafka without TLS closes it at once.
+    """
     lenient = ssl.create_default_context()
     lenient.check_hostname = False
     lenient.verify_mode = ssl.CERT_NONE
-    with suppress(OSError), socket.create_connection((host, port), SECONDS) as plain:
-        lenient.wrap_socket(plain, server_hostname=host).close()
-        return True
-    return False
+    try:
+        with socket.create_connection((host, port), SECONDS) as plain:
+            lenient.wrap_socket(plain, server_hostname=host).close()
+            return True
+    except TimeoutError:
+        raise
+    except OSError:
+        return False
 
 
 def _tls(settings: KafkaSettings, host: str, port: int) -> Unreachable | None:
     """The TLS problem, or None; includes a wrong choice between TLS and plaintext."""
-    configured, spoken = settings.kafka_security_protocol.endswith("SSL"), speaks_tls(host, port)
+    configured = settings.kafka_security_protocol.endswith("SSL")
+    try:
+        spoken = speaks_tls(host, port)
+    except TimeoutError:
+        return Unreachable(
+            f"{host_port(host, port)} takes connections and doesn't answer within {SECONDS:.0f} seconds",
+            "see the broker's log and load",
+        )
     if configured != spoken:
         choice = "SSL or SASL_SSL" if spoken else "PLAINTEXT or SASL_PLAINTEXT"
         return Unreachable(
@@ -236,7 +249,7 @@ def explained(error: Exception, settings: KafkaSettings, address: str) -> Unreac
             " SVC_KAFKA_CERTIFICATE_FILE, or correct SVC_KAFKA_BOOTSTRAP",
         )
     return Unreachable(
-        f"{address} does not respond like Kafka ({error or type(error).__name__})",
+        f"{address} does not respond like Kafka ({str(error) or type(error).__name__})",
         "check the broker's log",
     )
 

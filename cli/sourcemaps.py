@@ -117,7 +117,7 @@ async def _upload_all(
             except aiohttp.InvalidURL:
                 raise click.UsageError(f"{target} is no address") from None
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
-                fail(f"{file.path} not uploaded: {error or 'no answer in time'}")
+                fail(f"{file.path} not uploaded: {str(error) or 'no answer in time'}")
             refused += bool(problem)
             click.echo(f"{file.path}: {problem or 'uploaded'}", err=bool(problem))
     return refused

@@ -52,7 +52,7 @@ class Worker:
         except MemoryError:
             return NotUsable("reading it takes too much memory")
         except Exception as error:  # noqa: BLE001 - the library has many, for files of any content
-            return NotUsable(f"it can't be read: {error or type(error).__name__}"[:_MAX_SENTENCE])
+            return NotUsable(f"it can't be read: {str(error) or type(error).__name__}"[:_MAX_SENTENCE])
 
     def _checked(self, question: Check) -> Checked:
         upload = question.upload

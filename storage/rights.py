@@ -28,7 +28,7 @@ OPERATOR_ON_WHOLE: Final = ("SELECT", "CREATE TABLE", "DROP TABLE")
 ON_REPLICAS: Final = ("replicas", "zookeeper")
 ENGINES: Final = ("MergeTree", "AggregatingMergeTree", "ReplacingMergeTree", "Null")
 WHOLE_ENGINES: Final = ("Distributed", "Merge")
-_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 5.0
 
 
 class Right(Struct, frozen=True):
@@ -91,7 +91,7 @@ def ask(url: str, sql: str) -> str:
     )
     try:
         context = ssl.create_default_context(cafile=address.ca_file) if address.scheme == "https" else None
-        with urllib.request.urlopen(request, timeout=_SECONDS, context=context) as response:  # noqa: S310
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS, context=context) as response:  # noqa: S310
             text: bytes = response.read()
             return text.decode().strip()
     except urllib.error.HTTPError as error:

@@ -13,6 +13,7 @@ from schemas.errors import BadSetting
 from storage.client import ClickHouseError, open_client, parse_url
 from storage.errors import AnotherServer, ServerRefused
 from storage.rights import (
+    ANSWER_SECONDS,
     Rights,
     as_grants,
     ask,
@@ -48,6 +49,10 @@ def _unreachable(name: str, variable: str, address: str, error: OSError) -> Find
     if isinstance(reason, ssl.SSLError):
         detail = f"{address} does not use TLS"
         return Finding(name, False, detail, f"{correct}: http instead of https, or another port")
+    if isinstance(error, TimeoutError):
+        # The client wraps a timeout of the connection, not one of the answer.
+        detail = f"{address} takes connections and doesn't answer within {ANSWER_SECONDS:.0f} seconds"
+        return Finding(name, False, detail, "see the server's log and load")
     return Finding(name, False, f"nothing answers at {address} ({reason})", f"start ClickHouse, or {correct}")
 
 

@@ -42,7 +42,8 @@ def _check_cluster(
     try:
         view, configs = asyncio.run(_look(settings, list(specs.values()), groups))
     except (KafkaError, OSError) as error:
-        detail = f"{address} accepts the connection but does not answer ({error or type(error).__name__})"
+        reason = str(error) or type(error).__name__
+        detail = f"{address} accepts the connection but does not answer ({reason})"
         fix = "see the broker's log; is every advertised address reachable?"
         return [Finding(NAME, False, detail, fix)]
     allowed = view.allowed(spec.name for spec in specs.values())

@@ -6,6 +6,7 @@ addresses of the settings and of `--ask`.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from msgspec import Struct
@@ -33,6 +34,7 @@ HANDLE_SECONDS: Final = 10.0
 """Time in which a running group handles records of each partition with a backlog."""
 _KAFKA_SECONDS: Final = 30.0
 _NAMED: Final = 8
+_AT_ONCE: Final = 32
 _READYZ: Final = "docs/operate/monitor.md#parts-of-readyz"
 
 
@@ -70,30 +72,48 @@ def check_processes(
     named: Iterable[str] = (),
     *,
     all_here: bool = False,
+    kafka_answers: bool = True,
     seconds: float = HANDLE_SECONDS,
 ) -> list[Finding]:
     """Check the groups of the pipeline, and ask each process that is found.
 
     Those `named` by their addresses must answer, and where `svc up` runs (`all_here`) each process but notify at
-    the address of its settings. A group has so many seconds to handle something.
+    the address of its settings. A group has so many seconds to handle something; meanwhile all are asked whose
+    addresses Kafka needn't say.
     """
-    groups = {group: topics for one in processes for group, topics in one.groups.items()}
-    try:
-        found = {one.group: one for one in asyncio.run(_progress(settings, groups, seconds))}
-    except (KafkaError, OSError) as error:
-        detail = f"Kafka doesn't say which processes take part: {error or type(error).__name__}"
-        return [Finding("processes", False, detail, "fix the problem above")]
-    results: list[Finding | None] = []
-    for process in processes:
-        states = [found[group] for group in process.groups if found[group].hosts or process.groups[group]]
-        results += [group_finding(process.name, state) for state in states]
-        here = local_url(process.host, process.port)
-        members = {f"http://{host_port(host, process.port)}" for state in states for host in state.hosts}
-        must = all_here and process.name != "notify"
-        # A process in a group that has no member here is another deployment's.
-        if must or members or not process.groups:
-            results += [ask(process.name, at, must=must and at == here) for at in sorted({here, *members})]
-    results += [ask("named", address.rstrip("/"), must=True) for address in named]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        at_names = [pool.submit(ask, "named", address.rstrip("/"), must=True) for address in named]
+        at_settings = {
+            one.name: pool.submit(
+                ask, one.name, local_url(one.host, one.port), must=all_here and one.name != "notify"
+            )
+            for one in processes
+        }
+        groups = {group: topics for one in processes for group, topics in one.groups.items()}
+        results: list[Finding | None] = []
+        states: dict[str, GroupProgress] = {}
+        try:
+            if kafka_answers:
+                states = {one.group: one for one in asyncio.run(_progress(settings, groups, seconds))}
+        except (KafkaError, OSError) as error:
+            detail = f"Kafka doesn't say which processes take part: {str(error) or type(error).__name__}"
+            results.append(Finding("processes", False, detail, "see the broker's log and load"))
+        for process in processes:
+            taking_part = [
+                states[group]
+                for group, topics in process.groups.items()
+                if group in states and (states[group].hosts or topics)
+            ]
+            results += [group_finding(process.name, state) for state in taking_part]
+            members = {
+                f"http://{host_port(host, process.port)}" for state in taking_part for host in state.hosts
+            } - {local_url(process.host, process.port)}
+            at_members = [pool.submit(ask, process.name, at, must=False) for at in sorted(members)]
+            # A process in a group that has no member here is another deployment's.
+            here = all_here or any(state.hosts for state in taking_part) or not process.groups
+            results += [at_settings[process.name].result()] if here else []
+            results += [answer.result() for answer in at_members]
+        results += [answer.result() for answer in at_names]
     return [finding for finding in results if finding]
 
 

@@ -296,7 +296,7 @@ class EventsStage:
             async with asyncio.timeout(_LAG_ANSWER_SECONDS):
                 left = await self._source.without_writer()
         except (KafkaError, OSError, TimeoutError) as error:
-            left, detail = {}, f"Kafka: {error or 'no response'}"
+            left, detail = {}, f"Kafka: {str(error) or 'no response'}"
         else:
             detail = no_member_message(self._source.topic, left)
         if self._partitions or self._joining_since:

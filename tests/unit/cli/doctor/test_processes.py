@@ -76,3 +76,21 @@ def test_where_svc_up_runs_every_process_must_answer(all_here: bool, monkeypatch
     findings = check_processes(settings, found, all_here=all_here)
     wrong = [one.name for one in findings if not one.ok]
     assert wrong == (["edge", "processors", "writer", "dashboard"] if all_here else [])
+
+
+def test_processes_at_known_addresses_are_asked_while_kafka_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {"SVC_INGEST_PORT": str(free_port()), "SVC_DASHBOARD_PORT": str(free_port())}
+    settings = load(MigrateSettings, environ)
+
+    async def progress(*_: object) -> list[GroupProgress]:
+        raise TimeoutError
+
+    monkeypatch.setattr(process_check, "_progress", progress)
+    everything = partial(check_processes, settings, expected(environ, settings))
+    with answering(b'{"ready": true, "parts": {}}') as address:
+        *_, named = everything([address])
+        assert (named.ok, named.message) == (True, f"{address} is ready")
+        problem, *_ = everything([address])
+        assert problem.message == "Kafka doesn't say which processes take part: TimeoutError"
+        [alone] = everything([address], kafka_answers=False)
+        assert alone == named
