@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 import pytest
+from multidict import CIMultiDict
 
 from cli.__main__ import hoisted, svc
 from dashboard.api.api_routes import OPERATIONS
@@ -153,7 +154,7 @@ def test_curl_line_sends_an_accepted_event_to_an_existing_path(words: list[str])
     if "-d" in words:
         headers = dict(words[n + 1].split(": ") for n, word in enumerate(words) if word == "-H")
         assert headers.pop("Authorization") == "Bearer $SVC_TOKEN"
-        assert not read_headers(headers).gzip
+        assert not read_headers(CIMultiDict(headers)).gzip
         event = (ROOT / words[words.index("-d") + 1].removeprefix("@")).read_bytes()
         assert validate(event, STRICT)[1] == event
 

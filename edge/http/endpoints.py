@@ -17,7 +17,7 @@ from edge.http import responses
 from edge.http.authentication import authenticate, bearer_token
 from edge.http.body import BodyReader, SlowBody
 from edge.http.inflate import inflate, inflate_small, is_small
-from edge.http.request_headers import RequestHeaders, named_sdk, read_headers
+from edge.http.request_headers import RequestHeaders, header_of, named_sdk, read_headers
 from edge.limits.body_budget import BodyBudget
 from edge.limits.local_window import RateLimiter
 from edge.limits.refusal_throttle import RefusalThrottle
@@ -113,7 +113,7 @@ class Ingest(Struct, frozen=True):
 
     async def _authenticate(self, request: web.BaseRequest) -> tuple[str, Project]:
         try:
-            return authenticate(request.headers.get("Authorization"), self.projects)
+            return authenticate(header_of(request.headers, "Authorization"), self.projects)
         except RequestError as error:
             outcome = "unauthorized" if error.error is WireError.UNAUTHORIZED else "unavailable"
             sdk = named_sdk(request.headers)
@@ -127,7 +127,7 @@ class Ingest(Struct, frozen=True):
 
         The sender gets the same answer as for an unknown token.
         """
-        token = bearer_token(request.headers.get("Authorization"))
+        token = bearer_token(header_of(request.headers, "Authorization"))
         project = self.projects.by_revoked_token(token) if token is not None else None
         if token is not None and project is not None:
             self.outcomes.count(project.id, sdk, REVOKED, token[-SHOWN_OF_TOKEN:])

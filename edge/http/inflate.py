@@ -45,7 +45,7 @@ def inflate_small(data: bytes) -> bytes | None:
 
 def _inflate(data: bytes, max_bytes: int) -> bytes | None:
     inflated = b""
-    for _ in range(_MAX_GZIP_MEMBERS):
+    for member in range(_MAX_GZIP_MEMBERS):
         stream = isal_zlib.decompressobj(_WITH_GZIP_HEADER)
         try:
             inflated += stream.decompress(data, max_bytes + 1 - len(inflated))
@@ -54,7 +54,7 @@ def _inflate(data: bytes, max_bytes: int) -> bytes | None:
         if len(inflated) > max_bytes:
             return None
         if not stream.eof:
-            raise _bad_gzip("it ends early")
+            raise _bad_gzip("the bytes after a whole member are not another" if member else "it ends early")
         data = stream.unused_data
         if not data:
             return inflated

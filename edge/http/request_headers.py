@@ -1,11 +1,11 @@
 """The headers of a request that are checked (contract, section 2, point 4)."""
 
 import re
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from msgspec import Struct
+from multidict import MultiMapping
 
 from edge.request_errors import RequestError
 from schemas.errors import Detail, WireError
@@ -27,19 +27,29 @@ class RequestHeaders(Struct, frozen=True):
     gzip: bool
 
 
-def read_headers(headers: Mapping[str, str]) -> RequestHeaders:
+def header_of(headers: MultiMapping[str], name: str) -> str | None:
+    """A header's value, or None.
+
+    Several lines are one list (RFC 9110, section 5.3), which is valid for none of the headers that are checked: what
+    stands in front of the edge may have read another line than the first.
+    """
+    values = headers.getall(name, ())
+    return values[0] if len(values) == 1 else ", ".join(values) or None
+
+
+def read_headers(headers: MultiMapping[str]) -> RequestHeaders:
     """Check the headers. Raises RequestError; its details name each invalid header as the field."""
     if headers.get("Transfer-Encoding", "chunked").strip().lower() != "chunked":
         # aiohttp only undoes `chunked`, and would take the still encoded rest for the body.
         details = [Detail("Transfer-Encoding", "expected chunked")]
         raise RequestError(WireError.VALIDATION_FAILED, "headers", details)
-    content_type = headers.get("Content-Type")
+    content_type = header_of(headers, "Content-Type")
     cacheable = content_type is None or len(content_type) <= _MAX_CACHED_TYPE_LENGTH
     parse = _parse_headers if cacheable else _parse_headers.__wrapped__
-    return parse(headers.get("Svc-Sdk"), content_type, headers.get("Content-Encoding"))
+    return parse(header_of(headers, "Svc-Sdk"), content_type, header_of(headers, "Content-Encoding"))
 
 
-def named_sdk(headers: Mapping[str, str]) -> str:
+def named_sdk(headers: MultiMapping[str]) -> str:
     """The unchecked SDK name of a request that may be refused, safe to count and forward; "" without one.
 
     aiohttp decodes bytes that aren't UTF-8 to lone surrogates, which neither JSON nor Prometheus' text can encode.

@@ -4,7 +4,7 @@ import asyncio
 import gzip
 import json
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
@@ -118,7 +118,7 @@ class LiveEdge:
         self,
         body: bytes,
         path: str = "/v1/events",
-        headers: dict[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
         method: str = "POST",
     ) -> "Answer":
         data = BytesIO(body) if len(body) > LARGE else body

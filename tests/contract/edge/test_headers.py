@@ -1,6 +1,7 @@
 """The headers of section 5 (contract, section 2, point 4), tokens, and CORS (point 12)."""
 
 import pytest
+from multidict import CIMultiDict
 
 from schemas.ids import new_token
 from schemas.projects import Token
@@ -44,6 +45,18 @@ REFUSED = {
 async def test_header_of_another_form_is_refused_by_name(edge: LiveEdge, name: str, value: str) -> None:
     answer = await edge.post(encoded(), headers=edge.headers() | {name: value})
     assert (answer.status, answer.fields) == (400, [name])
+
+
+@pytest.mark.parametrize("name", ["Authorization", "Svc-Sdk", "Content-Type", "Content-Encoding"])
+async def test_header_in_two_lines_is_refused_by_name(edge: LiveEdge, name: str) -> None:
+    given = CIMultiDict(edge.headers(Content_Encoding="identity"))
+    given.add(name, given[name])
+    answer = await edge.post(encoded(), headers=given)
+    if name == "Content-Type":
+        assert answer.json["details"] == [{"field": "request", "message": "malformed HTTP request"}]
+    else:
+        assert (answer.status, answer.fields) == (401 if name == "Authorization" else 400, [name])
+    assert edge.stored() == []
 
 
 async def test_missing_content_type_is_refused(edge: LiveEdge) -> None:

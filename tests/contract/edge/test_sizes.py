@@ -102,6 +102,7 @@ NOT_GZIP = {
 async def test_body_that_is_not_valid_gzip_is_400(edge: LiveEdge, body: bytes) -> None:
     answer = await edge.post(body, headers=edge.headers(Content_Encoding="gzip"))
     assert (answer.status, answer.fields) == (400, ["body"])
+    assert ("not another" in str(answer.json)) == (body.startswith(GOOD) and body != GOOD)
     assert edge.stored() == []
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from multidict import CIMultiDict
 
 from edge.http.request_headers import read_headers
 from edge.validation.validate import STRICT, checked_text, open_batch, validate
@@ -132,7 +133,7 @@ def sent_as(expected: dict[str, Any], error: dict[str, Any]) -> dict[str, Any]:
 def accepted(ingest: Ingest) -> Iterator[bytes]:
     """The events that the edge would accept."""
     for request in ingest.requests:
-        read_headers({name.title(): value for name, value in request.headers.items()})
+        read_headers(CIMultiDict(request.headers))
         for raw in open_batch(checked_text(request.body)):
             event_id, text = validate(raw, STRICT)
             assert (event_id, bytes(text)) == (json.loads(bytes(raw))["id"], bytes(raw))

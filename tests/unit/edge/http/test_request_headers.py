@@ -1,6 +1,7 @@
 """Reading headers, apart from any request."""
 
 import pytest
+from multidict import CIMultiDict
 
 from edge.http.request_headers import named_sdk, read_headers
 from tests.unit.edge.delivery.retained import kept_bytes
@@ -10,9 +11,8 @@ LONG = "application/json; charset=" + "x" * 30_000
 
 def test_long_content_types_are_read_and_not_kept() -> None:
     def read(number: int) -> None:
-        assert read_headers(
-            {"Svc-Sdk": "a/1", "Content-Type": f"{LONG}{number}", "Content-Encoding": "gzip"}
-        ).gzip
+        given = {"Svc-Sdk": "a/1", "Content-Type": f"{LONG}{number}", "Content-Encoding": "gzip"}
+        assert read_headers(CIMultiDict(given)).gzip
 
     assert kept_bytes(read) < 1 << 20
 
@@ -28,5 +28,5 @@ def test_long_content_types_are_read_and_not_kept() -> None:
     ],
 )
 def test_sdk_of_a_refusal_is_text_of_bounded_length(header: str, named: str) -> None:
-    assert named_sdk({"Svc-Sdk": header}) == named
-    assert named_sdk({}) == ""
+    assert named_sdk(CIMultiDict({"Svc-Sdk": header})) == named
+    assert named_sdk(CIMultiDict()) == ""
