@@ -266,7 +266,7 @@ class TopicFollower:
                 log.warning(
                     "can't consume topic %s, retrying: %s",
                     self._topic,
-                    self._refusal if self._refused else reason or error,
+                    self._refusal if self._refused else reason or str(error) or "no response",
                     extra={"event": "consume_failed"},
                 )
                 await asyncio.sleep(_RETRY_SECONDS[min(attempt, len(_RETRY_SECONDS) - 1)])
