@@ -51,14 +51,14 @@ def test_a_frozen_clickhouse_is_told_from_a_stopped_one(frozen: str) -> None:
 def test_what_needs_a_server_that_does_not_answer_is_not_checked(
     frozen: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[str] = []
+    checked: list[str] = []
 
     def damage(*_: object) -> list[Finding]:
-        asked.append("damage")
+        checked.append("damage")
         return []
 
     def processes(*_: object, kafka_answers: bool, **__: object) -> list[Finding]:
-        asked.append(f"processes, Kafka {'answers' if kafka_answers else 'is away'}")
+        checked.append(f"processes, Kafka {'answers' if kafka_answers else 'is away'}")
         return []
 
     monkeypatch.setattr(doctor_command, "check_damage", damage)
@@ -72,17 +72,17 @@ def test_what_needs_a_server_that_does_not_answer_is_not_checked(
         "clickhouse",
         "clickhouse reader",
     ]
-    assert asked == ["processes, Kafka is away"]
+    assert checked == ["processes, Kafka is away"]
 
-    asked.clear()
+    checked.clear()
     monkeypatch.setattr(doctor_command, "check_kafka", lambda *_: [answering("kafka")])
     assert [finding.name for finding in findings(workspace) if finding.ok][-1] == "kafka"
-    assert asked == ["processes, Kafka answers"]
+    assert checked == ["processes, Kafka answers"]
 
-    asked.clear()
+    checked.clear()
     monkeypatch.setattr(doctor_command, "check_clickhouse", lambda *_: [answering("clickhouse")])
     list(findings(workspace))
-    assert sorted(asked) == ["damage", "processes, Kafka answers"]
+    assert sorted(checked) == ["damage", "processes, Kafka answers"]
 
 
 def test_a_finding_comes_before_later_checks_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
