@@ -83,10 +83,9 @@ def check_processes(
     """
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         at_names = [pool.submit(ask, "named", address.rstrip("/"), must=True) for address in named]
+        must = {one.name for one in processes if all_here and one.name != "notify"}
         at_settings = {
-            one.name: pool.submit(
-                ask, one.name, local_url(one.host, one.port), must=all_here and one.name != "notify"
-            )
+            one.name: pool.submit(ask, one.name, local_url(one.host, one.port), must=one.name in must)
             for one in processes
         }
         groups = {group: topics for one in processes for group, topics in one.groups.items()}
@@ -110,8 +109,8 @@ def check_processes(
             } - {local_url(process.host, process.port)}
             at_members = [pool.submit(ask, process.name, at, must=False) for at in sorted(members)]
             # A process in a group that has no member here is another deployment's.
-            here = all_here or any(state.hosts for state in taking_part) or not process.groups
-            results += [at_settings[process.name].result()] if here else []
+            if process.name in must or any(state.hosts for state in taking_part) or not process.groups:
+                results.append(at_settings[process.name].result())
             results += [answer.result() for answer in at_members]
         results += [answer.result() for answer in at_names]
     return [finding for finding in results if finding]

@@ -78,6 +78,18 @@ def test_where_svc_up_runs_every_process_must_answer(all_here: bool, monkeypatch
     assert wrong == (["edge", "processors", "writer", "dashboard"] if all_here else [])
 
 
+def test_a_process_of_another_deployment_at_our_port_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def progress(*_: object) -> list[GroupProgress]:
+        return [GroupProgress(name, [], {}, [], False) for one in found for name in one.groups]
+
+    monkeypatch.setattr(process_check, "_progress", progress)
+    with answering(b'{"ready": false, "parts": {}}', 503) as address:
+        environ = {"SVC_NOTIFY_HEALTH_PORT": address.rpartition(":")[2]}
+        settings = load(MigrateSettings, environ)
+        found = [one for one in expected(environ, settings) if one.name == "notify"]
+        assert check_processes(settings, found, all_here=True) == []
+
+
 def test_processes_at_known_addresses_are_asked_while_kafka_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     environ = {"SVC_INGEST_PORT": str(free_port()), "SVC_DASHBOARD_PORT": str(free_port())}
     settings = load(MigrateSettings, environ)
