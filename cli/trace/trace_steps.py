@@ -76,11 +76,7 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
         return None
     dead, _ = from_headers(record.headers)
     positions = {(copy.partition, copy.offset) for copy in found}
-    value, at = record.value or b"", (dead.partition, dead.offset)
-    with suppress(DecodeError):
-        grouped = decode_grouped(value)
-        value, at = grouped.chunk, (grouped.partition, grouped.offset)
-    if not _has(value, event_id) and at not in positions:
+    if not _has(record.value or b"", event_id) and (dead.partition, dead.offset) not in positions:
         return None
     return Step(
         record.timestamp,
@@ -90,7 +86,9 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
 
 
 def _has(value: bytes, event_id: bytes) -> bool:
-    """Whether a value of `events` has the event."""
+    """Whether a value of `events` or `grouped` has the event."""
+    with suppress(DecodeError):
+        value = decode_grouped(value).chunk
     with suppress(DecodeError):
         value = inflated(value)
     return event_id in value

@@ -23,7 +23,6 @@ from storage.client import INSERT_SETTINGS, Client
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.missing_rows import missing
 from storage.exactly_once.rejections import sent_again
-from storage.exactly_once.source_values import SourceValues, open_source_values
 from storage.maintain.erase.purge import purge
 from storage.maintain.reconcile.dead_lettered import DeadLettered, dead_lettered
 from storage.shards import Servers
@@ -55,15 +54,13 @@ async def send_missing(settings: PipelineSettings, servers: Servers, today: date
         for server in servers:
             own = server.shard.partitions_owned(tp.partition for tp in written)
             ends = {tp: end for tp, end in written.items() if tp.partition in own}
-            async with open_source_values(settings, own) as sources:
-                await _send_missing(server.own, consumer, sources, producer, ends, dead, sent, today)
+            await _send_missing(server.own, consumer, producer, ends, dead, sent, today)
     return {table: count for table, count in sent.items() if count}
 
 
 async def _send_missing(
     client: Client,
     consumer: Consumer,
-    sources: SourceValues,
     producer: Producer,
     ends: Mapping[TopicPartition, int],
     dead: DeadLettered,
@@ -71,7 +68,7 @@ async def _send_missing(
     today: date,
 ) -> None:
     """Resend the records that the server of these partitions lacks."""
-    block, seen = Block(), dict[int, int]()
+    block, seen, records = Block(), dict[int, int](), list[Record]()
 
     async def send() -> None:
         lacking = missing(client, block.columns.table(), today)
@@ -79,22 +76,24 @@ async def _send_missing(
         events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
         sent.update(events=len(events), payloads=len(payloads))
         wanted = events | payloads
-        for part in block.records:
+        for record in records:
             if not wanted:
                 break
-            value, headers, keys = sent_again(part, wanted)
+            value, headers, keys = sent_again(record, wanted)
             if keys:
                 await producer.send_and_wait(
-                    part.record.topic, value, partition=part.record.partition, headers=list(headers)
+                    record.topic, value, partition=record.partition, headers=list(headers)
                 )
             wanted -= keys
 
     async for record in records_before(consumer, ends):
-        [source] = await sources.of([record])
-        seen[record.partition] = block.feed(record, source, seen.get(record.partition, -1))
+        before = len(block)
+        seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
+        if len(block) > before:
+            records.append(record)
         if len(block) >= _BLOCK_ROWS:
             await send()
-            block = Block()
+            block, records = Block(), []
     if len(block):
         await send()
 
