@@ -3,6 +3,7 @@
 It offers records, commits that carry a plan, and ranges read again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
@@ -210,8 +211,15 @@ class GroupedSource:
                     for tp, begin in (await consumer.beginning_offsets(list(error.args[0]))).items():
                         if begin > await consumer.position(tp):
                             consumer.seek(tp, begin)
-                        else:
+                        elif waits >= _RANGE_WAITS:
+                            # The topic was created again.
                             del unread[tp]
+                            waits = 0
+                        else:
+                            # A former leader that still answers knows an earlier end: ask another broker who leads.
+                            waits += 1
+                            await asyncio.sleep(_RANGE_WAIT_MS / 1000)
+                            await consumer._client.force_metadata_update()
                     continue
                 waits = 0 if batches else waits + 1
                 if waits > _RANGE_WAITS:
