@@ -14,7 +14,7 @@ from cli.doctor.basic_checks import Finding, check_disk, check_settings
 from cli.doctor.clickhouse_check import check_clickhouse, check_reader
 from cli.doctor.damage_check import check_damage
 from cli.doctor.kafka_check import check_kafka
-from cli.doctor.process_check import check_processes, expected
+from cli.doctor.process_check import AT_ONCE, check_processes, expected
 from cli.doctor.rate_limit_store import check_rate_limit_store
 from cli.workspace import Workspace
 from local.discovery import running
@@ -41,7 +41,7 @@ def findings(
         return
     settings = load(MigrateSettings, environ)
     needed = needs(settings, load(NotifySettings, environ).notify_group)
-    with ThreadPoolExecutor() as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         kafka = pool.submit(check_kafka, settings, {process: needed[process] for process in processes})
         servers = [
             pool.submit(check_clickhouse, shard.url, processes, str(shard))

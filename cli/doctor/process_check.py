@@ -34,7 +34,8 @@ HANDLE_SECONDS: Final = 10.0
 """Time in which a running group handles records of each partition with a backlog."""
 _KAFKA_SECONDS: Final = 30.0
 _NAMED: Final = 8
-_AT_ONCE: Final = 32
+AT_ONCE: Final = 32
+"""Checks at the same time."""
 _READYZ: Final = "docs/operate/monitor.md#parts-of-readyz"
 
 
@@ -81,7 +82,7 @@ def check_processes(
     the address of its settings. A group has so many seconds to handle something; meanwhile all are asked whose
     addresses Kafka needn't say.
     """
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         at_names = [pool.submit(ask, "named", address.rstrip("/"), must=True) for address in named]
         must = {one.name for one in processes if all_here and one.name != "notify"}
         at_settings = {
