@@ -31,6 +31,8 @@ _FETCH_WAIT_MS: Final = 500
 group waits for it."""
 _RANGE_WAIT_MS: Final = 1000
 _RANGE_WAITS: Final = 30
+_BEYOND_SECONDS: Final = 30.0
+"""How long brokers must say that a range begins behind the log's end."""
 
 
 class Committed(Struct, frozen=True):
@@ -197,7 +199,8 @@ class GroupedSource:
         unread = {TopicPartition(self.topic, partition): last for partition, (_, last) in spans.items()}
         if not unread:
             return
-        waits = 0
+        waits, clock = 0, asyncio.get_running_loop().time
+        beyond: dict[TopicPartition, float] = {}
         async with open_consumer(
             self._settings, auto_offset_reset="none", fetch_max_bytes=_FETCH_BYTES
         ) as consumer:
@@ -211,13 +214,11 @@ class GroupedSource:
                     for tp, begin in (await consumer.beginning_offsets(list(error.args[0]))).items():
                         if begin > await consumer.position(tp):
                             consumer.seek(tp, begin)
-                        elif waits >= _RANGE_WAITS:
+                        elif clock() - beyond.setdefault(tp, clock()) > _BEYOND_SECONDS:
                             # The topic was created again.
                             del unread[tp]
-                            waits = 0
                         else:
                             # A former leader that still answers knows an earlier end: ask another broker who leads.
-                            waits += 1
                             await asyncio.sleep(_RANGE_WAIT_MS / 1000)
                             await consumer._client.force_metadata_update()
                     continue
@@ -228,6 +229,7 @@ class GroupedSource:
                     )
                     raise KafkaError(f"records of {names} are not delivered")
                 for tp, records in batches.items():
+                    beyond.pop(tp, None)
                     for record in records:
                         if record.offset <= unread[tp]:
                             yield record

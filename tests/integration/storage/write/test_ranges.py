@@ -60,8 +60,8 @@ async def test_records_past_the_retention_are_missing_and_later_ones_are_read(st
 async def test_a_range_behind_the_end_of_a_topic_that_was_created_again_is_empty(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source, "_RANGE_WAITS", 1)
-    assert await read(await filled(stage), {0: (50, 60), 1: (8, 9)}) == {1: [8, 9]}
+    monkeypatch.setattr(source, "_BEYOND_SECONDS", 0.5)
+    assert await read(await filled(stage), {0: (50, 60), 1: (8, 9), 2: (70, 80)}) == {1: [8, 9]}
 
 
 async def test_records_that_a_former_leader_does_not_have_are_read_from_the_present_one(
