@@ -70,10 +70,12 @@ def needs(settings: PipelineSettings, notify_group: str = "svc-notify") -> dict[
             groups=(processors_app,),
         ),
         "writer": RequiredRights(
-            reads=(Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY, Topic.OUTCOMES, Topic.PROJECTS),
+            reads=(
+                *(Topic.EVENTS, Topic.GROUPED, Topic.ISSUES, Topic.ISSUE_ACTIVITY),
+                *(Topic.OUTCOMES, Topic.PROJECTS),
+            ),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
             groups=(writer_group, *of_records),
-            describes=(Topic.EVENTS,),
             describes_groups=(processors_app,),
         ),
         "dashboard": RequiredRights(

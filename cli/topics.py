@@ -78,20 +78,17 @@ def _event(event: chunks.ChunkEvent) -> dict[str, Any]:
     }
 
 
-def _grouped(position: dict[str, Any], chunk: chunks.GroupedChunk) -> Iterator[dict[str, Any]]:
-    events = chunks.decode_chunk(chunk.chunk)
-    for index, group in zip(chunk.kept, chunk.grouping_of, strict=True):
-        event, grouping = events[index], chunk.groupings[group]
-        yield (
-            position
-            | {
-                "source": f"{chunk.partition}/{chunk.offset}",
-                "issueId": hex64(issue_id(event.project, grouping.fingerprint)),
-                "fingerprint": hex64(grouping.fingerprint),
-                "grouping": {"version": grouping.version, "rule": grouping.rule, "parts": grouping.parts},
-            }
-            | _event(event)
-        )
+def _grouped(position: dict[str, Any], record: chunks.GroupedRecord) -> Iterator[dict[str, Any]]:
+    for index, group in zip(record.kept, record.grouping_of, strict=True):
+        grouping, project = record.groupings[group], record.projects[group]
+        yield position | {
+            "source": f"{record.partition}/{record.offset}",
+            "position": index,
+            "projectId": str(project),
+            "issueId": hex64(issue_id(project, grouping.fingerprint)),
+            "fingerprint": hex64(grouping.fingerprint),
+            "grouping": {"version": grouping.version, "rule": grouping.rule, "parts": grouping.parts},
+        }
 
 
 def _increments(position: dict[str, Any], value: bytes) -> Iterator[dict[str, Any]]:

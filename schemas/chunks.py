@@ -1,16 +1,19 @@
-"""The values of the two chunk topics (contract, section 3): many events per record, because the cost is per record.
+"""The values of `events` and `grouped` (contract, section 3): many events per record, because the cost is per record.
 
 The record header `format` names the layout. `docs/topics.md` describes them byte for byte. Events are
 compressed together, since they resemble each other: half the bytes and half the CPU of each alone
 (`docs/decisions/writer.md`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 import zstandard
 from msgspec import Struct
+
+from schemas.errors import SourceLost
 
 FORMAT_HEADER: Final = "format"
 SOURCE_HEADER: Final = "source"
@@ -35,7 +38,7 @@ class ChunkEvent(Struct, array_like=True, frozen=True, gc=False):
 
 
 class Grouping(Struct, array_like=True, frozen=True):
-    """The derivation of a fingerprint, shared by all its events in a chunk."""
+    """The derivation of a fingerprint, shared by all its events in a record."""
 
     fingerprint: int
     version: str
@@ -43,11 +46,13 @@ class Grouping(Struct, array_like=True, frozen=True):
     parts: tuple[str, ...]
 
 
-class GroupedChunk(Struct, array_like=True, frozen=True):
-    """The new events of one record of `events`.
+class GroupedRecord(Struct, array_like=True, frozen=True):
+    """The decisions about one record of `events`: which of its events are new, and their grouping.
 
-    `partition` and `offset` are those of the source. `chunk` is the unchanged value of the source record,
-    `kept` has the positions in it of the new events, and `grouping_of` their indexes into `groupings`.
+    `partition` and `offset` are those of the source, `crc` is the CRC-32 of its value. `kept` has the positions
+    in it of the new events, `grouping_of` their indexes into `groupings`, and `projects` the project of each
+    grouping. The events are read from the source; `chunk` has them instead in a record that was put back or is
+    sent again.
 
     `retention` has the days for which the events of each project and their payloads are stored. They are
     decided once, so that every repeated insert puts a row into the same partition of its table.
@@ -55,11 +60,33 @@ class GroupedChunk(Struct, array_like=True, frozen=True):
 
     partition: int
     offset: int
+    crc: int
     kept: list[int]
     grouping_of: list[int]
     groupings: list[Grouping]
-    chunk: bytes
+    projects: list[int]
     retention: dict[int, tuple[int, int]]
+    chunk: bytes = b""
+
+    def events(self, source: bytes | None) -> list[ChunkEvent]:
+        """The events at the positions of `kept`, given the source's value (None if `events` has it no more).
+
+        Raises SourceLost, and msgspec.DecodeError.
+        """
+        if self.chunk:
+            return decode_chunk(self.chunk)
+        if source is None:
+            raise SourceLost(f"events/{self.partition}/{self.offset} has expired")
+        if crc32(source) != self.crc:
+            raise SourceLost(
+                f"events/{self.partition}/{self.offset} is another record: the topic was recreated"
+            )
+        return decode_chunk(source)
+
+    def new(self, events: Sequence[ChunkEvent]) -> Iterator[tuple[ChunkEvent, Grouping]]:
+        """The new ones of these events."""
+        for position, group in zip(self.kept, self.grouping_of, strict=True):
+            yield events[position], self.groupings[group]
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -90,5 +117,14 @@ def inflated(value: bytes) -> bytes:
         raise msgspec.DecodeError(str(error)) from None
 
 
-encode_grouped = _encoder.encode
-decode_grouped = msgspec.msgpack.Decoder(GroupedChunk).decode
+_decode_grouped = msgspec.msgpack.Decoder(GroupedRecord).decode
+
+
+def encode_grouped(record: GroupedRecord) -> bytes:
+    """The value of a record of `grouped`. For one thread of a process."""
+    return _compress(_encoder.encode(record))
+
+
+def decode_grouped(value: bytes) -> GroupedRecord:
+    """The decisions of a value. Raises msgspec.DecodeError."""
+    return _decode_grouped(inflated(value))

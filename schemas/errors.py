@@ -104,6 +104,10 @@ class Unreadable(Exception):
     """The bytes are not an event."""
 
 
+class SourceLost(Exception):
+    """`events` no longer has the record that a decision is about."""
+
+
 class KeyReused(Exception):
     """The key was used for another request; nothing was changed."""
 

@@ -19,7 +19,14 @@ class Topic(Enum):
     """A topic: (name under the prefix, key, value, cleanup, retention in days or 0, partitions follow the settings)."""
 
     EVENTS = ("events", "none", "chunk of accepted events", "delete", 7, True)
-    GROUPED = ("grouped", "none", "chunk of new events with their grouping", "delete", 7, True)
+    GROUPED = (
+        "grouped",
+        "none",
+        "which events of a record of `events` are new, and their grouping",
+        "delete",
+        7,
+        True,
+    )
     GROUPED_EVENTS = ("grouped-events", "project/id", "one event", "delete", 7, True)
     ISSUE_DELTAS = ("issue-deltas", "none", "increments and commands", "delete", 7, True)
     ISSUES = ("issues", "issue", "aggregate and state of an issue", "compact", 0, True)

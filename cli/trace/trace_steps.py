@@ -76,7 +76,11 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
         return None
     dead, _ = from_headers(record.headers)
     positions = {(copy.partition, copy.offset) for copy in found}
-    if not _has(record.value or b"", event_id) and (dead.partition, dead.offset) not in positions:
+    value, at = record.value or b"", (dead.partition, dead.offset)
+    with suppress(DecodeError):
+        grouped = decode_grouped(value)
+        value, at = grouped.chunk, (grouped.partition, grouped.offset)
+    if not _has(value, event_id) and at not in positions:
         return None
     return Step(
         record.timestamp,
@@ -86,9 +90,7 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
 
 
 def _has(value: bytes, event_id: bytes) -> bool:
-    """Whether a value of `events` or `grouped` has the event."""
-    with suppress(DecodeError):
-        value = decode_grouped(value).chunk
+    """Whether a value of `events` has the event."""
     with suppress(DecodeError):
         value = inflated(value)
     return event_id in value

@@ -30,7 +30,7 @@ from schemas.chunks import (
     GROUPED_FORMAT,
     SOURCE_HEADER,
     ChunkEvent,
-    GroupedChunk,
+    GroupedRecord,
     Grouping,
     decode_chunk,
     encode_chunk,
@@ -302,7 +302,8 @@ class _ChunkWork:
         self.kept: list[int] = []
         self.grouping_of: list[int] = []
         self.groupings: list[Grouping] = []
-        self.indexes: dict[tuple[int, str], int] = {}
+        self.projects: list[int] = []
+        self.indexes: dict[tuple[int, int, str], int] = {}
         self.rule_budget = RuleBudget()
         # A budget apart: owners never decide whether a rule of grouping is skipped.
         self.owner_budget = RuleBudget()
@@ -368,9 +369,11 @@ class _ChunkWork:
 
     def _keep(self, position: int, chunk_event: ChunkEvent, result: EventGrouping, fingerprint: int) -> None:
         grouping = result.grouping
-        index = self.indexes.get((fingerprint, grouping.rule))
+        key = (chunk_event.project, fingerprint, grouping.rule)
+        index = self.indexes.get(key)
         if index is None:
-            index = self.indexes[fingerprint, grouping.rule] = len(self.groupings)
+            index = self.indexes[key] = len(self.groupings)
+            self.projects.append(chunk_event.project)
             if grouping.fingerprint != fingerprint:
                 grouping = Grouping(fingerprint, grouping.version, grouping.rule, grouping.parts)
             self.groupings.append(grouping)
@@ -398,17 +401,15 @@ class _ChunkWork:
         output, offset = self.output, self.source.offset
         if self.kept:
             days = self.fingerprinter.retention.days
-            grouped = GroupedChunk(
+            grouped = GroupedRecord(
                 output.partition,
                 offset,
+                crc32(self.source.value),
                 self.kept,
                 self.grouping_of,
                 self.groupings,
-                self.source.value,
-                {
-                    project: days(project)
-                    for project in {self.chunk[position].project for position in self.kept}
-                },
+                self.projects,
+                {project: days(project) for project in set(self.projects)},
             )
             headers = [
                 (FORMAT_HEADER, GROUPED_FORMAT),

@@ -87,7 +87,7 @@ async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: in
     records = [record async for record in records_before(consumer, {tp: end})]
     # Events put back or sent again come as part of a record, at an old position.
     return [
-        PublishedRecord.from_chunk(decode_grouped(record.value))
+        PublishedRecord.of(decode_grouped(record.value))
         for record in records
         if record.value is not None and REPLAYED_HEADER not in dict(record.headers)
     ]

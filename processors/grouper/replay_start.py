@@ -28,10 +28,9 @@ With a whole table `since` is the batch start, and there is no `last`.
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
-from zlib import crc32
 
 from processors.grouper.dedup_log import DedupEntry, DedupRecord, EntryHead
-from schemas.chunks import GroupedChunk
+from schemas.chunks import GroupedRecord
 
 
 class ReplayStart(NamedTuple):
@@ -84,10 +83,10 @@ class PublishedRecord(NamedTuple):
     crc: int
 
     @staticmethod
-    def from_chunk(chunk: GroupedChunk) -> "PublishedRecord":
-        """The part of a chunk that a replay needs."""
-        values = [chunk.groupings[index].fingerprint for index in chunk.grouping_of]
-        return PublishedRecord(chunk.offset, dict(zip(chunk.kept, values, strict=True)), crc32(chunk.chunk))
+    def of(grouped: GroupedRecord) -> "PublishedRecord":
+        """The part of a record of `grouped` that a replay needs."""
+        values = [grouped.groupings[index].fingerprint for index in grouped.grouping_of]
+        return PublishedRecord(grouped.offset, dict(zip(grouped.kept, values, strict=True)), grouped.crc)
 
 
 class ReplayBoundary(NamedTuple):

@@ -1,26 +1,23 @@
 """Blocks of rows, made of consecutive records of `grouped`. Pure."""
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from schemas.chunks import (
-    REPLAYED_HEADER,
-    ChunkEvent,
-    GroupedChunk,
-    decode_chunk,
-    decode_grouped,
-)
-from schemas.errors import Unreadable
+from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedRecord, decode_grouped
+from schemas.errors import SourceLost, Unreadable
 from storage.exactly_once.block_plan import BlockPlan, RecordRange
 from storage.exactly_once.block_tokens import ServerMark
 from storage.exactly_once.rejections import (
     UNCOUNTED,
+    BlockRecord,
     PutBack,
     RejectedRecord,
     dead_letter_headers,
+    lost_record,
     rejected_event,
 )
 from storage.tables.event_columns import EventColumns
@@ -45,7 +42,7 @@ class Block:
         self.source_offsets: dict[int, int] = {}
         self.oldest_ms = 1 << 62
         self._replayed: set[tuple[int, bytes]] = set()
-        self._records: list[tuple[int, Record]] = []
+        self.records: list[BlockRecord] = []
         self._ranges: dict[int, RecordRange] = {}
         self._since: dict[int, int] = {}
         """The time of the first record of each partition (Unix ms)."""
@@ -58,17 +55,17 @@ class Block:
         ranges = tuple(sorted(self._ranges.values()))
         return BlockPlan(ranges, mark, self._since[ranges[0].partition])
 
-    def feed(self, record: "Record", source_offset: int, verify_until: int = -1) -> int:
+    def feed(self, record: "Record", source: bytes | None, source_offset: int, verify_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new position.
 
-        The new position is also in `source_offsets`. Rows of source positions before `verify_until` may
-        be stored already.
+        `source` is the value of its source, None if `events` has it no more. The new position is also in
+        `source_offsets`. Rows of source positions before `verify_until` may be stored already.
         """
-        source_offset = self._feed(record, source_offset, verify_until)
+        source_offset = self._feed(record, source, source_offset, verify_until)
         self.source_offsets[record.partition] = source_offset
         return source_offset
 
-    def _feed(self, record: "Record", source_offset: int, verify_until: int) -> int:
+    def _feed(self, record: "Record", source: bytes | None, source_offset: int, verify_until: int) -> int:
         self._since.setdefault(record.partition, record.timestamp)
         known = self._ranges.get(record.partition)
         self._ranges[record.partition] = RecordRange(
@@ -79,36 +76,36 @@ class Block:
             verify_until=known.verify_until if known else verify_until,
         )
         try:
-            chunk = decode_grouped(record.value or b"")
-            events = decode_chunk(chunk.chunk)
+            grouped = decode_grouped(record.value or b"")
+            origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
+            if origin is None and grouped.offset <= source_offset:
+                return source_offset
+            events = grouped.events(source)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            reason = f"not a chunk of grouped events: {error}"
+            reason = f"not a record of grouped events: {error}"
             value, headers = record.value or b"", dead_letter_headers(record, UNCOUNTED)
             self.rejected.append(
                 RejectedRecord(record.partition, record.offset, "undecodable", reason, value, headers)
             )
             return source_offset
-        origin = next((value for name, value in record.headers if name == REPLAYED_HEADER), None)
-        if origin is None and chunk.offset <= source_offset:
-            return source_offset
-        self.by_id |= chunk.offset < verify_until
-        self._add(record, chunk, events, origin)
-        return chunk.offset if origin is None else source_offset
+        except SourceLost as error:
+            self.rejected.append(lost_record(record, grouped, str(error)))
+        else:
+            self.by_id |= grouped.offset < verify_until
+            self._add(BlockRecord(len(self), record, grouped, source), events, origin)
+        return grouped.offset if origin is None else source_offset
 
-    def _add(
-        self, record: "Record", chunk: GroupedChunk, events: list[ChunkEvent], origin: bytes | None
-    ) -> None:
-        self._records.append((len(self), record))
-        add_row, groupings = self.columns.add_row, chunk.groupings
-        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
-            event = events[position]
+    def _add(self, part: BlockRecord, events: Sequence[ChunkEvent], origin: bytes | None) -> None:
+        self.records.append(part)
+        add_row = self.columns.add_row
+        for event, grouping in part.grouped.new(events):
             if origin is not None and not self._is_first(event, origin):
                 continue
             try:
-                add_row(event, groupings[group], *_stored_days(chunk, event))
+                add_row(event, grouping, *_stored_days(part.grouped, event))
             except Unreadable as error:
                 self.rejected.append(
-                    rejected_event(record, chunk, event, groupings[group], "unreadable", str(error))
+                    rejected_event(part.record, part.grouped, event, grouping, "unreadable", str(error))
                 )
             else:
                 self.oldest_ms = min(self.oldest_ms, event.received_ms)
@@ -128,21 +125,17 @@ class Block:
 
         Of an event that was put back, the last copy is refused: the others were refused before.
         """
-        at = bisect_right(self._records, row, key=itemgetter(0))
+        at = bisect_right(self.records, row, key=itemgetter(0))
         came_back = any((copy.event.project, copy.event.id) == (project, event_id) for copy in self.put_back)
-        records = self._records if came_back else self._records[at - 1 : at]
-        for _, record in reversed(records):
-            chunk = decode_grouped(record.value or b"")
-            events = decode_chunk(chunk.chunk)
-            for position, group in zip(chunk.kept, chunk.grouping_of, strict=True):
-                event = events[position]
+        for part in reversed(self.records if came_back else self.records[at - 1 : at]):
+            for event, grouping in part.new():
                 if event.id == event_id and event.project == project:
-                    return rejected_event(record, chunk, event, chunk.groupings[group], "refused", reason)
+                    return rejected_event(part.record, part.grouped, event, grouping, "refused", reason)
         raise LookupError(f"row {row} is of no record")
 
 
-def _stored_days(chunk: GroupedChunk, event: ChunkEvent) -> tuple[int, int]:
-    days = chunk.retention.get(event.project)
+def _stored_days(grouped: GroupedRecord, event: ChunkEvent) -> tuple[int, int]:
+    days = grouped.retention.get(event.project)
     if days is None:
         raise Unreadable("the record has no retention of the event's project")
     return days

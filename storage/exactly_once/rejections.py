@@ -1,19 +1,19 @@
 """Records and events that the writer puts into the dead letters, or gets back from there. Pure."""
 
-from collections.abc import Sequence, Set
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Iterator, Sequence, Set
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from schemas.chunks import (
     REPLAYED_HEADER,
     ChunkEvent,
-    GroupedChunk,
+    GroupedRecord,
     Grouping,
-    decode_chunk,
-    decode_grouped,
     encode_chunk,
+    encode_grouped,
 )
 
 if TYPE_CHECKING:
@@ -26,10 +26,23 @@ EventKey = tuple[int, bytes]
 """Project and id of an event."""
 
 
+class BlockRecord(NamedTuple):
+    """A readable record of a block, and the value of its source; `row` is the first one of it in the block."""
+
+    row: int
+    record: "Record"
+    grouped: GroupedRecord
+    source: bytes | None
+
+    def new(self) -> Iterator[tuple[ChunkEvent, Grouping]]:
+        """Its new events, inflated again: a block would hold ten times as much memory with them."""
+        return self.grouped.new(self.grouped.events(self.source))
+
+
 class RejectedRecord(Struct, frozen=True):
     """A record that can't be written, or one event of it, which `value` then holds alone.
 
-    `kind` is a stable word.
+    `kind` is a stable word. `lost` is set where the events of a record are lost.
     """
 
     partition: int
@@ -39,6 +52,18 @@ class RejectedRecord(Struct, frozen=True):
     value: bytes
     headers: Headers
     event: ChunkEvent | None = None
+    lost: "LostEvents | None" = None
+
+
+class LostEvents(Struct, frozen=True):
+    """The new events of a record of `events` that is no longer there, by project.
+
+    `source` is its offset, `at_ms` the time of its record of `grouped`.
+    """
+
+    source: int
+    at_ms: int
+    events: dict[int, int]
 
 
 class PutBack(Struct, frozen=True):
@@ -57,8 +82,22 @@ class PutBack(Struct, frozen=True):
         return partition, int(offset) if offset.isdecimal() else 0, kind
 
 
+def lost_record(record: "Record", grouped: GroupedRecord, reason: str) -> RejectedRecord:
+    """A record whose source is lost."""
+    projects = Counter(grouped.projects[group] for group in grouped.grouping_of)
+    return RejectedRecord(
+        partition=record.partition,
+        offset=record.offset,
+        kind="sourceLost",
+        reason=reason,
+        value=record.value or b"",
+        headers=dead_letter_headers(record, UNCOUNTED),
+        lost=LostEvents(grouped.offset, record.timestamp, dict(projects)),
+    )
+
+
 def rejected_event(
-    record: "Record", chunk: GroupedChunk, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
+    record: "Record", grouped: GroupedRecord, event: ChunkEvent, grouping: Grouping, kind: str, reason: str
 ) -> RejectedRecord:
     """One event of a record, rejected alone."""
     return RejectedRecord(
@@ -66,7 +105,7 @@ def rejected_event(
         offset=record.offset,
         kind=kind,
         reason=reason,
-        value=_excerpt(chunk, [(event, grouping)]),
+        value=_excerpt(grouped, [(event, grouping)]),
         headers=dead_letter_headers(record, f"{record.partition}/{record.offset}/{kind}".encode()),
         event=event,
     )
@@ -78,32 +117,25 @@ def dead_letter_headers(record: "Record", origin: bytes) -> Headers:
     return (*original, (REPLAYED_HEADER, origin))
 
 
-def _excerpt(chunk: GroupedChunk, events: Sequence[tuple[ChunkEvent, Grouping]]) -> bytes:
-    """The value of a record that holds only these events of a chunk."""
-    return msgspec.msgpack.encode(
-        GroupedChunk(
-            partition=chunk.partition,
-            offset=chunk.offset,
+def _excerpt(grouped: GroupedRecord, events: Sequence[tuple[ChunkEvent, Grouping]]) -> bytes:
+    """The value of a record that holds only these of its events."""
+    return encode_grouped(
+        replace(
+            grouped,
             kept=list(range(len(events))),
             grouping_of=list(range(len(events))),
             groupings=[grouping for _, grouping in events],
+            projects=[event.project for event, _ in events],
             chunk=encode_chunk([event for event, _ in events]),
-            retention=chunk.retention,
         )
     )
 
 
-def sent_again(record: "Record", wanted: Set[EventKey]) -> tuple[bytes, Headers, set[EventKey]]:
-    """Value and headers of a record with only the wanted events of a readable record, and these events.
+def sent_again(part: BlockRecord, wanted: Set[EventKey]) -> tuple[bytes, Headers, set[EventKey]]:
+    """Value and headers of a record with only the wanted events of a record, and these events.
 
     The writer completes it by ids, and changes no outcome for it.
     """
-    chunk = decode_grouped(record.value or b"")
-    events = decode_chunk(chunk.chunk)
-    chosen = [
-        (events[position], chunk.groupings[group])
-        for position, group in zip(chunk.kept, chunk.grouping_of, strict=True)
-        if (events[position].project, events[position].id) in wanted
-    ]
+    chosen = [(event, grouping) for event, grouping in part.new() if (event.project, event.id) in wanted]
     keys = {(event.project, event.id) for event, _ in chosen}
-    return _excerpt(chunk, chosen), dead_letter_headers(record, UNCOUNTED), keys
+    return _excerpt(part.grouped, chosen), dead_letter_headers(part.record, UNCOUNTED), keys

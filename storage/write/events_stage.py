@@ -3,10 +3,10 @@
 For each batch, here a block (the words are those of `docs/glossary.md`, "Stages"; the reasons are in
 `docs/decisions/writer.md`):
 
-1. *In*: records of the assigned partitions, from the next offset on (`GroupedSource.read`), until the flush
-   policy closes the block.
-2. *Decide* (`Block.feed`): rows (`event_rows`); repeated source positions are dropped, unreadable events
-   rejected.
+1. *In*: records of the assigned partitions, from the next offset on (`GroupedSource.read`), with the records of
+   `events` that they are about (`SourceValues`), until the flush policy closes the block.
+2. *Decide* (`Block.feed`): rows (`event_rows`); repeated source positions are dropped, unreadable events, and
+   records whose source has expired, rejected.
 3. *Record* the plan of the block, the ranges of all its partitions, in the metadata of an offset commit at
    their first records. The group refuses it once it has another owner.
 4. *Publish*: insert the block under a deduplication token made of the plan's ranges (`BlockInserter`), then
@@ -48,6 +48,7 @@ from schemas.health import Health
 from storage.exactly_once.block_plan import MAX_RANGES, BlockPlan, NoBlock
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.insert_guard import Renewer
+from storage.exactly_once.source_values import SourceValues
 from storage.shards import Shard
 from storage.write.block_inserter import BlockInserter
 from storage.write.flush_policy import FlushPolicy, LastFlush
@@ -147,6 +148,12 @@ class EventsStage:
     async def _write(self, inserter: BlockInserter, partitions: set[int]) -> None:
         await self._restore(inserter, partitions)
         self._health.set("grouped", ok=True)
+        async with self._source.source_values(partitions) as sources:
+            await self._write_blocks(inserter, partitions, sources)
+
+    async def _write_blocks(
+        self, inserter: BlockInserter, partitions: set[int], sources: SourceValues
+    ) -> None:
         blocks = _OpenBlocks()
         flush: asyncio.Task[None] | None = None
         last = LastFlush()
@@ -166,7 +173,7 @@ class EventsStage:
                 else:
                     idle = blocks.is_empty and flush is None
                     longest = _IDLE_READ_SECONDS if idle else _READ_SECONDS
-                    await self._read(partitions, blocks, min(remaining, longest) or longest)
+                    await self._read(partitions, sources, blocks, min(remaining, longest) or longest)
             if flush is not None:
                 await asyncio.wait([flush], timeout=_STOP_SECONDS)
         finally:
@@ -235,20 +242,28 @@ class EventsStage:
         return max(positions)
 
     async def _read_plan(self, plan: BlockPlan) -> Block:
+        # A doubt: a source that expires between the insert and its replay counts as a dead letter though it is stored.
         block = Block()
         spans = {span.partition: span for span in plan.ranges}
         block.source_offsets |= {partition: span.source_offset for partition, span in spans.items()}
-        async for record in self._source.ranges({p: (span.first, span.last) for p, span in spans.items()}):
-            source_offset = block.source_offsets[record.partition]
-            block.feed(record, source_offset, spans[record.partition].verify_until)
+        async with self._source.source_values(spans) as sources:
+            async for record in self._source.ranges(
+                {p: (span.first, span.last) for p, span in spans.items()}
+            ):
+                [source] = await sources.of([record])
+                source_offset = block.source_offsets[record.partition]
+                block.feed(record, source, source_offset, spans[record.partition].verify_until)
         return block
 
-    async def _read(self, partitions: set[int], blocks: "_OpenBlocks", timeout: float) -> None:
+    async def _read(
+        self, partitions: set[int], sources: SourceValues, blocks: "_OpenBlocks", timeout: float
+    ) -> None:
         for partition, records in (await self._source.read(partitions, timeout, _READ_RECORDS)).items():
+            values = await sources.of(records)
             block = blocks.of(partition)
             source_offset = self._source_offsets[partition]
-            for record in records:
-                source_offset = block.feed(record, source_offset, self._verify_until[partition])
+            for record, source in zip(records, values, strict=True):
+                source_offset = block.feed(record, source, source_offset, self._verify_until[partition])
             self._source_offsets[partition] = source_offset
 
     async def _flush(self, inserter: BlockInserter, blocks: Iterable[Block]) -> None:

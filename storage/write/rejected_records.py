@@ -15,7 +15,7 @@ from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
-from storage.exactly_once.rejections import PutBack, RejectedRecord
+from storage.exactly_once.rejections import LostEvents, PutBack, RejectedRecord
 from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
@@ -98,6 +98,23 @@ def dead_letter_outcomes(rejected: Iterable[RejectedRecord]) -> Iterator[Outcome
     for record in rejected:
         if record.event is not None:
             yield _outcome(record.event, str(record.partition), record.offset, "deadLettered", record.kind)
+        if record.lost is not None:
+            yield from _lost(record.partition, record.kind, record.lost)
+
+
+def _lost(partition: int, kind: str, lost: LostEvents) -> Iterator[Outcome]:
+    """The outcomes of lost events; their SDK is unknown, and their minute that of the decision."""
+    for project, count in lost.events.items():
+        yield Outcome(
+            project_id=str(project),
+            minute=iso(lost.at_ms // MINUTE_MS * MINUTE_MS),
+            sdk="",
+            outcome="deadLettered",
+            reason=kind,
+            count=count,
+            source=f"{_STAGE}/{partition}",
+            sequence=lost.source,
+        )
 
 
 def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:

@@ -1,10 +1,11 @@
-"""The topic `grouped`, read as a member of the writer's group.
+"""The topic `grouped`, read as a member of the writer's group, with the records of `events` that it is about.
 
 It offers records, commits that carry a plan, and ranges read again.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Final
 
@@ -21,6 +22,7 @@ from broker.types import Consumer, OffsetAndMetadata, RebalanceListener, Record,
 from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.exactly_once.block_plan import BlockPlan, NoBlock, decode_plan, encode_plan
+from storage.exactly_once.source_values import SourceValues, open_source_values
 
 Records = Mapping[int, list[Record]]
 # A writer that waits for ClickHouse keeps its partitions.
@@ -108,10 +110,9 @@ class GroupedSource:
     async def wait_for_rights(self) -> None:
         """Return once Kafka grants the rights of the events' stage; the log names missing ones."""
         need = RequiredRights(
-            reads=(Topic.GROUPED,),
+            reads=(Topic.GROUPED, Topic.EVENTS),
             writes=(Topic.DEAD_LETTERS, Topic.OUTCOMES),
             groups=(self._group,),
-            describes=(Topic.EVENTS,),
         )
         await wait_for_rights(self._settings, need)
 
@@ -128,6 +129,10 @@ class GroupedSource:
             max_records=limit,
         )
         return {tp.partition: records for tp, records in batches.items()}
+
+    def source_values(self, partitions: Iterable[int]) -> AbstractAsyncContextManager[SourceValues]:
+        """The records of these partitions of `events`."""
+        return open_source_values(self._settings, partitions)
 
     def seek(self, partition: int, offset: int) -> None:
         self._consumer.seek(TopicPartition(self.topic, partition), offset)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aiokafka.structs import TopicPartition
 
 from schemas.topics import Topic, topic_name
+from storage.exactly_once.block_plan import NoBlock, decode_plan
 from tests.simulation.clients import Sent
 from tests.simulation.pipeline import running
 from tests.simulation.world import Process
@@ -171,7 +172,7 @@ def _expire(schedule: "Schedule", random: Random) -> None:
     loses_parts = any(entry.what == "part" for entry in schedule.entries)
     topics = dict.fromkeys(chain.from_iterable(schedule.readers.values()))
     for topic in topics:
-        if topic in _TABLES or (topic is Topic.GROUPED and loses_parts):
+        if topic in _TABLES or (topic in {Topic.EVENTS, Topic.GROUPED} and loses_parts):
             continue
         for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
             until = _read_until(schedule, topic, TopicPartition(log.topic, log.partition))
@@ -185,13 +186,20 @@ def _expire(schedule: "Schedule", random: Random) -> None:
 
 
 def _read_until(schedule: "Schedule", topic: Topic, tp: TopicPartition) -> int:
-    """The offsets that all groups of a topic have committed."""
+    """The offsets that all groups of a topic have committed, and of `events` those that the writer has stored too."""
     commits = [
         schedule.broker.group(group).offsets.get(tp)
         for group, topics in schedule.readers.items()
         if topic in topics
     ]
-    return min(commit.offset if commit else 0 for commit in commits)
+    until = min(commit.offset if commit else 0 for commit in commits)
+    if topic is not Topic.EVENTS:
+        return until
+    written = schedule.broker.group("svc-writer").offsets.get(
+        TopicPartition(topic_name(Topic.GROUPED, "svc.", {}), tp.partition)
+    )
+    state = decode_plan(written.metadata) if written else NoBlock()
+    return min(until, (state.source_offset if isinstance(state, NoBlock) else -1) + 1)
 
 
 def _lose_table(schedule: "Schedule", random: Random) -> None:

@@ -16,6 +16,7 @@ from schemas.settings import WriterSettings
 from schemas.topics import Topic
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.missing_rows import complete
+from storage.exactly_once.source_values import open_source_values
 from storage.write.source import GroupedSource
 from tests.simulation.clickhouse_tables import Table
 from tests.simulation.clickhouse_work import Work
@@ -58,8 +59,11 @@ async def _complete_all(settings: WriterSettings, client: Any, _: date) -> dict[
     """A repair inserts missing rows itself, up to the end of the log."""
     block, seen = Block(), dict[int, int]()
     async with open_consumer(settings, Topic.GROUPED) as consumer:
-        async for record in records_before(consumer, await consumer.end_offsets(consumer.assignment())):
-            seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
+        ends = await consumer.end_offsets(consumer.assignment())
+        async with open_source_values(settings, [tp.partition for tp in ends]) as sources:
+            async for record in records_before(consumer, ends):
+                [source] = await sources.of([record])
+                seen[record.partition] = block.feed(record, source, seen.get(record.partition, -1))
     if len(block):
         complete(client, block.columns.table(), "repair")
     return {}

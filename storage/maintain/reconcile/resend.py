@@ -23,6 +23,7 @@ from storage.client import INSERT_SETTINGS, Client
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.missing_rows import missing
 from storage.exactly_once.rejections import sent_again
+from storage.exactly_once.source_values import SourceValues, open_source_values
 from storage.maintain.erase.purge import purge
 from storage.maintain.reconcile.dead_lettered import DeadLettered, dead_lettered
 from storage.shards import Servers
@@ -54,13 +55,15 @@ async def send_missing(settings: PipelineSettings, servers: Servers, today: date
         for server in servers:
             own = server.shard.partitions_owned(tp.partition for tp in written)
             ends = {tp: end for tp, end in written.items() if tp.partition in own}
-            await _send_missing(server.own, consumer, producer, ends, dead, sent, today)
+            async with open_source_values(settings, own) as sources:
+                await _send_missing(server.own, consumer, sources, producer, ends, dead, sent, today)
     return {table: count for table, count in sent.items() if count}
 
 
 async def _send_missing(
     client: Client,
     consumer: Consumer,
+    sources: SourceValues,
     producer: Producer,
     ends: Mapping[TopicPartition, int],
     dead: DeadLettered,
@@ -68,7 +71,7 @@ async def _send_missing(
     today: date,
 ) -> None:
     """Resend the records that the server of these partitions lacks."""
-    block, seen, records = Block(), dict[int, int](), list[Record]()
+    block, seen = Block(), dict[int, int]()
 
     async def send() -> None:
         lacking = missing(client, block.columns.table(), today)
@@ -76,24 +79,22 @@ async def _send_missing(
         events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
         sent.update(events=len(events), payloads=len(payloads))
         wanted = events | payloads
-        for record in records:
+        for part in block.records:
             if not wanted:
                 break
-            value, headers, keys = sent_again(record, wanted)
+            value, headers, keys = sent_again(part, wanted)
             if keys:
                 await producer.send_and_wait(
-                    record.topic, value, partition=record.partition, headers=list(headers)
+                    part.record.topic, value, partition=part.record.partition, headers=list(headers)
                 )
             wanted -= keys
 
     async for record in records_before(consumer, ends):
-        before = len(block)
-        seen[record.partition] = block.feed(record, seen.get(record.partition, -1))
-        if len(block) > before:
-            records.append(record)
+        [source] = await sources.of([record])
+        seen[record.partition] = block.feed(record, source, seen.get(record.partition, -1))
         if len(block) >= _BLOCK_ROWS:
             await send()
-            block, records = Block(), []
+            block = Block()
     if len(block):
         await send()
 

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from typing import TypeAlias
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from msgspec.structs import replace
 
-from schemas.chunks import GroupedChunk, decode_chunk, decode_grouped
+from schemas.chunks import GroupedRecord, decode_chunk, decode_grouped
 from schemas.ids import hex64, issue_id
 from schemas.issues import Activity, IssueRecord, Outcome, decode_activity, decode_issue, decode_outcomes
 
@@ -50,36 +51,36 @@ async def reading(bootstrap: str, topic: str) -> AsyncIterator[Callable[[], Awai
         await consumer.stop()
 
 
-async def grouped_once(bootstrap: str, topic: str) -> list[GroupedChunk]:
-    """Chunks of `grouped` without repeats: each source partition's offsets only grow."""
+async def grouped_once(bootstrap: str, prefix: str) -> list[GroupedRecord]:
+    """Records of `grouped` without repeats, with their chunks: each source partition's offsets only grow."""
+    sources = {(r.partition, r.offset): r.value for r in await read(bootstrap, f"{prefix}events")}
     last: dict[int, int] = {}
-    chunks = []
-    for record in await read(bootstrap, topic):
-        chunk = decode_grouped(record.value)
-        assert chunk.partition == record.partition
-        if chunk.offset > last.get(chunk.partition, -1):
-            last[chunk.partition] = chunk.offset
-            chunks.append(chunk)
-    return chunks
+    found = []
+    for record in await read(bootstrap, f"{prefix}grouped"):
+        grouped = decode_grouped(record.value)
+        assert grouped.partition == record.partition
+        if grouped.offset > last.get(grouped.partition, -1):
+            last[grouped.partition] = grouped.offset
+            found.append(replace(grouped, chunk=sources[grouped.partition, grouped.offset]))
+    return found
 
 
-def events_of(chunks: list[GroupedChunk]) -> Counter[tuple[int, bytes]]:
-    """How often each (project, id) is in the chunks."""
+def events_of(records: list[GroupedRecord]) -> Counter[tuple[int, bytes]]:
+    """How often each (project, id) is in the records."""
     found: Counter[tuple[int, bytes]] = Counter()
-    for chunk in chunks:
-        events = decode_chunk(chunk.chunk)
-        found.update((events[i].project, events[i].id) for i in chunk.kept)
+    for record in records:
+        events = decode_chunk(record.chunk)
+        found.update((events[i].project, events[i].id) for i in record.kept)
     return found
 
 
-def issues_of(chunks: list[GroupedChunk]) -> Counter[str]:
+def issues_of(records: list[GroupedRecord]) -> Counter[str]:
     """Expected events of each issue, counted from the forwarded ones."""
-    found: Counter[str] = Counter()
-    for chunk in chunks:
-        events = decode_chunk(chunk.chunk)
-        for index, position in zip(chunk.grouping_of, chunk.kept, strict=True):
-            found[hex64(issue_id(events[position].project, chunk.groupings[index].fingerprint))] += 1
-    return found
+    return Counter(
+        hex64(issue_id(record.projects[index], record.groupings[index].fingerprint))
+        for record in records
+        for index in record.grouping_of
+    )
 
 
 async def issues(bootstrap: str, topic: str) -> dict[str, IssueRecord]:

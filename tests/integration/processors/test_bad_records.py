@@ -63,9 +63,7 @@ async def test_each_event_is_one_record_if_the_setting_says_so(
     assert len(events) == len(feed.ids)
     issues = await readback.issues(kafka_bootstrap, prefix + "issues")
     assert {e["issueId"] for e in events} == set(issues)
-    places = {
-        (c.partition, c.offset) for c in await readback.grouped_once(kafka_bootstrap, prefix + "grouped")
-    }
+    places = {(c.partition, c.offset) for c in await readback.grouped_once(kafka_bootstrap, prefix)}
     assert {dict(r.headers)["source"] for r in records} == {b"%d/%d" % source for source in places}
     assert set(events[0]) == {"projectId", "issueId", "fingerprint", "grouping", "receivedAt", "sdk", "event"}
 

@@ -31,7 +31,7 @@ def processed(worker: WorkerProcess, records: int) -> bool:
 
 async def assert_exact(bootstrap: str, prefix: str, feed: Feed) -> None:
     """Each id is forwarded once in effect, issues count the forwarded events, outcomes add up."""
-    chunks = await readback.grouped_once(bootstrap, prefix + "grouped")
+    chunks = await readback.grouped_once(bootstrap, prefix)
     forwarded = readback.events_of(chunks)
     assert set(forwarded) == feed.ids
     assert set(forwarded.values()) == {1}

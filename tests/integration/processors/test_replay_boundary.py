@@ -6,7 +6,7 @@ from aiokafka import AIOKafkaProducer
 
 from processors.grouper.grouped_tail import GroupedTail
 from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
-from schemas.chunks import GroupedChunk, Grouping, encode_grouped
+from schemas.chunks import GroupedRecord, Grouping, encode_grouped
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings
 
@@ -20,7 +20,7 @@ def tail(bootstrap: str, prefix: str) -> GroupedTail:
 
 def record(offset: int, fingerprint: int) -> bytes:
     grouping = Grouping(fingerprint, "v1", "stack", ())
-    return encode_grouped(GroupedChunk(2, offset, [0, 3], [0, 0], [grouping], b"%d" % offset, {}))
+    return encode_grouped(GroupedRecord(2, offset, offset, [0, 3], [0, 0], [grouping], [7], {}))
 
 
 async def write(
@@ -49,9 +49,7 @@ async def test_the_last_records_are_reported_as_they_were_first(kafka_bootstrap:
     assert (found.since, found.last) == (1998 - REACH + 1, 1998)
     assert sorted(found.published) == list(range(1744, 2000, 2))
     assert {tuple(one.fingerprints.items()) for one in found.published.values()} == {((0, 7), (3, 7))}
-    assert found.published[1998] == PublishedRecord.from_chunk(
-        GroupedChunk(2, 1998, [0, 3], [0, 0], [Grouping(7, "", "", ())], b"1998", {})
-    )
+    assert found.published[1998] == PublishedRecord(1998, {0: 7, 3: 7}, 1998)
     known = await tail(kafka_bootstrap, prefix).read(2, (1900, 1950))
     assert known is not None
     assert (known.since, known.last, min(known.published)) == (1900, 1998, 1900)

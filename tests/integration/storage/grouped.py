@@ -25,7 +25,7 @@ from schemas.chunks import (
     FORMAT_HEADER,
     GROUPED_FORMAT,
     ChunkEvent,
-    GroupedChunk,
+    GroupedRecord,
     Grouping,
     encode_chunk,
     encode_grouped,
@@ -82,12 +82,14 @@ def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
     """The value of a record with all of these events, in five issues."""
     groupings = [Grouping(fingerprint, "v1", "frames", ("TypeError",)) for fingerprint in range(100, 105)]
     return encode_grouped(
-        GroupedChunk(
+        GroupedRecord(
             partition=partition,
             offset=offset,
+            crc=0,
             kept=list(range(len(events))),
             grouping_of=[number % len(groupings) for number in range(len(events))],
             groupings=groupings,
+            projects=[0] * len(groupings),
             chunk=encode_chunk(list(events)),
             retention={event.project: (90, 90) for event in events},
         )
@@ -185,7 +187,7 @@ async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
             seen = -1
             while await consumer.position(partition) < ends[partition]:
                 for record in (await consumer.getmany(partition, timeout_ms=1000)).get(partition, []):
-                    seen = block.feed(record, seen)
+                    seen = block.feed(record, None, seen)
         client = stage.client()
         plan = block.plan(server_state(client).mark)
         client.close()

@@ -13,7 +13,7 @@ from schemas.health import Health
 from schemas.settings import KafkaSettings, PipelineSettings
 from tests.eventually import eventually
 
-WRITER = needs(PipelineSettings())["writer"]
+WRITER, DASHBOARD = (needs(PipelineSettings())[process] for process in ("writer", "dashboard"))
 READ, DESCRIBE, INSERT = "Read on topic svc.grouped", "Describe on topic svc.events", "INSERT ON svc.*"
 
 
@@ -64,7 +64,7 @@ async def test_process_names_a_right_that_it_can_do_without_and_begins(
 ) -> None:
     servers.kafka = [DESCRIBE]
     with caplog.at_level(logging.ERROR, "broker.startup"):
-        await wait_for_rights(KafkaSettings(), WRITER)
+        await wait_for_rights(KafkaSettings(), DASHBOARD)
     (message,) = caplog.messages
     assert DESCRIBE in message
 

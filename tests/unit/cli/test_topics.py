@@ -49,13 +49,13 @@ def test_a_chunk_has_a_line_an_event() -> None:
     }
 
 
-def test_a_grouped_chunk_has_a_line_a_new_event_with_its_grouping() -> None:
+def test_a_record_of_grouped_has_a_line_a_new_event_with_its_grouping() -> None:
     grouping = chunks.Grouping(255, "v1", "stack", ("TypeError", "f"))
-    value = chunks.encode_grouped(chunks.GroupedChunk(1, 4, [1], [0], [grouping], chunk(), {}))
+    value = chunks.encode_grouped(chunks.GroupedRecord(1, 4, 0, [1], [0], [grouping], [7], {}))
     (line,) = lines(Topic.GROUPED, record(value))
     assert (line["source"], line["fingerprint"]) == ("1/4", "00000000000000ff")
     assert line["grouping"] == {"version": "v1", "rule": "stack", "parts": ("TypeError", "f")}
-    assert line["event"] == EVENT
+    assert (line["projectId"], line["position"]) == ("7", 1)
 
 
 def test_increments_have_a_line_each_and_commands_are_printed_unchanged() -> None:

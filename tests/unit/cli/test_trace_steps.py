@@ -4,7 +4,7 @@ import pytest
 from aiokafka import ConsumerRecord
 
 from cli.trace.trace_steps import copies, letter
-from schemas.chunks import ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
+from schemas.chunks import ChunkEvent, GroupedRecord, encode_chunk, encode_grouped
 from schemas.dead_letters import DeadLetter
 
 EVENT, OTHER = (ChunkEvent(7, bytes([n]) * 16, 5, "js/1", b'{"a":1}' * 50) for n in (1, 2))
@@ -19,12 +19,20 @@ def test_a_dead_letter_is_found_by_an_event_of_its_chunk(grouped: bool) -> None:
     dead = DeadLetter("events", 0, 3, "grouper", "why", "2026-01-01T00:00:00.000Z").headers([])
     value = encode_chunk([EVENT, OTHER])
     if grouped:
-        value = encode_grouped(GroupedChunk(0, 3, [0, 1], [0, 0], [], value, {}))
+        value = encode_grouped(GroupedRecord(0, 3, 0, [0, 1], [0, 0], [], [], {}, value))
     found = letter(record(value, dead), EVENT.id, [])
     assert found is not None
     assert found.what == "offset 5: from events 0/3, grouper: why"
     assert letter(record(value, dead), bytes(16), []) is None
     assert letter(record(b"no chunk", dead), EVENT.id, []) is None
+
+
+def test_the_dead_letter_of_a_lost_source_is_found_by_its_position() -> None:
+    dead = DeadLetter("grouped", 0, 8, "writer", "sourceLost: why", "2026-01-01T00:00:00.000Z").headers([])
+    value = encode_grouped(GroupedRecord(1, 5, 0, [0], [0], [], [], {}))
+    (copy,) = copies(record(encode_chunk([EVENT])), 7, EVENT.id)
+    assert letter(record(value, dead), EVENT.id, [copy]) is not None
+    assert letter(record(value, dead), EVENT.id, []) is None
 
 
 def test_copies_of_an_event_are_found_in_its_chunk() -> None:

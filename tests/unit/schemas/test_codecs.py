@@ -27,11 +27,11 @@ def test_a_chunk_round_trips(events: list[chunks.ChunkEvent]) -> None:
 
 
 @given(st.lists(chunk_events, max_size=3), st.lists(groupings, max_size=3), numbers)
-def test_a_grouped_chunk_round_trips(
+def test_a_record_of_grouped_round_trips(
     events: list[chunks.ChunkEvent], found: list[chunks.Grouping], offset: int
 ) -> None:
-    kept = list(range(len(events)))
-    whole = chunks.GroupedChunk(1, offset, kept, [0 for _ in kept], found, chunks.encode_chunk(events), {})
+    kept, chunk = list(range(len(events))), chunks.encode_chunk(events)
+    whole = chunks.GroupedRecord(1, offset, 5, kept, [0 for _ in kept], found, kept, {}, chunk)
     assert chunks.decode_grouped(chunks.encode_grouped(whole)) == whole
 
 

@@ -16,7 +16,7 @@ from processors.grouper.grouper_stage import GrouperStage, IdLookUp
 from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
 from processors.positions import SourceRecord
 from processors.processors_metrics import ProcessorsMetrics
-from schemas.chunks import ChunkEvent, GroupedChunk, decode_chunk, decode_grouped
+from schemas.chunks import ChunkEvent, GroupedRecord, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.increments import decode_bundle
 from schemas.issues import Outcome, decode_outcomes
@@ -58,7 +58,7 @@ class MemoryTail:
     ) -> ReplayBoundary | None:
         """The published records in `grouped`."""
         messages = self._memory.topics.get(("grouped", partition), [])
-        forwarded = [PublishedRecord.from_chunk(decode_grouped(message.value or b"")) for message in messages]
+        forwarded = [PublishedRecord.of(decode_grouped(message.value or b"")) for message in messages]
         if not forwarded:
             return None
         return (
@@ -139,9 +139,9 @@ class GrouperWorld:
         """All records of a topic."""
         return [m for (name, _), found in sorted(self.memory.topics.items()) if name == topic for m in found]
 
-    def grouped(self) -> list[GroupedChunk]:
-        """Chunks of `grouped` without repeats."""
-        found: list[GroupedChunk] = []
+    def grouped(self) -> list[GroupedRecord]:
+        """Records of `grouped` without repeats."""
+        found: list[GroupedRecord] = []
         for message in self.written("grouped"):
             chunk = decode_grouped(message.value or b"")
             if not found or chunk.offset > found[-1].offset:
@@ -154,7 +154,8 @@ class GrouperWorld:
 
     def stored(self) -> Counter[bytes]:
         """How often each id was forwarded."""
-        return Counter(decode_chunk(one.chunk)[i].id for one in self.grouped() for i in one.kept)
+        values = {source.offset: source.value for source in self.log}
+        return Counter(one.events(values[one.offset])[i].id for one in self.grouped() for i in one.kept)
 
     def forwarded_as(self) -> Counter[int]:
         """Forwarded events by fingerprint."""

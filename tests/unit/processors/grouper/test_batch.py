@@ -1,5 +1,6 @@
 """The decisions about a batch: the same records give the same output, from any earlier position."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -17,7 +18,6 @@ from schemas.chunks import (
     EVENTS_FORMAT,
     FORMAT_HEADER,
     ChunkEvent,
-    decode_chunk,
     decode_grouped,
     encode_chunk,
 )
@@ -50,11 +50,11 @@ def run(
 
 def forwarded(output: BatchOutput) -> list[tuple[int, bytes]]:
     """Offset and id of each event in `grouped`."""
-    found = []
-    for message in output.grouped:
-        grouped = decode_grouped(message.value or b"")
-        events = decode_chunk(grouped.chunk)
-        found += [(grouped.offset, events[i].id) for i in grouped.kept]
+    records = [decode_grouped(message.value or b"") for message in output.grouped]
+    found = [(one.offset, one.event.id) for one in output.grouped_events or []]
+    assert [(record.offset, len(record.kept)) for record in records] == list(
+        Counter(o for o, _ in found).items()
+    )
     return found
 
 

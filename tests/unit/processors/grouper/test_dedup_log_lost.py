@@ -96,6 +96,7 @@ async def test_another_log_under_the_same_name_is_not_taken_for_one_that_was_for
     await world.start()
     with pytest.raises(LogRecreated, match="is not the record that grouped has"):
         await world.settle()
+    world.log = old
     assert len(old) == sum(world.stored().values())
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from broker.client import PRODUCER_TIMEOUT_SECONDS
 from processors.grouper.grouped_tail import GroupedTail
-from schemas.chunks import REPLAYED_HEADER, GroupedChunk, Grouping, encode_grouped
+from schemas.chunks import REPLAYED_HEADER, GroupedRecord, Grouping, encode_grouped
 from schemas.environment import load
 from schemas.settings import ProcessorsSettings
 
@@ -22,7 +22,7 @@ SETTINGS = load(ProcessorsSettings, {})
 
 def record(offset: int, headers: tuple[tuple[str, bytes], ...] = ()) -> Any:
     grouping = Grouping(7, "v1", "stack", ())
-    value = encode_grouped(GroupedChunk(0, offset, [0], [0], [grouping], b"chunk", {}))
+    value = encode_grouped(GroupedRecord(0, offset, 1, [0], [0], [grouping], [7], {}))
     return SimpleNamespace(value=value, headers=headers, offset=offset)
 
 

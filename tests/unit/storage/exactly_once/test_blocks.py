@@ -1,5 +1,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from zlib import crc32
 
 import msgspec
 from hypothesis import given
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from schemas.chunks import (
     REPLAYED_HEADER,
     ChunkEvent,
-    GroupedChunk,
+    GroupedRecord,
     Grouping,
     decode_chunk,
     decode_grouped,
@@ -46,21 +47,23 @@ def chunk(
 ) -> bytes:
     events = [ChunkEvent(7, uuid7().bytes, 1_760_000_000_000, "js/1", payload) for payload in payloads]
     return encode_grouped(
-        GroupedChunk(
+        GroupedRecord(
             0,
             source,
+            0,
             list(range(len(events))),
             [0] * len(events),
             [Grouping(1, "v1", "r", ())],
-            encode_chunk(events),
+            [7],
             dict(retention),
+            encode_chunk(events),
         )
     )
 
 
 def feed(block: Block, records: list[Record], seen: int = -1) -> int:
     for record in records:
-        seen = block.feed(record, seen)
+        seen = block.feed(record, None, seen)
     return seen
 
 
@@ -105,8 +108,8 @@ def test_an_unreadable_record_is_taken_whole_once_it_can_be_read_and_counts_for_
 
 def test_records_that_may_be_stored_already_are_decided_by_their_ids() -> None:
     old, new = Block(), Block()
-    old.feed(Record(7, chunk(4, [FRAME])), -1, verify_until=5)
-    new.feed(Record(1, chunk(5, [FRAME])), 4, verify_until=5)
+    old.feed(Record(7, chunk(4, [FRAME])), None, -1, verify_until=5)
+    new.feed(Record(1, chunk(5, [FRAME])), None, 4, verify_until=5)
     assert (old.by_id, new.by_id) == (True, False)
     assert old.plan(MARK).ranges == (RecordRange(0, 7, 7, -1, 5),)
 
@@ -129,6 +132,35 @@ def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
     again = decode_grouped(rejected.value)
     assert [one.payload for one in decode_chunk(again.chunk)] == [b"broken"]
     assert (REPLAYED_HEADER, b"0/0/unreadable") in rejected.headers
+
+
+def test_events_are_those_of_the_source_and_a_lost_source_counts_by_project() -> None:
+    source = encode_chunk([ChunkEvent(project, uuid7().bytes, 0, "js/1", FRAME) for project in (7, 8, 8)])
+    days = {7: (90, 90), 8: (90, 90)}
+    groupings, projects = [Grouping(1, "v1", "r", ())] * 2, [7, 8]
+    value = encode_grouped(
+        GroupedRecord(0, 5, crc32(source), [0, 1, 2], [0, 1, 1], groupings, projects, days)
+    )
+    block, record = Block(), Record(3, value, timestamp=90_000)
+    assert block.feed(record, source, -1) == 5
+    assert (len(block), block.rejected) == (3, [])
+    for lost in (None, encode_chunk([])):
+        block = Block()
+        assert block.feed(record, lost, -1) == 5
+        [rejected] = block.rejected
+        assert (len(block), rejected.kind, rejected.value) == (0, "sourceLost", value)
+        counted = list(dead_letter_outcomes([rejected]))
+        assert [(one.project_id, one.count, one.minute) for one in counted] == [
+            ("7", 1, "1970-01-01T00:01:00.000Z"),
+            ("8", 2, "1970-01-01T00:01:00.000Z"),
+        ]
+        # Put back, it counts no second time.
+        again = Block()
+        again.feed(Record(9, value, headers=rejected.headers), None, 8)
+        repeated = dead_letter_outcomes(again.rejected)
+        assert [(one.source, one.sequence) for one in repeated] == [
+            (one.source, one.sequence) for one in counted
+        ]
 
 
 def test_a_refused_row_is_traced_to_its_event() -> None:
@@ -170,9 +202,11 @@ def test_however_often_processors_repeat_each_source_record_is_taken_once(data: 
 
 def test_events_sent_again_are_completed_by_ids_and_change_no_outcome() -> None:
     record = Record(3, chunk(5, [FRAME, FRAME, FRAME], {7: (30, 7)}), headers=(("trace", b"x"),))
-    events = decode_chunk(decode_grouped(record.value or b"").chunk)
-    wanted = {(event.project, event.id) for event in events[1:]}
-    value, headers, keys = sent_again(record, wanted | {(7, b"elsewhere")})
+    whole = Block()
+    feed(whole, [record])
+    [part] = whole.records
+    wanted = {(event.project, event.id) for event, _ in [*part.new()][1:]}
+    value, headers, keys = sent_again(part, wanted | {(7, b"elsewhere")})
     assert keys == wanted
     assert headers == (("trace", b"x"), (REPLAYED_HEADER, UNCOUNTED))
     block = Block()

@@ -1,6 +1,6 @@
 """Which events a repair leaves to the replay of the dead letters."""
 
-from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedChunk, encode_chunk, encode_grouped
+from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedRecord, encode_chunk, encode_grouped
 from schemas.dead_letters import DeadLetter
 from storage.exactly_once.rejections import UNCOUNTED, PutBack
 from storage.maintain.reconcile.dead_lettered import DeadLettered
@@ -13,7 +13,7 @@ KEY, OTHER_KEY = (7, EVENT.id), (7, OTHER.id)
 
 def letter(origin: bytes, topic: str = "svc.grouped", value: bytes | None = None) -> Record:
     headers = DeadLetter(topic, 0, 5, "writer", "refused", "").headers([(REPLAYED_HEADER, origin)])
-    chunk = encode_grouped(GroupedChunk(0, 1, [0], [0], [], encode_chunk([EVENT]), {}))
+    chunk = encode_grouped(GroupedRecord(0, 1, 0, [0], [0], [], [], {}, encode_chunk([EVENT])))
     return Record(9, chunk if value is None else value, headers=tuple(headers))
 
 
