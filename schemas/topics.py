@@ -157,6 +157,9 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
         }
     else:
         configs["retention.ms"] = str(topic.days * DAY_MS)
+    if topic in {Topic.EVENTS, Topic.GROUPED}:
+        # A segment expires as a whole: with those of `grouped` for weeks, it would have records of expired events.
+        configs["segment.ms"] = str(DAY_MS)
     if topic is Topic.EVENTS:
         # Ids expire by this clock: the brokers share one, the edges' may be wrong.
         configs["message.timestamp.type"] = "LogAppendTime"
