@@ -6,7 +6,10 @@ The end says which records of `events` were published last.
 import asyncio
 import logging
 import time
+from contextlib import suppress
 from typing import Final
+
+from msgspec import DecodeError
 
 from broker.client import PRODUCER_TIMEOUT_SECONDS, name_of, open_consumer, records_before
 from broker.types import Consumer, TopicPartition
@@ -85,9 +88,10 @@ class GroupedTail:
 async def _published(consumer: Consumer, tp: TopicPartition, start: int, end: int) -> list[PublishedRecord]:
     consumer.seek(tp, start)
     records = [record async for record in records_before(consumer, {tp: end})]
-    # Events put back or sent again come as part of a record, at an old position.
-    return [
-        PublishedRecord.of(decode_grouped(record.value))
-        for record in records
-        if record.value is not None and REPLAYED_HEADER not in dict(record.headers)
-    ]
+    found: list[PublishedRecord] = []
+    for record in records:
+        # Events put back or sent again come as part of a record, at an old position.
+        if record.value is not None and REPLAYED_HEADER not in dict(record.headers):
+            with suppress(DecodeError):  # dead-lettered by the writer
+                found.append(PublishedRecord.of(decode_grouped(record.value)))
+    return found
