@@ -15,9 +15,7 @@ from tests.integration.storage.grouped import Stage, Writer, ended, exactly, who
 
 async def doctor(stage: Stage, writer: Writer | None = None) -> list[Finding]:
     """Its findings about the writer."""
-    environ = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}processors"}
-    if writer:
-        environ |= {"SVC_WRITER_HEALTH_PORT": str(writer.port)}
+    environ = stage.environ | ({"SVC_WRITER_HEALTH_PORT": str(writer.port)} if writer else {})
     settings = load(MigrateSettings, environ)
     [wanted] = [one for one in expected(environ, settings) if one.name == "writer"]
     return await asyncio.to_thread(check_processes, settings, [wanted], seconds=1.0)

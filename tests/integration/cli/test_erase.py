@@ -29,9 +29,8 @@ USER = "user-7"
 
 async def erase(stage: Stage, *options: str, given: str | None = None) -> Result:
     """Run the command in a thread: it runs event loops."""
-    env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
     arguments = ["--data-dir", str(stage.folder), "erase", *options]
-    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env, input=given)
+    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=stage.environ, input=given)
 
 
 def printed(result: Result) -> dict[str, Any]:
@@ -49,7 +48,7 @@ async def processors(stage: Stage) -> AsyncIterator[list[Command]]:
         f"{prefix}events",
         f"{prefix}issue-deltas",
         bootstrap_servers=stage.settings.kafka_bootstrap,
-        group_id=f"{prefix}none",
+        group_id=stage.settings.processors_app,
         auto_offset_reset="earliest",
         auto_commit_interval_ms=100,
     )

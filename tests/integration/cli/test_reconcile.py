@@ -20,9 +20,8 @@ FINGERPRINTS = range(100, 105)
 
 async def reconcile(stage: Stage, folder: Path, *options: str) -> Result:
     """Run the command in a thread: it runs an event loop."""
-    env = stage.environ | {"SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}none"}
     arguments = ["--data-dir", str(folder), "reconcile", "--json", "--wait", "5", *options]
-    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=env)
+    return await asyncio.to_thread(CliRunner().invoke, svc, arguments, env=stage.environ)
 
 
 async def tell_outcomes_and_issues(stage: Stage) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pyarrow as pa
@@ -22,11 +23,14 @@ from aiokafka.structs import OffsetAndMetadata
 from broker.topics import ensure_topics
 from local.ports import free_port
 from schemas.chunks import (
+    EVENTS_FORMAT,
     FORMAT_HEADER,
     GROUPED_FORMAT,
+    SOURCE_HEADER,
     ChunkEvent,
     GroupedRecord,
     Grouping,
+    decode_grouped,
     encode_chunk,
     encode_grouped,
 )
@@ -38,6 +42,7 @@ from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.exactly_once.block_plan import BlockPlan, NoBlock, decode_plan, encode_plan
 from storage.exactly_once.blocks import Block
 from storage.exactly_once.server_state import server_state
+from storage.exactly_once.source_values import open_source_values
 from storage.tables.migrations.migrate import migrate
 from tests.eventually import eventually
 from tests.forked import ForkedProcess
@@ -78,19 +83,18 @@ def chunk_event(
     return ChunkEvent(PROJECTS[number % len(PROJECTS)], uuid7(now).bytes, now, "js/1.0", payload)
 
 
-def grouped(partition: int, offset: int, events: Sequence[ChunkEvent]) -> bytes:
-    """The value of a record with all of these events, in five issues."""
+def grouped(partition: int, offset: int, source: bytes, events: Sequence[ChunkEvent]) -> bytes:
+    """The decisions about a record of `events` with all of these events, in five issues."""
     groupings = [Grouping(fingerprint, "v1", "frames", ("TypeError",)) for fingerprint in range(100, 105)]
     return encode_grouped(
         GroupedRecord(
             partition=partition,
             offset=offset,
-            crc=0,
+            crc=crc32(source),
             kept=list(range(len(events))),
             grouping_of=[number % len(groupings) for number in range(len(events))],
             groupings=groupings,
             projects=[0] * len(groupings),
-            chunk=encode_chunk(list(events)),
             retention={event.project: (90, 90) for event in events},
         )
     )
@@ -112,13 +116,14 @@ class Stage:
             "SVC_CLICKHOUSE_URL": url,
             "SVC_TOPIC_PREFIX": prefix,
             "SVC_WRITER_GROUP": f"{prefix}writer",
+            "SVC_PROCESSORS_APP": f"{prefix}processors",
             "SVC_TOPIC_PARTITIONS": "3",
             "SVC_KAFKA_SESSION_SECONDS": "3",
         }
         self.settings = load(WriterSettings, self.environ)
         self.topic = f"{prefix}grouped"
+        self.events = f"{prefix}events"
         self.sent: dict[int, set[bytes]] = {project: set() for project in PROJECTS}
-        self._offsets = dict.fromkeys(range(self.settings.topic_partitions), 0)
         self._numbers = 0
 
     async def prepare(self) -> "Stage":
@@ -128,21 +133,35 @@ class Stage:
         return self
 
     async def produce(self, chunks: int, events: int = 50, repeat: float = 0.2, **changes: Any) -> None:
-        """Send chunks to random partitions; some come again later, as after a processor's crash."""
+        """Send chunks and their decisions to random partitions; some come again, as after a processor's crash."""
+        sources: dict[TopicPartition, int] = {}
         async with AIOKafkaProducer(bootstrap_servers=self.settings.kafka_bootstrap, acks="all") as producer:
             for _ in range(chunks):
-                partition = random.choice(list(self._offsets))
-                offset = self._offsets[partition]
-                self._offsets[partition] += 1
-                batch = [self._event(**changes) for _ in range(events)]
-                value = grouped(partition, offset, batch)
+                partition = random.randrange(self.settings.topic_partitions)
+                value = await self.accept(producer, partition, events, **changes)
+                sources[TopicPartition(self.events, partition)] = decode_grouped(value).offset + 1
                 await self.send(producer, partition, value)
                 if random.random() < repeat:
                     await self.send(producer, partition, value)
 
+        group = {"group_id": self.settings.processors_app, "enable_auto_commit": False}
+        async with AIOKafkaConsumer(bootstrap_servers=self.settings.kafka_bootstrap, **group) as processors:
+            processors.assign(list(sources))
+            await processors.commit(sources)
+
+    async def accept(self, producer: AIOKafkaProducer, partition: int, count: int, **changes: Any) -> bytes:
+        """Send a chunk of new events; returns the decisions about it."""
+        events = [self._event(**changes) for _ in range(count)]
+        source, headers = encode_chunk(events), [(FORMAT_HEADER, EVENTS_FORMAT)]
+        sent = await producer.send_and_wait(self.events, source, partition=partition, headers=headers)
+        return grouped(partition, sent.offset, source, events)
+
     async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
         """One record as a processor writes it."""
-        headers = [(FORMAT_HEADER, GROUPED_FORMAT)]
+        headers = [
+            (FORMAT_HEADER, GROUPED_FORMAT),
+            (SOURCE_HEADER, b"%d/%d" % (partition, decode_grouped(value).offset)),
+        ]
         await producer.send_and_wait(self.topic, value, partition=partition, headers=headers)
 
     def _event(self, **changes: Any) -> ChunkEvent:
@@ -183,11 +202,13 @@ async def planned(stage: Stage) -> tuple[Block, BlockPlan]:
         consumer.assign(partitions)
         ends = await consumer.end_offsets(partitions)
         block = Block()
-        for partition in partitions:
-            seen = -1
-            while await consumer.position(partition) < ends[partition]:
-                for record in (await consumer.getmany(partition, timeout_ms=1000)).get(partition, []):
-                    seen = block.feed(record, None, seen)
+        async with open_source_values(stage.settings, range(len(partitions))) as sources:
+            for partition in partitions:
+                seen = -1
+                while await consumer.position(partition) < ends[partition]:
+                    for record in (await consumer.getmany(partition, timeout_ms=1000)).get(partition, []):
+                        [source] = await sources.of([record])
+                        seen = block.feed(record, source, seen)
         client = stage.client()
         plan = block.plan(server_state(client).mark)
         client.close()

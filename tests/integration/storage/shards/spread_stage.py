@@ -5,7 +5,7 @@ from pathlib import Path
 from aiokafka import AIOKafkaProducer
 
 from broker.topics import ensure_topics
-from schemas.chunks import decode_chunk, decode_grouped
+from schemas.chunks import decode_grouped
 from schemas.environment import load
 from schemas.settings import WriterSettings
 from storage.shards import WHOLE
@@ -27,7 +27,6 @@ class SpreadStage(Stage):
         }
         del self.environ["SVC_CLICKHOUSE_URL"]
         self.settings = load(WriterSettings, self.environ)
-        self._offsets = dict.fromkeys(range(PARTITIONS), 0)
         self.on_shard = [0] * len(urls)
         """Events that were sent to the partitions of each server."""
         self._values: set[bytes] = set()
@@ -39,5 +38,5 @@ class SpreadStage(Stage):
     async def send(self, producer: AIOKafkaProducer, partition: int, value: bytes) -> None:
         if value not in self._values:
             self._values.add(value)
-            self.on_shard[partition % len(self.on_shard)] += len(decode_chunk(decode_grouped(value).chunk))
+            self.on_shard[partition % len(self.on_shard)] += len(decode_grouped(value).kept)
         await super().send(producer, partition, value)

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from aiokafka import AIOKafkaProducer
 
 from tests.eventually import eventually
-from tests.integration.storage.grouped import Stage, ended, exactly, grouped, whole
+from tests.integration.storage.grouped import Stage, ended, exactly, whole
 from tests.topics import create_again
 
 BLOCKS = 3
 
 
 async def test_events_of_a_topic_that_was_created_again_are_stored_once(stage: Stage) -> None:
-    writer, old = stage.writer(), records(stage, 0)
-    await accept(stage, 2 * BLOCKS)
+    writer = stage.writer()
+    old, new = await accepted(stage), await accepted(stage)
     with ended(writer):
         await send_apart(stage, old)
         assert writer.stop() == 0
@@ -21,23 +21,14 @@ async def test_events_of_a_topic_that_was_created_again_are_stored_once(stage: S
         writer.restart()
         await eventually(lambda: writer.get("readyz")[0] == 200, 60)
         # `svc rebuild seen --from topics` sends the old ones again.
-        await send_apart(stage, [*old, *records(stage, BLOCKS)])
+        await send_apart(stage, [*old, *new])
         assert await whole(stage) == exactly(stage.total)
 
 
-async def accept(stage: Stage, count: int) -> None:
-    """Fill the source positions."""
+async def accepted(stage: Stage) -> list[bytes]:
+    """The decisions about new records of `events`."""
     async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
-        for _ in range(count):
-            await producer.send_and_wait(f"{stage.settings.topic_prefix}events", b"", partition=0)
-
-
-def records(stage: Stage, first: int) -> list[bytes]:
-    """Records of source positions from `first` on."""
-    return [
-        grouped(0, number, [stage._event(spread_days=0) for _ in range(5)])
-        for number in range(first, first + BLOCKS)
-    ]
+        return [await stage.accept(producer, 0, 5, spread_days=0) for _ in range(BLOCKS)]
 
 
 async def send_apart(stage: Stage, values: Sequence[bytes]) -> None:

@@ -14,8 +14,7 @@ AGE_MS = 10 * 60_000
 
 def audited(stage: Stage) -> Writer:
     """A writer that audits all the time."""
-    none = f"{stage.settings.topic_prefix}none"
-    return stage.writer(SVC_WRITER_AUDIT_SECONDS="0.2", SVC_PROCESSORS_APP=none)
+    return stage.writer(SVC_WRITER_AUDIT_SECONDS="0.2")
 
 
 def metrics(writer: Writer) -> dict[str, float]:

@@ -33,11 +33,7 @@ def empty(folders: list[str]) -> None:
 
 async def check(stage: Stage) -> list[Finding]:
     """Findings of `svc doctor` on the stored rows, without waiting for the pipeline."""
-    names = {
-        "SVC_PROCESSORS_APP": f"{stage.settings.topic_prefix}processors",
-        "SVC_WRITER_GROUP": stage.settings.writer_group,
-    }
-    settings = load(MigrateSettings, stage.environ | names)
+    settings = load(MigrateSettings, stage.environ)
     return await asyncio.to_thread(check_damage, settings, 0)
 
 
@@ -49,7 +45,7 @@ async def issues_on_their_way_are_not_lost(stage: Stage) -> None:
     [waiting] = await check(stage)
     assert waiting.ok
     assert "1 records of" in waiting.message
-    options = {"group_id": f"{stage.settings.topic_prefix}processors", "enable_auto_commit": False}
+    options = {"group_id": stage.settings.processors_app, "enable_auto_commit": False}
     async with open_consumer(stage.settings, **options) as processors:
         processors.assign([deltas])
         await processors.commit({deltas: 1})
