@@ -31,7 +31,8 @@ class Block:
 
     `source_offsets` has the last source position of each partition in the block, `oldest_ms` the earliest
     receipt of an event. `by_id` says that some rows may be stored already, so it is completed by ids: they
-    were put back, or read again.
+    were put back, or read again. `passed_over` counts the records that were read again and whose events have
+    expired.
     """
 
     def __init__(self) -> None:
@@ -39,6 +40,7 @@ class Block:
         self.rejected: list[RejectedRecord] = []
         self.put_back: list[PutBack] = []
         self.by_id = False
+        self.passed_over = 0
         self.source_offsets: dict[int, int] = {}
         self.oldest_ms = 1 << 62
         self._replayed: set[tuple[int, bytes]] = set()
@@ -89,7 +91,11 @@ class Block:
             )
             return source_offset
         except SourceLost as error:
-            self.rejected.append(lost_record(record, grouped, str(error)))
+            if origin is None and grouped.offset < verify_until:
+                self.passed_over += 1
+            else:
+                came_from = (origin or b"").decode(errors="replace")
+                self.rejected.append(lost_record(record, grouped, came_from, str(error)))
         else:
             self.by_id |= grouped.offset < verify_until
             self._add(BlockRecord(len(self), record, grouped, source), events, origin)

@@ -1,7 +1,7 @@
 """Records and events that the writer puts into the dead letters, or gets back from there. Pure."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 UNCOUNTED: Final = b"whole"
 """No event of the record was counted as a dead letter: it was undecodable, or is sent again."""
+LOST: Final = "sourceLost"
+"""The kind of a record of which `events` no longer has the events."""
 Headers = tuple[tuple[str, bytes], ...]
 EventKey = tuple[int, bytes]
 """Project and id of an event."""
@@ -55,44 +57,52 @@ class RejectedRecord(Struct, frozen=True):
     lost: "LostEvents | None" = None
 
 
-class LostEvents(Struct, frozen=True):
-    """The new events of a record of `events` that is no longer there, by project.
+class Origin(NamedTuple):
+    """Where, and why, an event was dead-lettered: the header that it is put back with.
 
-    `source` is its offset, `at_ms` the time of its record of `grouped`.
+    `partition/offset/kind`, and for the events of a lost source also the time of its record (Unix ms).
     """
 
-    source: int
+    partition: str
+    offset: int
+    kind: str
     at_ms: int
-    events: dict[int, int]
+
+    @staticmethod
+    def of(text: str) -> "Origin":
+        """0 stands for a number that can't be read."""
+        partition, offset, kind, at_ms, *_ = [*text.split("/"), "", "", ""]
+        numbers = (int(number) if number.isdecimal() else 0 for number in (offset, at_ms))
+        return Origin(partition, next(numbers), kind, next(numbers))
+
+
+class LostEvents(Struct, frozen=True):
+    """The number of events by project of a record whose source is lost, and its `Origin` as text."""
+
+    origin: str
+    events: Mapping[int, int]
 
 
 class PutBack(Struct, frozen=True):
-    """An event put back from the dead letters.
-
-    `origin` is where it was dead-lettered, and why: `partition/offset/kind`.
-    """
+    """An event put back from the dead letters, with its `Origin` as text."""
 
     event: ChunkEvent
     origin: str
 
-    @property
-    def position(self) -> tuple[str, int, str]:
-        """Partition, offset (0 if unreadable) and kind."""
-        partition, offset, kind, *_ = [*self.origin.split("/"), "", ""]
-        return partition, int(offset) if offset.isdecimal() else 0, kind
 
-
-def lost_record(record: "Record", grouped: GroupedRecord, reason: str) -> RejectedRecord:
-    """A record whose source is lost."""
-    projects = Counter(grouped.projects[group] for group in grouped.grouping_of)
+def lost_record(record: "Record", grouped: GroupedRecord, came_from: str, reason: str) -> RejectedRecord:
+    """A record whose source is lost. `came_from` is its origin if it was lost before, and then counts as before."""
+    origin = came_from
+    if Origin.of(origin).kind != LOST:
+        origin = f"{record.partition}/{record.offset}/{LOST}/{record.timestamp}"
     return RejectedRecord(
         partition=record.partition,
         offset=record.offset,
-        kind="sourceLost",
+        kind=LOST,
         reason=reason,
         value=record.value or b"",
-        headers=dead_letter_headers(record, UNCOUNTED),
-        lost=LostEvents(grouped.offset, record.timestamp, dict(projects)),
+        headers=dead_letter_headers(record, origin.encode()),
+        lost=LostEvents(origin, Counter(grouped.projects[group] for group in grouped.grouping_of)),
     )
 
 

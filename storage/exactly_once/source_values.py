@@ -3,20 +3,26 @@
 A client without a group reads them one after the other, so each is fetched once.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
+import msgspec
+
 from broker.client import name_of, open_consumer
 from broker.errors import KafkaError, OffsetOutOfRangeError
 from broker.types import Consumer, Record, TopicPartition
-from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER
+from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER, decode_grouped
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 _WAIT_MS: Final = 1000
-_WAITS: Final = 30
+_ANSWER_SECONDS: Final = 5.0
+_SILENT_SECONDS: Final = 30.0
+"""For so long, brokers must deliver nothing until a record beyond a log's end is lost, or a client is replaced."""
+_FORGET_SECONDS: Final = 600.0
 MAX_GAP: Final = 500
 """Records without a new event that are read rather than skipped: a jump discards the records fetched ahead."""
 
@@ -27,47 +33,105 @@ class SourceValues:
     def __init__(self, consumer: Consumer, topic: str) -> None:
         self._consumer = consumer
         self._topic = topic
-        # Where a log has ended for all the waits: a new leader may know an earlier end for a moment.
-        self._ends: dict[TopicPartition, int] = {}
+        self._clock = asyncio.get_running_loop().time
+        # What was found for records that are not complete yet, by offset; None where the source is lost.
+        self._found: dict[TopicPartition, dict[int, bytes | None]] = {}
+        # The first offset of a log, and when it was asked: between two requests, records before it are lost.
+        self._begins: dict[TopicPartition, tuple[int, float]] = {}
+        # Since when a partition delivers nothing, and when it was asked last.
+        self._silent: dict[TopicPartition, tuple[float, float]] = {}
 
     async def of(self, records: Sequence[Record]) -> list[bytes | None]:
+        """As `delivered`, but waits. Raises KafkaError where the broker delivers nothing for long."""
+        begun = self._clock()
+        while (values := await self.delivered(records)) is None:
+            if self._clock() - begun > 2 * _SILENT_SECONDS:
+                raise KafkaError(
+                    f"the sources of records of {records[0].topic}/{records[0].partition} are not delivered"
+                )
+            await asyncio.sleep(_WAIT_MS / 1000)
+        return values
+
+    async def delivered(self, records: Sequence[Record]) -> list[bytes | None] | None:
         """The value of each record's source; the records are of one partition of `grouped`.
 
-        None where `events` no longer has the source, and for a record that was put back or is sent again: it has
-        its events itself. Raises KafkaError when the broker doesn't deliver one that is there.
+        The value is None where `events` no longer has the source, and for a record that has its events itself. All is
+        None if the broker has not delivered some yet: ask again for the same records. Raises KafkaError.
         """
         offsets = [_source(record) for record in records]
-        wanted = sorted({offset for offset in offsets if offset is not None})
-        found: dict[int, bytes] = {}
-        for run in _runs(wanted):
-            await self._read(TopicPartition(self._topic, records[0].partition), run, found)
-        return [None if offset is None else found.get(offset) for offset in offsets]
+        tp = TopicPartition(self._topic, records[0].partition)
+        found = self._found.setdefault(tp, {})
+        begin, asked = self._begins.get(tp, (0, 0.0))
+        if self._clock() - asked < _SILENT_SECONDS:
+            found |= {offset: None for offset in offsets if offset is not None and offset < begin}
+        for run in _runs(sorted({offset for offset in offsets if offset is not None} - found.keys())):
+            if not await self._read(tp, run, found):
+                return None
+        del self._found[tp]
+        return [None if offset is None else found[offset] for offset in offsets]
 
-    async def _read(self, tp: TopicPartition, offsets: Sequence[int], found: dict[int, bytes]) -> None:
-        consumer, chosen, last, waits = self._consumer, set(offsets), offsets[-1], 0
+    async def _read(self, tp: TopicPartition, offsets: Sequence[int], found: dict[int, bytes | None]) -> bool:
+        """Read until the last of these offsets is passed; False if the broker is silent."""
+        consumer, chosen, last = self._consumer, set(offsets), offsets[-1]
         if not 0 <= offsets[0] - await consumer.position(tp) <= MAX_GAP:
             consumer.seek(tp, offsets[0])
+        consumer.resume(tp)
+        # What was silent before is fetched ahead by now, if at all: the other partitions don't wait for it.
+        wait_ms = 0 if tp in self._silent else _WAIT_MS
         while (position := await consumer.position(tp)) <= last:
             try:
-                batches = await consumer.getmany(tp, timeout_ms=_WAIT_MS, max_records=last - position + 1)
+                batches = await consumer.getmany(tp, timeout_ms=wait_ms, max_records=last - position + 1)
             except OffsetOutOfRangeError:
-                begin = (await consumer.beginning_offsets([tp]))[tp]
-                if not position < begin <= last:
-                    # A topic that was recreated ends before, one that has expired begins after them.
-                    return
-                consumer.seek(tp, begin)
-                continue
-            waits = 0 if batches else waits + 1
-            if waits > _WAITS or (waits and tp in self._ends):
-                end = (await consumer.end_offsets([tp]))[tp]
-                if end <= position and (waits > _WAITS or end == self._ends[tp]):
-                    self._ends[tp] = end
-                    return
-                if waits > _WAITS:
-                    raise KafkaError(f"records of {tp.topic}/{tp.partition} up to {last} are not delivered")
+                batches, is_silent = {}, not await self._seek_past_lost(tp, position, last)
+            else:
+                is_silent = not batches and not await self._seek_past_lost(tp, position, last, patiently=True)
+            if is_silent:
+                return False
+            wait_ms = _WAIT_MS
             for record in batches.get(tp, ()):
+                self._silent.pop(tp, None)
                 if record.offset in chosen:
                     found[record.offset] = record.value or b""
+        for offset in offsets:
+            found.setdefault(offset, None)
+        return True
+
+    async def _seek_past_lost(
+        self, tp: TopicPartition, position: int, last: int, *, patiently: bool = False
+    ) -> bool:
+        """Pass over records from a position on that are lost; False if the broker may still deliver them.
+
+        Those before the log's beginning have expired. Those beyond its end are lost if the topic was recreated; but a
+        former leader that still answers, and a new one for a moment, know an earlier end.
+        """
+        now = self._clock()
+        since, asked = self._silent.get(tp, (now, now))
+        if now - asked > _FORGET_SECONDS:
+            since = now
+        self._silent[tp] = since, now
+        is_due = now - since > _SILENT_SECONDS
+        client = self._consumer._client
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                await client.force_metadata_update()
+                if client.cluster.leader_for_partition(tp) in {None, -1} or (patiently and not is_due):
+                    return False
+                begin = (await self._consumer.beginning_offsets([tp]))[tp]
+                end = (await self._consumer.end_offsets([tp]))[tp]
+        except TimeoutError:
+            return False
+        if position < begin:
+            self._begins[tp] = begin, now
+            self._silent.pop(tp)
+            self._consumer.seek(tp, min(begin, last + 1))
+        elif position < end:
+            if is_due:
+                raise KafkaError(f"records of {tp.topic}/{tp.partition} from {position} on are not delivered")
+        elif is_due:
+            self._consumer.seek(tp, last + 1)
+        else:
+            return False
+        return True
 
 
 @asynccontextmanager
@@ -79,16 +143,28 @@ async def open_source_values(
     async with open_consumer(settings, auto_offset_reset="none", fetch_max_bytes=_FETCH_BYTES) as consumer:
         tps = [TopicPartition(topic, partition) for partition in partitions]
         consumer.assign(tps)
-        # At the end nothing is fetched ahead, until the first record is wanted.
-        for tp, end in (await consumer.end_offsets(tps)).items():
-            consumer.seek(tp, end)
+        # Nothing is fetched until the first record of a partition is wanted, and no broker is asked: one partition may
+        # have no leader.
+        for tp in tps:
+            consumer.seek(tp, 0)
+        consumer.pause(*tps)
         yield SourceValues(consumer, topic)
 
 
 def _source(record: Record) -> int | None:
+    """The offset of a record's source, or None if it has its events itself."""
     headers = dict(record.headers)
     position = headers.get(SOURCE_HEADER, b"").rpartition(b"/")[2]
-    return int(position) if REPLAYED_HEADER not in headers and position.isdigit() else None
+    if not position.isdigit() or (REPLAYED_HEADER in headers and _has_events(record)):
+        return None
+    return int(position)
+
+
+def _has_events(record: Record) -> bool:
+    try:
+        return bool(decode_grouped(record.value or b"").chunk)
+    except msgspec.DecodeError:
+        return False
 
 
 def _runs(offsets: Sequence[int]) -> Iterator[list[int]]:

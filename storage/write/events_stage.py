@@ -62,6 +62,7 @@ _LAST_RECORDS: Final = 100
 _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _IDLE_READ_SECONDS: Final = 0.5
+_HELD_SECONDS: Final = 1.0
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
 _CHECK_SECONDS: Final = 5.0
@@ -103,6 +104,8 @@ class EventsStage:
         self._next_offsets: dict[int, int] = {}
         self._joining_since = 0.0
         self._without_writer: set[int] = set()
+        # Partitions whose sources don't come, each until when it is not read.
+        self._held: dict[int, float] = {}
 
     async def run(self) -> None:
         """Write until stopped. Raises errors that waiting can't repair."""
@@ -258,19 +261,48 @@ class EventsStage:
     async def _read(
         self, partitions: set[int], sources: SourceValues, blocks: "_OpenBlocks", timeout: float
     ) -> None:
-        for partition, records in (await self._source.read(partitions, timeout, _READ_RECORDS)).items():
-            values = await sources.of(records)
+        now = time.monotonic()
+        wanted = [partition for partition in partitions if self._held.get(partition, 0.0) <= now]
+        if not wanted:
+            await asyncio.sleep(timeout)
+            return
+        for partition, records in (await self._source.read(wanted, timeout, _READ_RECORDS)).items():
+            values = await sources.delivered(records)
+            if values is None:
+                # Its partition of `events` may have no leader: the other partitions go on.
+                self._source.seek(partition, records[0].offset)
+                self._hold(partition)
+                continue
+            self._held.pop(partition, None)
             block = blocks.of(partition)
             source_offset = self._source_offsets[partition]
             for record, source in zip(records, values, strict=True):
                 source_offset = block.feed(record, source, source_offset, self._verify_until[partition])
             self._source_offsets[partition] = source_offset
 
+    def _hold(self, partition: int) -> None:
+        """Don't read a partition for a while."""
+        if partition not in self._held:
+            log.warning(
+                "Kafka doesn't deliver records of `events` for %s/%d: trying again",
+                self._source.topic,
+                partition,
+                extra={"event": "sources_not_delivered"},
+            )
+        self._held[partition] = time.monotonic() + _HELD_SECONDS
+
     async def _flush(self, inserter: BlockInserter, blocks: Iterable[Block]) -> None:
         """Record the plan, insert, commit: block by block."""
         for block in blocks:
             plan = block.plan(await inserter.mark())
             ends = plan.ends(block.source_offsets)
+            if block.passed_over:
+                log.warning(
+                    "passing over %d records of %s that were stored before and have expired in `events`",
+                    block.passed_over,
+                    self._source.topic,
+                    extra={"event": "expired_passed_over"},
+                )
             if len(block) or block.rejected or block.put_back:
                 renew = self._renewer(plan, {r.partition: r.first for r in plan.ranges})
                 await renew()

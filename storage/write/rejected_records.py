@@ -1,6 +1,7 @@
 """Writes rejected records to the dead letters, and their count to the outcomes."""
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, Literal
@@ -15,12 +16,13 @@ from schemas.issues import Outcome, encode_json
 from schemas.settings import WriterSettings
 from schemas.times import MINUTE_MS, iso
 from schemas.topics import Topic
-from storage.exactly_once.rejections import LostEvents, PutBack, RejectedRecord
+from storage.exactly_once.rejections import LOST, EventKey, LostEvents, Origin, PutBack, RejectedRecord
 from storage.write.writer_metrics import WriterMetrics
 
 log = logging.getLogger(__name__)
 
 _STAGE: Final = "writer"
+_Counted = Literal["accepted", "deadLettered"]
 
 
 class DeadLetterWriter:
@@ -99,22 +101,7 @@ def dead_letter_outcomes(rejected: Iterable[RejectedRecord]) -> Iterator[Outcome
         if record.event is not None:
             yield _outcome(record.event, str(record.partition), record.offset, "deadLettered", record.kind)
         if record.lost is not None:
-            yield from _lost(record.partition, record.kind, record.lost)
-
-
-def _lost(partition: int, kind: str, lost: LostEvents) -> Iterator[Outcome]:
-    """The outcomes of lost events; their SDK is unknown, and their minute that of the decision."""
-    for project, count in lost.events.items():
-        yield Outcome(
-            project_id=str(project),
-            minute=iso(lost.at_ms // MINUTE_MS * MINUTE_MS),
-            sdk="",
-            outcome="deadLettered",
-            reason=kind,
-            count=count,
-            source=f"{_STAGE}/{partition}",
-            sequence=lost.source,
-        )
+            yield from _lost(record.lost, "deadLettered", LOST)
 
 
 def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
@@ -124,18 +111,42 @@ def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
     of a dead letter, so it counts once however often it is put back. The dead letter is counted too: its
     writer may have ended before, and another may have stored the event in its place.
     """
+    found: dict[str, set[EventKey]] = {}
     for copy in put_back:
-        partition, offset, kind = copy.position
-        yield _outcome(copy.event, partition, offset, "accepted", "putBack")
-        if kind:
-            yield _outcome(copy.event, partition, offset, "deadLettered", kind)
+        origin = Origin.of(copy.origin)
+        if origin.kind == LOST:
+            found.setdefault(copy.origin, set()).add((copy.event.project, copy.event.id))
+            continue
+        yield _outcome(copy.event, origin.partition, origin.offset, "accepted", "putBack")
+        if origin.kind:
+            yield _outcome(copy.event, origin.partition, origin.offset, "deadLettered", origin.kind)
+    for text, keys in found.items():
+        lost = LostEvents(text, Counter(project for project, _ in sorted(keys)))
+        yield from _lost(lost, "accepted", "putBack")
+        yield from _lost(lost, "deadLettered", LOST)
+
+
+def _lost(lost: LostEvents, outcome: _Counted, reason: str) -> Iterator[Outcome]:
+    """Outcomes of the events of a lost source: their SDK is unknown, and their minute that of the decision."""
+    origin = Origin.of(lost.origin)
+    for project, count in lost.events.items():
+        yield Outcome(
+            project_id=str(project),
+            minute=iso(origin.at_ms // MINUTE_MS * MINUTE_MS),
+            sdk="",
+            outcome=outcome,
+            reason=reason,
+            count=count,
+            source=f"{_STAGE}/{origin.partition}",
+            sequence=origin.offset,
+        )
 
 
 def _outcome(
     event: ChunkEvent,
     partition: str,
     offset: int,
-    outcome: Literal["accepted", "deadLettered"],
+    outcome: _Counted,
     reason: str,
 ) -> Outcome:
     return Outcome(

@@ -47,6 +47,7 @@ class Consumer(Client):
         self._instance = options.get("group_instance_id") or f"member-{id(self)}"
         self._resets = options.get("auto_offset_reset", "latest") != "none"
         self._positions: dict[TopicPartition, int] = {}
+        self._paused: set[TopicPartition] = set()
         self._member: Member | None = None
         self._generation = -1
         self._listener: Any = None
@@ -170,6 +171,14 @@ class Consumer(Client):
             raise IllegalStateError(f"{tp} is not assigned")
         self._positions[tp] = offset
 
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Deliver nothing of partitions."""
+        self._paused.update(partitions)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Deliver them again."""
+        self._paused.difference_update(partitions)
+
     async def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Continue at the beginning."""
         for tp in partitions or tuple(self._positions):
@@ -244,7 +253,7 @@ class Consumer(Client):
         found: dict[TopicPartition, list[LogRecord]] = {}
         if not self.broker.is_up or self._process.is_silent(self.world.now):
             return found
-        tps = [tp for tp in partitions if tp in self._positions]
+        tps = [tp for tp in partitions if tp in self._positions and tp not in self._paused]
         self.world.random.shuffle(tps)
         for tp in tps:
             log, position = self.broker.log(tp), self._positions[tp]

@@ -163,6 +163,8 @@ STORIES: Final[tuple[tuple[dict[str, Any], _Story], ...]] = (
     (_PAIR | {"window": 8}, (("lost answer", 0.4), *(("post", 0.5 + n / 4) for n in range(12)), ("kill writers", 3.6))),
     # Events that an operator has restored twice.
     (_PAIR, (("all", 0.0), ("all", 0.5), ("twice", 3.0), ("post", 3.5))),
+    # Decisions are read again whose events have expired.
+    (_PAIR, (("all", 0.0), ("post", 0.5), ("retention", 4.0), ("reset", 6.0), ("post", 8.0))),
 )  # fmt: skip
 """Additions to a plan by a seed's step, by number: a run draws those that reach seldom reached blocks."""
 _VARIED: Final = 1 << 10

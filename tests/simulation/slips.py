@@ -303,6 +303,7 @@ SLIPS: Final = {
     "writer: a commit without an answer is sent again": Slip("broker.commit.commit_once", "consumer._client.send = sent", "pass", seed=4021),
     "writer: repeated positions are stored": Slip(f"{_BLOCKS}.Block._feed", "grouped.offset <= source_offset", "grouped.offset < source_offset"),
     "writer: a put back event moves the position": Slip(f"{_BLOCKS}.Block._feed", "return grouped.offset if origin is None else source_offset", "return grouped.offset"),
+    "writer: a stored event that has expired counts as lost": Slip(f"{_BLOCKS}.Block._feed", "origin is None and grouped.offset < verify_until", "False", seed=2100004250),
     "writer: payload and event days are swapped": Slip(f"{_BLOCKS}.Block._add", "*_stored_days(part.grouped, event))", "*_stored_days(part.grouped, event)[::-1])", seed=5),
     "writer: half a window is a whole one": Slip(f"{_TOKENS}.is_reliable", "(now - then + 1) * _WINDOW_PARTS <= window", "now - then <= 4 * window"),
     "writer: a pause since the plan is not seen": Slip(f"{_TOKENS}.is_reliable", "0 < mark.pauses == state.mark.pauses and", "", seed="5262.55"),

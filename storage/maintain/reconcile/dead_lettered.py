@@ -14,7 +14,7 @@ from schemas.chunks import REPLAYED_HEADER, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
-from storage.exactly_once.rejections import UNCOUNTED, EventKey, PutBack
+from storage.exactly_once.rejections import LOST, UNCOUNTED, BlockRecord, EventKey, Origin, PutBack
 
 
 class DeadLettered:
@@ -22,6 +22,8 @@ class DeadLettered:
 
     def __init__(self) -> None:
         self._origins: dict[EventKey, set[str]] = {}
+        # Of records whose source was lost: their events are unknown.
+        self._lost: dict[tuple[str, int], str] = {}
 
     def add_record(self, record: Record, topic: str) -> None:
         """Note the event of a dead letter, if it is one of `topic`."""
@@ -30,11 +32,23 @@ class DeadLettered:
             origin = dict(headers).get(REPLAYED_HEADER, UNCOUNTED)
             if letter.topic != topic or origin == UNCOUNTED:
                 return
+            text = origin.decode(errors="replace")
+            place = Origin.of(text)
+            if place.kind == LOST:
+                self._lost[place.partition, place.offset] = text
+                return
             events = decode_chunk(decode_grouped(record.value or b"").chunk)
         except (ValueError, msgspec.DecodeError):
             return
         for event in events:
-            self._origins.setdefault((event.project, event.id), set()).add(origin.decode(errors="replace"))
+            self._origins.setdefault((event.project, event.id), set()).add(text)
+
+    def read(self, parts: Iterable[BlockRecord]) -> None:
+        """Note the events of records that were dead-lettered without them."""
+        for part in parts:
+            if origin := self._lost.get((str(part.record.partition), part.record.offset)):
+                for event, _ in part.new():
+                    self._origins.setdefault((event.project, event.id), set()).add(origin)
 
     def put_back(self, events: Iterable[PutBack]) -> None:
         """Forget events put back from a position; an event that was refused again has another one."""

@@ -32,6 +32,7 @@ from storage.tables.record_rows import ISSUES, Row, issue_row, newest_issues, ta
 from storage.tables.record_topics import RECORD_TOPICS
 
 _BLOCK_ROWS: Final = 10_000
+_ALL_STORED: Final = 1 << 62
 _DELETED_AT_ONCE: Final = 5_000
 REMOVED: Final = "SELECT issue_id FROM issues FINAL WHERE deleted = 1"
 """Issues that a tombstone of the topic hides."""
@@ -75,6 +76,7 @@ async def _send_missing(
 
     async def send() -> None:
         lacking = missing(client, block.columns.table(), today)
+        dead.read(block.records)
         dead.put_back(block.put_back)
         events, payloads = (keys - dead.among(keys) for keys in (lacking.events, lacking.payloads))
         sent.update(events=len(events), payloads=len(payloads))
@@ -91,7 +93,9 @@ async def _send_missing(
 
     async for record in records_before(consumer, ends):
         [source] = await sources.of([record])
-        seen[record.partition] = block.feed(record, source, seen.get(record.partition, -1))
+        seen[record.partition] = block.feed(
+            record, source, seen.get(record.partition, -1), verify_until=_ALL_STORED
+        )
         if len(block) >= _BLOCK_ROWS:
             await send()
             block = Block()

@@ -8,7 +8,7 @@ from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import ConsumerRecord
 
 from broker.client import open_admin
-from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER
+from schemas.chunks import REPLAYED_HEADER, SOURCE_HEADER, GroupedRecord, encode_chunk, encode_grouped
 from storage.exactly_once import source_values
 from storage.exactly_once.source_values import MAX_GAP, SourceValues, open_source_values
 from tests.integration.storage.grouped import Stage
@@ -21,8 +21,8 @@ def decisions(*offsets: int, partition: int = 0) -> list[ConsumerRecord]:
     return [of_grouped(partition, [(SOURCE_HEADER, b"%d/%d" % (partition, offset))]) for offset in offsets]
 
 
-def of_grouped(partition: int, headers: list[tuple[str, bytes]]) -> ConsumerRecord:
-    return ConsumerRecord("grouped", partition, 0, 0, 0, None, b"", None, 0, 0, tuple(headers))
+def of_grouped(partition: int, headers: list[tuple[str, bytes]], value: bytes = b"") -> ConsumerRecord:
+    return ConsumerRecord("grouped", partition, 0, 0, 0, None, value, None, 0, 0, tuple(headers))
 
 
 def values(*offsets: int) -> list[bytes]:
@@ -50,7 +50,7 @@ async def test_sources_are_read_in_order_again_and_across_gaps(sources: SourceVa
 async def test_a_source_that_has_expired_or_is_not_there_is_none(
     sources: SourceValues, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_values, "_WAITS", 2)
+    monkeypatch.setattr(source_values, "_SILENT_SECONDS", 1.5)
     expired = TopicPartition(f"{stage.settings.topic_prefix}events", 0)
     async with open_admin(stage.settings) as admin:
         await admin.delete_records({expired: RecordsToDelete(before_offset=5)})
@@ -58,11 +58,15 @@ async def test_a_source_that_has_expired_or_is_not_there_is_none(
     assert await sources.of(decisions(3, 4)) == [None, None]
     assert await sources.of(decisions(RECORDS - 1, RECORDS)) == [*values(RECORDS - 1), None]
     assert await sources.of(decisions(7, partition=1)) == [None]
-    monkeypatch.setattr(source_values, "_WAITS", 10_000)
-    for offset in range(8, 12):
-        assert await sources.of(decisions(offset, partition=1)) == [None]
 
 
-async def test_a_record_that_brings_its_events_has_no_source(sources: SourceValues) -> None:
-    again = of_grouped(0, [(SOURCE_HEADER, b"0/7"), (REPLAYED_HEADER, b"whole")])
-    assert await sources.of([*decisions(7), again]) == [*values(7), None]
+async def test_a_record_that_was_put_back_has_a_source_unless_it_has_its_events(
+    sources: SourceValues,
+) -> None:
+    headers = [(SOURCE_HEADER, b"0/7"), (REPLAYED_HEADER, b"whole")]
+    whole = encode_grouped(GroupedRecord(0, 7, 0, [], [], [], [], {}, encode_chunk([])))
+    assert await sources.of([of_grouped(0, headers), of_grouped(0, headers, whole), of_grouped(0, [])]) == [
+        *values(7),
+        None,
+        None,
+    ]

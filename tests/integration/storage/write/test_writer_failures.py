@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import RecordsToDelete
 from aiokafka.structs import OffsetAndMetadata
 
+from broker.client import open_admin
 from local.clickhouse.local_clickhouse import LocalClickHouse
 from schemas.chunks import decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
@@ -57,6 +59,35 @@ async def test_a_row_that_clickhouse_refuses_goes_to_the_dead_letters_and_the_re
         counted = "SELECT outcome, reason, sum(count) FROM outcomes FINAL GROUP BY 1, 2 ORDER BY 1"
         balanced = [("accepted", "putBack", 1), ("deadLettered", "refused", 1)]
         await eventually(lambda: client.query(counted).result_rows == balanced)
+    client.close()
+
+
+async def test_events_that_expired_before_the_writer_read_them_are_counted_dead_letters(stage: Stage) -> None:
+    client, writer = stage.client(), stage.writer()
+    counted = "SELECT outcome, reason, sum(count) FROM outcomes FINAL GROUP BY 1, 2 ORDER BY 1"
+    async with AIOKafkaProducer(bootstrap_servers=stage.settings.kafka_bootstrap, acks="all") as producer:
+        decided = [await stage.accept(producer, partition, 20) for partition in (0, 0, 0, 1)]
+        async with open_admin(stage.settings) as admin:
+            await admin.delete_records({TopicPartition(stage.events, 0): RecordsToDelete(before_offset=2)})
+        for partition, value in zip((0, 0, 0, 1), decided, strict=True):
+            await stage.send(producer, partition, value)
+        with ended(writer):
+            assert await whole(stage) == exactly(stage.total - 40)
+            letters = await stage.dead_letters()
+            assert [letter.value for letter in letters] == decided[:2]
+            abouts = [from_headers(letter.headers) for letter in letters]
+            assert {about.reason.partition(":")[0] for about, _ in abouts} == {"sourceLost"}
+            await eventually(
+                lambda: client.query(counted).result_rows == [("deadLettered", "sourceLost", 40)]
+            )
+            # Put back, they are lost again, and counted as before.
+            for letter, (_, headers) in zip(letters, abouts, strict=True):
+                await producer.send_and_wait(stage.topic, letter.value, partition=0, headers=headers)
+            assert await whole(stage) == exactly(stage.total - 40)
+            assert len(await stage.dead_letters()) == 4
+            await stage.produce(1, events=10)
+            assert await whole(stage) == exactly(stage.total - 40)
+            assert client.query(counted).result_rows == [("deadLettered", "sourceLost", 40)]
     client.close()
 
 

@@ -3,8 +3,10 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from schemas.chunks import (
     REPLAYED_HEADER,
@@ -134,33 +136,60 @@ def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
     assert (REPLAYED_HEADER, b"0/0/unreadable") in rejected.headers
 
 
-def test_events_are_those_of_the_source_and_a_lost_source_counts_by_project() -> None:
-    source = encode_chunk([ChunkEvent(project, uuid7().bytes, 0, "js/1", FRAME) for project in (7, 8, 8)])
-    days = {7: (90, 90), 8: (90, 90)}
-    groupings, projects = [Grouping(1, "v1", "r", ())] * 2, [7, 8]
-    value = encode_grouped(
-        GroupedRecord(0, 5, crc32(source), [0, 1, 2], [0, 1, 1], groupings, projects, days)
+SOURCE = encode_chunk([ChunkEvent(project, uuid7().bytes, 0, "js/1", FRAME) for project in (7, 8, 8)])
+DECISIONS = encode_grouped(
+    GroupedRecord(
+        partition=0,
+        offset=5,
+        crc=crc32(SOURCE),
+        kept=[0, 1, 2],
+        grouping_of=[0, 1, 1],
+        groupings=[Grouping(1, "v1", "r", ())] * 2,
+        projects=[7, 8],
+        retention={7: (90, 90), 8: (90, 90)},
     )
-    block, record = Block(), Record(3, value, timestamp=90_000)
-    assert block.feed(record, source, -1) == 5
+)
+
+
+def test_the_events_of_a_record_are_those_of_its_source() -> None:
+    block = Block()
+    assert block.feed(Record(3, DECISIONS), SOURCE, -1) == 5
     assert (len(block), block.rejected) == (3, [])
-    for lost in (None, encode_chunk([])):
-        block = Block()
-        assert block.feed(record, lost, -1) == 5
-        [rejected] = block.rejected
-        assert (len(block), rejected.kind, rejected.value) == (0, "sourceLost", value)
-        counted = list(dead_letter_outcomes([rejected]))
-        assert [(one.project_id, one.count, one.minute) for one in counted] == [
-            ("7", 1, "1970-01-01T00:01:00.000Z"),
-            ("8", 2, "1970-01-01T00:01:00.000Z"),
-        ]
-        # Put back, it counts no second time.
-        again = Block()
-        again.feed(Record(9, value, headers=rejected.headers), None, 8)
-        repeated = dead_letter_outcomes(again.rejected)
-        assert [(one.source, one.sequence) for one in repeated] == [
-            (one.source, one.sequence) for one in counted
-        ]
+
+
+@pytest.mark.parametrize("found", [None, encode_chunk([])], ids=["expired", "another record"])
+def test_a_lost_source_counts_by_project_and_only_once_if_it_is_lost_again(found: bytes | None) -> None:
+    block, again = Block(), Block()
+    assert block.feed(Record(3, DECISIONS, timestamp=90_000), found, -1) == 5
+    [rejected] = block.rejected
+    assert (len(block), rejected.kind, rejected.value) == (0, "sourceLost", DECISIONS)
+    counted = list(dead_letter_outcomes([rejected]))
+    assert [(one.project_id, one.count, one.minute) for one in counted] == [
+        ("7", 1, "1970-01-01T00:01:00.000Z"),
+        ("8", 2, "1970-01-01T00:01:00.000Z"),
+    ]
+    again.feed(Record(9, DECISIONS, timestamp=200_000, headers=rejected.headers), found, 8)
+    assert list(dead_letter_outcomes(again.rejected)) == counted
+    assert again.rejected[0].headers == rejected.headers
+
+
+def test_a_lost_source_that_is_found_after_all_is_accepted_once_however_often_it_is_put_back() -> None:
+    block, again = Block(), Block()
+    block.feed(Record(3, DECISIONS, timestamp=90_000), None, -1)
+    [rejected] = block.rejected
+    for offset in (9, 10):
+        again.feed(Record(offset, DECISIONS, timestamp=200_000, headers=rejected.headers), SOURCE, 8)
+    assert (len(again), again.by_id, again.rejected) == (3, True, [])
+    counted = list(dead_letter_outcomes([rejected]))
+    accepted = [replace(one, outcome="accepted", reason="putBack") for one in counted]
+    assert list(put_back_outcomes(again.put_back)) == [*accepted, *counted]
+
+
+def test_a_lost_source_that_may_be_stored_already_is_passed_over() -> None:
+    block = Block()
+    assert block.feed(Record(3, DECISIONS), None, -1, verify_until=6) == 5
+    assert (len(block), block.rejected, block.passed_over) == (0, [], 1)
+    assert block.plan(MARK).ranges == (RecordRange(0, 3, 3, -1, 6),)
 
 
 def test_a_refused_row_is_traced_to_its_event() -> None:

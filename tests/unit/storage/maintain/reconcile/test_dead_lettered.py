@@ -1,7 +1,17 @@
 """Which events a repair leaves to the replay of the dead letters."""
 
-from schemas.chunks import REPLAYED_HEADER, ChunkEvent, GroupedRecord, encode_chunk, encode_grouped
+from zlib import crc32
+
+from schemas.chunks import (
+    REPLAYED_HEADER,
+    ChunkEvent,
+    GroupedRecord,
+    Grouping,
+    encode_chunk,
+    encode_grouped,
+)
 from schemas.dead_letters import DeadLetter
+from storage.exactly_once.blocks import Block
 from storage.exactly_once.rejections import UNCOUNTED, PutBack
 from storage.maintain.reconcile.dead_lettered import DeadLettered
 from tests.unit.storage.exactly_once.test_blocks import Record
@@ -36,6 +46,22 @@ def test_an_event_that_was_put_back_and_refused_again_is_a_dead_letter() -> None
     dead = found(letter(b"0/5"), letter(b"0/8"))
     dead.put_back([PutBack(EVENT, "0/5")])
     assert dead.among([KEY]) == {KEY}
+
+
+def test_events_whose_source_was_lost_are_dead_letters_by_the_record_that_they_are_read_from() -> None:
+    source = encode_chunk([EVENT])
+    value = encode_grouped(
+        GroupedRecord(0, 1, crc32(source), [0], [0], [Grouping(1, "v1", "r", ())], [7], {7: (90, 90)})
+    )
+    dead = found(letter(b"0/5/sourceLost/60000", value=value))
+    block = Block()
+    block.feed(Record(5, value), source, -1)
+    assert dead.among([KEY]) == set()
+    dead.read(block.records)
+    assert dead.among([KEY]) == {KEY}
+    block.feed(Record(9, value, headers=((REPLAYED_HEADER, b"0/5/sourceLost/60000"),)), source, 1)
+    dead.put_back(block.put_back)
+    assert dead.among([KEY]) == set()
 
 
 def test_records_that_are_no_counted_dead_letter_of_the_topic_are_ignored() -> None:

@@ -1,0 +1,130 @@
+"""When a record of `events` counts as lost, on a consumer whose brokers say what a test lets them say."""
+
+from collections.abc import Iterable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiokafka import TopicPartition
+
+from broker.errors import KafkaError, OffsetOutOfRangeError
+from storage.exactly_once.source_values import SourceValues
+from tests.integration.storage.write.test_source_values import decisions, values
+
+EVENTS = TopicPartition("events", 0)
+
+
+class Brokers:
+    """The consumer; the brokers know the records from `begin` to before `end`, and deliver those before `delivered`."""
+
+    def __init__(self) -> None:
+        self.begin, self.end, self.delivered = 0, 100, 100
+        self.leader: int | None = 1
+        self.now = 1000.0
+        self.at = 0
+        self.is_paused = True
+        self.asked = 0
+        self._client = SimpleNamespace(
+            force_metadata_update=self.force_metadata_update,
+            cluster=SimpleNamespace(leader_for_partition=lambda _: self.leader),
+        )
+
+    async def force_metadata_update(self) -> None:
+        self.asked += 1
+
+    async def position(self, _: TopicPartition) -> int:
+        return self.at
+
+    def seek(self, _: TopicPartition, offset: int) -> None:
+        self.at = offset
+
+    def resume(self, _: TopicPartition) -> None:
+        self.is_paused = False
+
+    async def getmany(self, tp: TopicPartition, *, timeout_ms: int, max_records: int) -> dict[Any, Any]:
+        assert not self.is_paused
+        if not self.begin <= self.at <= self.end:
+            raise OffsetOutOfRangeError({tp: self.at})
+        found = range(self.at, min(self.at + max_records, self.delivered))
+        self.at += len(found)
+        self.now += 0 if found else timeout_ms / 1000
+        return {tp: [SimpleNamespace(offset=n, value=b"%d" % n) for n in found]} if found else {}
+
+    async def beginning_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(tps, self.begin)
+
+    async def end_offsets(self, tps: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(tps, self.end)
+
+
+@pytest.fixture
+def brokers() -> Brokers:
+    return Brokers()
+
+
+@pytest.fixture
+async def sources(brokers: Brokers) -> SourceValues:
+    found = SourceValues(brokers, "events")
+    found._clock = lambda: brokers.now
+    return found
+
+
+async def ask(sources: SourceValues, brokers: Brokers, seconds: float, *offsets: int) -> Any:
+    """The answer when it comes, asked each second; None if it doesn't come within some seconds."""
+    until = brokers.now + seconds
+    while (answer := await sources.delivered(decisions(*offsets))) is None and brokers.now < until:
+        brokers.now += 1
+    return answer
+
+
+@pytest.mark.parametrize("end", [0, 50, 60], ids=["recreated", "earlier end", "just before"])
+async def test_a_former_leader_does_not_make_a_record_lost(
+    sources: SourceValues, brokers: Brokers, end: int
+) -> None:
+    brokers.end = brokers.delivered = end
+    assert await ask(sources, brokers, 25, 60, 61) is None
+    assert brokers.asked > 20
+    brokers.end = brokers.delivered = 100
+    assert await ask(sources, brokers, 1, 60, 61) == values(60, 61)
+
+
+async def test_what_every_broker_lacks_for_long_is_lost_and_is_not_waited_for_again(
+    sources: SourceValues, brokers: Brokers
+) -> None:
+    brokers.end = brokers.delivered = 10
+    assert await ask(sources, brokers, 40, 9, 60, 61) == [*values(9), None, None]
+    brokers.end = brokers.delivered = 11
+    assert await ask(sources, brokers, 0, 62, 70) == [None, None]
+
+
+async def test_a_wait_long_ago_makes_no_record_lost(sources: SourceValues, brokers: Brokers) -> None:
+    brokers.end = brokers.delivered = 10
+    assert await ask(sources, brokers, 40, 60) == [None]
+    brokers.now += 3600
+    assert await ask(sources, brokers, 25, 61) is None
+
+
+async def test_what_expires_while_it_is_asked_for_is_lost_at_once(
+    sources: SourceValues, brokers: Brokers
+) -> None:
+    brokers.begin = 20
+    assert await ask(sources, brokers, 0, 3, 19, 20) == [None, None, *values(20)]
+    brokers.begin = 90
+    assert await ask(sources, brokers, 0, 21, 50) == [None, None]
+
+
+async def test_a_partition_without_a_leader_is_never_lost_and_keeps_what_it_delivered(
+    sources: SourceValues, brokers: Brokers
+) -> None:
+    brokers.delivered, brokers.leader = 62, None
+    assert await ask(sources, brokers, 200, 60, 61, 62) is None
+    brokers.delivered, brokers.leader, brokers.begin = 100, 1, 62
+    assert await ask(sources, brokers, 1, 60, 61, 62) == values(60, 61, 62)
+
+
+async def test_a_record_that_is_there_and_not_delivered_is_an_error(
+    sources: SourceValues, brokers: Brokers
+) -> None:
+    brokers.delivered = 60
+    with pytest.raises(KafkaError, match="events/0 from 60 on are not delivered"):
+        await ask(sources, brokers, 60, 60)
