@@ -23,8 +23,7 @@ class RequiredRights(Struct, frozen=True):
     """Topics that a process reads and writes, and its consumer groups. Read and Write imply Describe.
 
     Without the rights on the topics and groups that it `describes`, its work continues: the audit fails, or a
-    page or command can't tell whether the pipeline is behind. Only a writer whose positions are lost waits.
-    `compares` are topics whose settings it compares.
+    page or command can't tell whether the pipeline is behind. `compares` are topics whose settings it compares.
     """
 
     reads: tuple[Topic, ...]

@@ -22,8 +22,8 @@ GROUPED_FORMAT: Final = b"grouped-1"
 REPLAYED_HEADER: Final = "replayed"
 """Marks a record that was put back from the dead letters: its source position is old and is ignored.
 
-Also one that a repair sends again. Its value is the position at which its one event was dead-lettered and counted, as
-`partition/offset`, or `storage.exactly_once.rejections.UNCOUNTED`.
+Also one that a repair sends again. Its value is the text of a `storage.exactly_once.rejections.Origin`, where its
+events were dead-lettered and counted, or `UNCOUNTED` of that module.
 """
 
 
@@ -51,8 +51,8 @@ class GroupedRecord(Struct, array_like=True, frozen=True):
 
     `partition` and `offset` are those of the source, `crc` is the CRC-32 of its value. `kept` has the positions
     in it of the new events, `grouping_of` their indexes into `groupings`, and `projects` the project of each
-    grouping. The events are read from the source; `chunk` has them instead in a record that was put back or is
-    sent again.
+    grouping. The events are read from the source; `chunk` has them instead in a record that is sent again, or that
+    was put back for one event.
 
     `retention` has the days for which the events of each project and their payloads are stored. They are
     decided once, so that every repeated insert puts a row into the same partition of its table.
