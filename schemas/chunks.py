@@ -55,7 +55,8 @@ class GroupedRecord(Struct, array_like=True, frozen=True):
     was put back for one event.
 
     `retention` has the days for which the events of each project and their payloads are stored. They are
-    decided once, so that every repeated insert puts a row into the same partition of its table.
+    decided once, so that every repeated insert puts a row into the same partition of its table. `minutes` are
+    those in which the new events were received (Unix time), or one for all of them: a lost source counts in them.
     """
 
     partition: int
@@ -66,10 +67,11 @@ class GroupedRecord(Struct, array_like=True, frozen=True):
     groupings: list[Grouping]
     projects: list[int]
     retention: dict[int, tuple[int, int]]
+    minutes: list[int]
     chunk: bytes = b""
 
     def events(self, source: bytes | None) -> list[ChunkEvent]:
-        """The events at the positions of `kept`, given the source's value (None if `events` has it no more).
+        """The events at the positions of `kept`, given the source's value (None where `events` no longer has it).
 
         Raises SourceLost, and msgspec.DecodeError.
         """

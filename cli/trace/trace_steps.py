@@ -75,12 +75,13 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
     if replayed_before(record.headers) is not None:
         return None
     dead, _ = from_headers(record.headers)
-    positions = {(copy.partition, copy.offset) for copy in found}
-    value, at = record.value or b"", (dead.partition, dead.offset)
+    value, is_lost = record.value or b"", False
     with suppress(DecodeError):
         grouped = decode_grouped(value)
-        value, at = grouped.chunk, (grouped.partition, grouped.offset)
-    if not _has(value, event_id) and at not in positions:
+        value, position = grouped.chunk, (grouped.partition, grouped.offset)
+        # The letter of a lost source has no events.
+        is_lost = not value and position in {(copy.partition, copy.offset) for copy in found}
+    if not is_lost and not _has(value, event_id):
         return None
     return Step(
         record.timestamp,

@@ -38,6 +38,7 @@ from schemas.chunks import (
 )
 from schemas.increments import SourceIncrements
 from schemas.issues import Outcome
+from schemas.times import MINUTE_MS
 
 ID_BYTES: Final = 16
 MAX_PROJECT: Final = 1 << 32
@@ -401,6 +402,7 @@ class _ChunkWork:
         output, offset = self.output, self.source.offset
         if self.kept:
             days = self.fingerprinter.retention.days
+            minutes = [self.chunk[position].received_ms // MINUTE_MS for position in self.kept]
             grouped = GroupedRecord(
                 output.partition,
                 offset,
@@ -410,6 +412,7 @@ class _ChunkWork:
                 self.groupings,
                 self.projects,
                 {project: days(project) for project in set(self.projects)},
+                minutes if len(set(minutes)) > 1 else minutes[:1],
             )
             headers = [
                 (FORMAT_HEADER, GROUPED_FORMAT),

@@ -60,7 +60,7 @@ class Block:
     def feed(self, record: "Record", source: bytes | None, source_offset: int, verify_until: int = -1) -> int:
         """Add a record, given the last source position of its partition; returns the new position.
 
-        `source` is the value of its source, None if `events` has it no more. The new position is also in
+        `source` is the value of its source, None where `events` no longer has it. The new position is also in
         `source_offsets`. Rows of source positions before `verify_until` may be stored already.
         """
         source_offset = self._feed(record, source, source_offset, verify_until)
@@ -94,8 +94,7 @@ class Block:
             if origin is None and grouped.offset < verify_until:
                 self.passed_over += 1
             else:
-                came_from = (origin or b"").decode(errors="replace")
-                self.rejected.append(lost_record(record, grouped, came_from, str(error)))
+                self.rejected.append(lost_record(record, grouped, str(error)))
         else:
             self.by_id |= grouped.offset < verify_until
             self._add(BlockRecord(len(self), record, grouped, source), events, origin)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import cycle
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
@@ -58,43 +59,45 @@ class RejectedRecord(Struct, frozen=True):
 
 
 class Origin(NamedTuple):
-    """Where, and why, an event was dead-lettered: the header that it is put back with.
+    """Where and why an event was dead-lettered, as the header says with which it is put back.
 
-    `partition/offset/kind`, and for the events of a lost source also the time of its record (Unix ms).
+    Partition and offset are those of its record of `grouped`; of a lost source they are those of the source.
     """
 
     partition: str
     offset: int
     kind: str
-    at_ms: int
 
     @staticmethod
     def of(text: str) -> "Origin":
-        """0 stands for a number that can't be read."""
-        partition, offset, kind, at_ms, *_ = [*text.split("/"), "", "", ""]
-        numbers = (int(number) if number.isdecimal() else 0 for number in (offset, at_ms))
-        return Origin(partition, next(numbers), kind, next(numbers))
+        """Read `partition/offset/kind`; what can't be read is empty or 0."""
+        partition, offset, kind, *_ = [*text.split("/"), "", ""]
+        return Origin(partition, int(offset) if offset.isdecimal() else 0, kind)
 
 
 class LostEvents(Struct, frozen=True):
-    """The number of events by project of a record whose source is lost, and its `Origin` as text."""
+    """The events of a lost source: their number by project and minute of receipt, and their origin."""
 
     origin: str
-    events: Mapping[int, int]
+    events: Mapping[tuple[int, int], int]
 
 
 class PutBack(Struct, frozen=True):
-    """An event put back from the dead letters, with its `Origin` as text."""
+    """An event put back from the dead letters, with its origin."""
 
     event: ChunkEvent
     origin: str
 
 
-def lost_record(record: "Record", grouped: GroupedRecord, came_from: str, reason: str) -> RejectedRecord:
-    """A record whose source is lost. `came_from` is its origin if it was lost before, and then counts as before."""
-    origin = came_from
-    if Origin.of(origin).kind != LOST:
-        origin = f"{record.partition}/{record.offset}/{LOST}/{record.timestamp}"
+def lost_origin(grouped: GroupedRecord) -> str:
+    """The origin of the events of a lost source. It is the same for each record about this source."""
+    return f"{grouped.partition}/{grouped.offset}/{LOST}/{grouped.crc:x}"
+
+
+def lost_record(record: "Record", grouped: GroupedRecord, reason: str) -> RejectedRecord:
+    """A record whose source is lost."""
+    origin, minutes = lost_origin(grouped), cycle(grouped.minutes)
+    projects = (grouped.projects[group] for group in grouped.grouping_of)
     return RejectedRecord(
         partition=record.partition,
         offset=record.offset,
@@ -102,7 +105,7 @@ def lost_record(record: "Record", grouped: GroupedRecord, came_from: str, reason
         reason=reason,
         value=record.value or b"",
         headers=dead_letter_headers(record, origin.encode()),
-        lost=LostEvents(origin, Counter(grouped.projects[group] for group in grouped.grouping_of)),
+        lost=LostEvents(origin, Counter(zip(projects, minutes, strict=False))),
     )
 
 

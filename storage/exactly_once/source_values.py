@@ -6,7 +6,7 @@ A client without a group reads them one after the other, so each is fetched once
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -19,12 +19,26 @@ from schemas.topics import Topic
 
 _FETCH_BYTES: Final = 16 * 1024 * 1024
 _WAIT_MS: Final = 1000
-_ANSWER_SECONDS: Final = 5.0
+_ANSWER_SECONDS: Final = 2.0
 _SILENT_SECONDS: Final = 30.0
-"""For so long, brokers must deliver nothing until a record beyond a log's end is lost, or a client is replaced."""
-_FORGET_SECONDS: Final = 600.0
+_SILENT_ANSWERS: Final = 20
+"""A broker must say so often, and for so long, that a log ends before a record until the record is lost.
+
+It is the limit too for a record that is there and is not delivered.
+"""
+_FORGET_SECONDS: Final = 60.0
+_DIGITS: Final = 18
 MAX_GAP: Final = 500
 """Records without a new event that are read rather than skipped: a jump discards the records fetched ahead."""
+
+
+class _Silence(NamedTuple):
+    """What brokers say about a record that they don't deliver: whether the log has it, since when and how often."""
+
+    is_there: bool
+    since: float
+    answers: int
+    last: float
 
 
 class SourceValues:
@@ -38,11 +52,10 @@ class SourceValues:
         self._found: dict[TopicPartition, dict[int, bytes | None]] = {}
         # The first offset of a log, and when it was asked: between two requests, records before it are lost.
         self._begins: dict[TopicPartition, tuple[int, float]] = {}
-        # Since when a partition delivers nothing, and when it was asked last.
-        self._silent: dict[TopicPartition, tuple[float, float]] = {}
+        self._silent: dict[TopicPartition, _Silence] = {}
 
     async def of(self, records: Sequence[Record]) -> list[bytes | None]:
-        """As `delivered`, but waits. Raises KafkaError where the broker delivers nothing for long."""
+        """As `delivered`, but waits. Raises KafkaError after a minute without an answer."""
         begun = self._clock()
         while (values := await self.delivered(records)) is None:
             if self._clock() - begun > 2 * _SILENT_SECONDS:
@@ -55,8 +68,8 @@ class SourceValues:
     async def delivered(self, records: Sequence[Record]) -> list[bytes | None] | None:
         """The value of each record's source; the records are of one partition of `grouped`.
 
-        The value is None where `events` no longer has the source, and for a record that has its events itself. All is
-        None if the broker has not delivered some yet: ask again for the same records. Raises KafkaError.
+        A value is None where `events` no longer has the source, and for a record that has its events itself. Returns
+        None if a broker is silent: ask again for the same records. Raises KafkaError.
         """
         offsets = [_source(record) for record in records]
         tp = TopicPartition(self._topic, records[0].partition)
@@ -82,10 +95,8 @@ class SourceValues:
             try:
                 batches = await consumer.getmany(tp, timeout_ms=wait_ms, max_records=last - position + 1)
             except OffsetOutOfRangeError:
-                batches, is_silent = {}, not await self._seek_past_lost(tp, position, last)
-            else:
-                is_silent = not batches and not await self._seek_past_lost(tp, position, last, patiently=True)
-            if is_silent:
+                batches = {}
+            if not batches and not await self._seek_past_lost(tp, position, last):
                 return False
             wait_ms = _WAIT_MS
             for record in batches.get(tp, ()):
@@ -96,41 +107,38 @@ class SourceValues:
             found.setdefault(offset, None)
         return True
 
-    async def _seek_past_lost(
-        self, tp: TopicPartition, position: int, last: int, *, patiently: bool = False
-    ) -> bool:
-        """Pass over records from a position on that are lost; False if the broker may still deliver them.
+    async def _seek_past_lost(self, tp: TopicPartition, position: int, last: int) -> bool:
+        """Pass over records from a position on that are lost; False if a broker may still deliver them.
 
-        Those before the log's beginning have expired. Those beyond its end are lost if the topic was recreated; but a
-        former leader that still answers, and a new one for a moment, know an earlier end.
+        Those before the log's beginning have expired. Those beyond its end are lost if the topic was recreated. But a
+        former leader that still answers knows an earlier end, and so does a new one for a moment.
         """
-        now = self._clock()
-        since, asked = self._silent.get(tp, (now, now))
-        if now - asked > _FORGET_SECONDS:
-            since = now
-        self._silent[tp] = since, now
-        is_due = now - since > _SILENT_SECONDS
-        client = self._consumer._client
+        consumer = self._consumer
+        # For the next answer: another broker may say that there is another leader.
+        consumer._client.force_metadata_update()
+        if consumer._client.cluster.leader_for_partition(tp) in {None, -1}:
+            return False
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                await client.force_metadata_update()
-                if client.cluster.leader_for_partition(tp) in {None, -1} or (patiently and not is_due):
-                    return False
-                begin = (await self._consumer.beginning_offsets([tp]))[tp]
-                end = (await self._consumer.end_offsets([tp]))[tp]
+                begin = (await consumer.beginning_offsets([tp]))[tp]
+                end = (await consumer.end_offsets([tp]))[tp]
         except TimeoutError:
             return False
+        now, is_there = self._clock(), position < end
         if position < begin:
             self._begins[tp] = begin, now
-            self._silent.pop(tp)
-            self._consumer.seek(tp, min(begin, last + 1))
-        elif position < end:
-            if is_due:
-                raise KafkaError(f"records of {tp.topic}/{tp.partition} from {position} on are not delivered")
-        elif is_due:
-            self._consumer.seek(tp, last + 1)
-        else:
+            self._silent.pop(tp, None)
+            consumer.seek(tp, min(begin, last + 1))
+            return True
+        before = self._silent.get(tp)
+        if before is None or before.is_there is not is_there or now - before.last > _FORGET_SECONDS:
+            before = _Silence(is_there, now, 0, now)
+        silence = self._silent[tp] = before._replace(answers=before.answers + 1, last=now)
+        if silence.answers < _SILENT_ANSWERS or now - silence.since < _SILENT_SECONDS:
             return False
+        if is_there:
+            raise KafkaError(f"records of {tp.topic}/{tp.partition} from {position} on are not delivered")
+        consumer.seek(tp, last + 1)
         return True
 
 
@@ -155,7 +163,12 @@ def _source(record: Record) -> int | None:
     """The offset of a record's source, or None if it has its events itself."""
     headers = dict(record.headers)
     position = headers.get(SOURCE_HEADER, b"").rpartition(b"/")[2]
-    if not position.isdigit() or (REPLAYED_HEADER in headers and _has_events(record)):
+    # A longer number would be no offset.
+    if (
+        not position.isdigit()
+        or len(position) > _DIGITS
+        or (REPLAYED_HEADER in headers and _has_events(record))
+    ):
         return None
     return int(position)
 

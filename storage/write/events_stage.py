@@ -189,7 +189,9 @@ class EventsStage:
         """Replay the planned blocks, and seek each partition to its next offset."""
         committed = await self._source.committed(partitions)
         for plan in dict.fromkeys(at.state for at in committed.values() if isinstance(at.state, BlockPlan)):
-            block = await self._read_plan(plan)
+            block = await until(self._stopping, self._read_plan(plan))
+            if block is None:
+                return
             log.info(
                 "replaying a planned block of %d rows",
                 len(block),
@@ -220,13 +222,13 @@ class EventsStage:
                 # `events` has may be stored already, and a processor may forward all of it again. If the log of
                 # events was recreated, the topic's last records know more than its end.
                 source_ends = source_ends or await self._source.source_ends()
-                until = max(source_ends[partition], await self._forwarded(partition, begin, end))
-                state = NoBlock(state.source_offset, verify_until=until)
+                bound = max(source_ends[partition], await self._forwarded(partition, begin, end))
+                state = NoBlock(state.source_offset, verify_until=bound)
                 log.info(
                     "completing %s/%d by ids up to the source position %d",
                     self._source.topic,
                     partition,
-                    until,
+                    bound,
                     extra={"event": "partition_completed"},
                 )
             self._source_offsets[partition] = state.source_offset
@@ -267,6 +269,8 @@ class EventsStage:
             await asyncio.sleep(timeout)
             return
         for partition, records in (await self._source.read(wanted, timeout, _READ_RECORDS)).items():
+            if self._stopping.is_set():
+                return
             values = await sources.delivered(records)
             if values is None:
                 # Its partition of `events` may have no leader: the other partitions go on.
@@ -298,7 +302,8 @@ class EventsStage:
             ends = plan.ends(block.source_offsets)
             if block.passed_over:
                 log.warning(
-                    "passing over %d records of %s that were stored before and have expired in `events`",
+                    "%d records of %s were read again after their events had expired: "
+                    "`svc reconcile` says whether all were stored",
                     block.passed_over,
                     self._source.topic,
                     extra={"event": "expired_passed_over"},
@@ -453,15 +458,20 @@ class _OpenBlocks:
         return list(self._blocks.values())
 
     def full(self, policy: FlushPolicy) -> bool:
-        return any(policy.full(len(block), block.columns.size) for block in self._blocks.values())
+        return any(policy.full(_rows(block), block.columns.size) for block in self._blocks.values())
 
     def remaining(self, policy: FlushPolicy, last: LastFlush) -> float:
         if not self._blocks:
             return policy.wait_seconds
         age = time.monotonic() - self._since
         return min(
-            policy.remaining(len(block), block.columns.size, age, last) for block in self._blocks.values()
+            policy.remaining(_rows(block), block.columns.size, age, last) for block in self._blocks.values()
         )
+
+
+def _rows(block: Block) -> int:
+    """The rows of a block, and what it holds for the dead letters."""
+    return len(block) + len(block.rejected)
 
 
 async def show_lag(

@@ -111,28 +111,28 @@ def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
     of a dead letter, so it counts once however often it is put back. The dead letter is counted too: its
     writer may have ended before, and another may have stored the event in its place.
     """
-    found: dict[str, set[EventKey]] = {}
+    found: dict[str, dict[EventKey, int]] = {}
     for copy in put_back:
-        origin = Origin.of(copy.origin)
+        origin, event = Origin.of(copy.origin), copy.event
         if origin.kind == LOST:
-            found.setdefault(copy.origin, set()).add((copy.event.project, copy.event.id))
+            found.setdefault(copy.origin, {})[event.project, event.id] = event.received_ms // MINUTE_MS
             continue
-        yield _outcome(copy.event, origin.partition, origin.offset, "accepted", "putBack")
+        yield _outcome(event, origin.partition, origin.offset, "accepted", "putBack")
         if origin.kind:
-            yield _outcome(copy.event, origin.partition, origin.offset, "deadLettered", origin.kind)
-    for text, keys in found.items():
-        lost = LostEvents(text, Counter(project for project, _ in sorted(keys)))
+            yield _outcome(event, origin.partition, origin.offset, "deadLettered", origin.kind)
+    for text, events in found.items():
+        lost = LostEvents(text, Counter((project, minute) for (project, _), minute in events.items()))
         yield from _lost(lost, "accepted", "putBack")
         yield from _lost(lost, "deadLettered", LOST)
 
 
 def _lost(lost: LostEvents, outcome: _Counted, reason: str) -> Iterator[Outcome]:
-    """Outcomes of the events of a lost source: their SDK is unknown, and their minute that of the decision."""
+    """Outcomes of the events of a lost source; their SDK is unknown."""
     origin = Origin.of(lost.origin)
-    for project, count in lost.events.items():
+    for (project, minute), count in lost.events.items():
         yield Outcome(
             project_id=str(project),
-            minute=iso(origin.at_ms // MINUTE_MS * MINUTE_MS),
+            minute=iso(minute * MINUTE_MS),
             sdk="",
             outcome=outcome,
             reason=reason,

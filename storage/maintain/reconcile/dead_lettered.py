@@ -14,7 +14,15 @@ from schemas.chunks import REPLAYED_HEADER, decode_chunk, decode_grouped
 from schemas.dead_letters import from_headers
 from schemas.settings import KafkaSettings
 from schemas.topics import Topic
-from storage.exactly_once.rejections import LOST, UNCOUNTED, BlockRecord, EventKey, Origin, PutBack
+from storage.exactly_once.rejections import (
+    LOST,
+    UNCOUNTED,
+    BlockRecord,
+    EventKey,
+    Origin,
+    PutBack,
+    lost_origin,
+)
 
 
 class DeadLettered:
@@ -22,8 +30,8 @@ class DeadLettered:
 
     def __init__(self) -> None:
         self._origins: dict[EventKey, set[str]] = {}
-        # Of records whose source was lost: their events are unknown.
-        self._lost: dict[tuple[str, int], str] = {}
+        # Origins of lost sources, whose events are unknown.
+        self._lost: set[str] = set()
 
     def add_record(self, record: Record, topic: str) -> None:
         """Note the event of a dead letter, if it is one of `topic`."""
@@ -33,9 +41,8 @@ class DeadLettered:
             if letter.topic != topic or origin == UNCOUNTED:
                 return
             text = origin.decode(errors="replace")
-            place = Origin.of(text)
-            if place.kind == LOST:
-                self._lost[place.partition, place.offset] = text
+            if Origin.of(text).kind == LOST:
+                self._lost.add(text)
                 return
             events = decode_chunk(decode_grouped(record.value or b"").chunk)
         except (ValueError, msgspec.DecodeError):
@@ -44,9 +51,9 @@ class DeadLettered:
             self._origins.setdefault((event.project, event.id), set()).add(text)
 
     def read(self, parts: Iterable[BlockRecord]) -> None:
-        """Note the events of records that were dead-lettered without them."""
+        """Note the events of records whose source was lost when the writer read them."""
         for part in parts:
-            if origin := self._lost.get((str(part.record.partition), part.record.offset)):
+            if (origin := lost_origin(part.grouped)) in self._lost:
                 for event, _ in part.new():
                     self._origins.setdefault((event.project, event.id), set()).add(origin)
 

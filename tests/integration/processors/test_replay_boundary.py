@@ -20,7 +20,7 @@ def tail(bootstrap: str, prefix: str) -> GroupedTail:
 
 def record(offset: int, fingerprint: int) -> bytes:
     grouping = Grouping(fingerprint, "v1", "stack", ())
-    return encode_grouped(GroupedRecord(2, offset, offset, [0, 3], [0, 0], [grouping], [7], {}))
+    return encode_grouped(GroupedRecord(2, offset, offset, [0, 3], [0, 0], [grouping], [7], {}, [0]))
 
 
 async def write(

@@ -37,7 +37,7 @@ from schemas.chunks import (
 from schemas.environment import load
 from schemas.ids import uuid7
 from schemas.settings import WriterSettings
-from schemas.times import DAY_MS, iso
+from schemas.times import DAY_MS, MINUTE_MS, iso
 from storage.client import INSERT_SETTINGS, Client, open_client, scalar
 from storage.exactly_once.block_plan import BlockPlan, NoBlock, decode_plan, encode_plan
 from storage.exactly_once.blocks import Block
@@ -96,6 +96,7 @@ def grouped(partition: int, offset: int, source: bytes, events: Sequence[ChunkEv
             groupings=groupings,
             projects=[0] * len(groupings),
             retention={event.project: (90, 90) for event in events},
+            minutes=[event.received_ms // MINUTE_MS for event in events],
         )
     )
 

@@ -51,7 +51,7 @@ def test_a_chunk_has_a_line_an_event() -> None:
 
 def test_a_record_of_grouped_has_a_line_a_new_event_with_its_grouping() -> None:
     grouping = chunks.Grouping(255, "v1", "stack", ("TypeError", "f"))
-    value = chunks.encode_grouped(chunks.GroupedRecord(1, 4, 0, [1], [0], [grouping], [7], {}))
+    value = chunks.encode_grouped(chunks.GroupedRecord(1, 4, 0, [1], [0], [grouping], [7], {}, [0]))
     (line,) = lines(Topic.GROUPED, record(value))
     assert (line["source"], line["fingerprint"]) == ("1/4", "00000000000000ff")
     assert line["grouping"] == {"version": "v1", "rule": "stack", "parts": ("TypeError", "f")}

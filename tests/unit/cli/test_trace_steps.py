@@ -19,7 +19,7 @@ def test_a_dead_letter_is_found_by_an_event_of_its_chunk(grouped: bool) -> None:
     dead = DeadLetter("events", 0, 3, "grouper", "why", "2026-01-01T00:00:00.000Z").headers([])
     value = encode_chunk([EVENT, OTHER])
     if grouped:
-        value = encode_grouped(GroupedRecord(0, 3, 0, [0, 1], [0, 0], [], [], {}, value))
+        value = encode_grouped(GroupedRecord(0, 3, 0, [0, 1], [0, 0], [], [], {}, [], value))
     found = letter(record(value, dead), EVENT.id, [])
     assert found is not None
     assert found.what == "offset 5: from events 0/3, grouper: why"
@@ -29,7 +29,7 @@ def test_a_dead_letter_is_found_by_an_event_of_its_chunk(grouped: bool) -> None:
 
 def test_the_dead_letter_of_a_lost_source_is_found_by_its_position() -> None:
     dead = DeadLetter("grouped", 0, 8, "writer", "sourceLost: why", "2026-01-01T00:00:00.000Z").headers([])
-    value = encode_grouped(GroupedRecord(1, 5, 0, [0], [0], [], [], {}))
+    value = encode_grouped(GroupedRecord(1, 5, 0, [0], [0], [], [], {}, [0]))
     (copy,) = copies(record(encode_chunk([EVENT])), 7, EVENT.id)
     assert letter(record(value, dead), EVENT.id, [copy]) is not None
     assert letter(record(value, dead), EVENT.id, []) is None

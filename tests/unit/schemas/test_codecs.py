@@ -31,7 +31,7 @@ def test_a_record_of_grouped_round_trips(
     events: list[chunks.ChunkEvent], found: list[chunks.Grouping], offset: int
 ) -> None:
     kept, chunk = list(range(len(events))), chunks.encode_chunk(events)
-    whole = chunks.GroupedRecord(1, offset, 5, kept, [0 for _ in kept], found, kept, {}, chunk)
+    whole = chunks.GroupedRecord(1, offset, 5, kept, [0 for _ in kept], found, kept, {}, kept, chunk)
     assert chunks.decode_grouped(chunks.encode_grouped(whole)) == whole
 
 

@@ -51,6 +51,7 @@ async def test_a_source_that_has_expired_or_is_not_there_is_none(
     sources: SourceValues, stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source_values, "_SILENT_SECONDS", 1.5)
+    monkeypatch.setattr(source_values, "_SILENT_ANSWERS", 2)
     expired = TopicPartition(f"{stage.settings.topic_prefix}events", 0)
     async with open_admin(stage.settings) as admin:
         await admin.delete_records({expired: RecordsToDelete(before_offset=5)})
@@ -64,7 +65,7 @@ async def test_a_record_that_was_put_back_has_a_source_unless_it_has_its_events(
     sources: SourceValues,
 ) -> None:
     headers = [(SOURCE_HEADER, b"0/7"), (REPLAYED_HEADER, b"whole")]
-    whole = encode_grouped(GroupedRecord(0, 7, 0, [], [], [], [], {}, encode_chunk([])))
+    whole = encode_grouped(GroupedRecord(0, 7, 0, [], [], [], [], {}, [], encode_chunk([])))
     assert await sources.of([of_grouped(0, headers), of_grouped(0, headers, whole), of_grouped(0, [])]) == [
         *values(7),
         None,

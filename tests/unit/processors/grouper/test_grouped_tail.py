@@ -22,7 +22,7 @@ SETTINGS = load(ProcessorsSettings, {})
 
 def record(offset: int, headers: tuple[tuple[str, bytes], ...] = ()) -> Any:
     grouping = Grouping(7, "v1", "stack", ())
-    value = encode_grouped(GroupedRecord(0, offset, 1, [0], [0], [grouping], [7], {}))
+    value = encode_grouped(GroupedRecord(0, offset, 1, [0], [0], [grouping], [7], {}, [0]))
     return SimpleNamespace(value=value, headers=headers, offset=offset)
 
 

@@ -58,6 +58,7 @@ def chunk(
             [Grouping(1, "v1", "r", ())],
             [7],
             dict(retention),
+            [0],
             encode_chunk(events),
         )
     )
@@ -136,7 +137,7 @@ def test_an_unreadable_event_is_refused_alone_and_can_be_put_back() -> None:
     assert (REPLAYED_HEADER, b"0/0/unreadable") in rejected.headers
 
 
-SOURCE = encode_chunk([ChunkEvent(project, uuid7().bytes, 0, "js/1", FRAME) for project in (7, 8, 8)])
+SOURCE = encode_chunk([ChunkEvent(project, uuid7().bytes, 61_000, "js/1", FRAME) for project in (7, 8, 8)])
 DECISIONS = encode_grouped(
     GroupedRecord(
         partition=0,
@@ -147,6 +148,7 @@ DECISIONS = encode_grouped(
         groupings=[Grouping(1, "v1", "r", ())] * 2,
         projects=[7, 8],
         retention={7: (90, 90), 8: (90, 90)},
+        minutes=[1],
     )
 )
 
@@ -158,9 +160,11 @@ def test_the_events_of_a_record_are_those_of_its_source() -> None:
 
 
 @pytest.mark.parametrize("found", [None, encode_chunk([])], ids=["expired", "another record"])
-def test_a_lost_source_counts_by_project_and_only_once_if_it_is_lost_again(found: bytes | None) -> None:
+def test_a_lost_source_counts_by_project_and_minute_once_for_all_records_about_it(
+    found: bytes | None,
+) -> None:
     block, again = Block(), Block()
-    assert block.feed(Record(3, DECISIONS, timestamp=90_000), found, -1) == 5
+    assert block.feed(Record(3, DECISIONS), found, -1) == 5
     [rejected] = block.rejected
     assert (len(block), rejected.kind, rejected.value) == (0, "sourceLost", DECISIONS)
     counted = list(dead_letter_outcomes([rejected]))
@@ -168,17 +172,28 @@ def test_a_lost_source_counts_by_project_and_only_once_if_it_is_lost_again(found
         ("7", 1, "1970-01-01T00:01:00.000Z"),
         ("8", 2, "1970-01-01T00:01:00.000Z"),
     ]
-    again.feed(Record(9, DECISIONS, timestamp=200_000, headers=rejected.headers), found, 8)
-    assert list(dead_letter_outcomes(again.rejected)) == counted
-    assert again.rejected[0].headers == rejected.headers
+    whole = ((REPLAYED_HEADER, UNCOUNTED),)
+    for offset, headers in (8, rejected.headers), (9, rejected.headers), (10, whole), (11, whole):
+        again.feed(Record(offset, DECISIONS, headers=headers), found, 8)
+    assert list(dead_letter_outcomes(again.rejected)) == counted * 4
+    assert {one.headers for one in again.rejected} == {rejected.headers}
+
+
+def test_the_events_of_a_lost_source_count_in_the_minutes_of_their_receipt() -> None:
+    record = replace(decode_grouped(DECISIONS), minutes=[1, 2, 3])
+    block = Block()
+    block.feed(Record(3, encode_grouped(record)), None, -1)
+    [rejected] = block.rejected
+    assert rejected.lost is not None
+    assert rejected.lost.events == {(7, 1): 1, (8, 2): 1, (8, 3): 1}
 
 
 def test_a_lost_source_that_is_found_after_all_is_accepted_once_however_often_it_is_put_back() -> None:
     block, again = Block(), Block()
-    block.feed(Record(3, DECISIONS, timestamp=90_000), None, -1)
+    block.feed(Record(3, DECISIONS), None, -1)
     [rejected] = block.rejected
     for offset in (9, 10):
-        again.feed(Record(offset, DECISIONS, timestamp=200_000, headers=rejected.headers), SOURCE, 8)
+        again.feed(Record(offset, DECISIONS, headers=rejected.headers), SOURCE, 8)
     assert (len(again), again.by_id, again.rejected) == (3, True, [])
     counted = list(dead_letter_outcomes([rejected]))
     accepted = [replace(one, outcome="accepted", reason="putBack") for one in counted]

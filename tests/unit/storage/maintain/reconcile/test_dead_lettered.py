@@ -7,12 +7,13 @@ from schemas.chunks import (
     ChunkEvent,
     GroupedRecord,
     Grouping,
+    decode_grouped,
     encode_chunk,
     encode_grouped,
 )
 from schemas.dead_letters import DeadLetter
 from storage.exactly_once.blocks import Block
-from storage.exactly_once.rejections import UNCOUNTED, PutBack
+from storage.exactly_once.rejections import UNCOUNTED, PutBack, lost_origin
 from storage.maintain.reconcile.dead_lettered import DeadLettered
 from tests.unit.storage.exactly_once.test_blocks import Record
 
@@ -23,7 +24,7 @@ KEY, OTHER_KEY = (7, EVENT.id), (7, OTHER.id)
 
 def letter(origin: bytes, topic: str = "svc.grouped", value: bytes | None = None) -> Record:
     headers = DeadLetter(topic, 0, 5, "writer", "refused", "").headers([(REPLAYED_HEADER, origin)])
-    chunk = encode_grouped(GroupedRecord(0, 1, 0, [0], [0], [], [], {}, encode_chunk([EVENT])))
+    chunk = encode_grouped(GroupedRecord(0, 1, 0, [0], [0], [], [], {}, [], encode_chunk([EVENT])))
     return Record(9, chunk if value is None else value, headers=tuple(headers))
 
 
@@ -51,16 +52,27 @@ def test_an_event_that_was_put_back_and_refused_again_is_a_dead_letter() -> None
 def test_events_whose_source_was_lost_are_dead_letters_by_the_record_that_they_are_read_from() -> None:
     source = encode_chunk([EVENT])
     value = encode_grouped(
-        GroupedRecord(0, 1, crc32(source), [0], [0], [Grouping(1, "v1", "r", ())], [7], {7: (90, 90)})
+        GroupedRecord(0, 1, crc32(source), [0], [0], [Grouping(1, "v1", "r", ())], [7], {7: (90, 90)}, [0])
     )
-    dead = found(letter(b"0/5/sourceLost/60000", value=value))
-    block = Block()
+    block, origin = Block(), lost_origin(decode_grouped(value)).encode()
+    dead = found(letter(origin, value=value))
     block.feed(Record(5, value), source, -1)
     assert dead.among([KEY]) == set()
     dead.read(block.records)
     assert dead.among([KEY]) == {KEY}
-    block.feed(Record(9, value, headers=((REPLAYED_HEADER, b"0/5/sourceLost/60000"),)), source, 1)
+    block.feed(Record(9, value, headers=((REPLAYED_HEADER, origin),)), source, 1)
     dead.put_back(block.put_back)
+    assert dead.among([KEY]) == set()
+
+
+def test_a_source_at_the_place_of_one_that_was_lost_is_no_dead_letter() -> None:
+    source = encode_chunk([EVENT])
+    value = encode_grouped(
+        GroupedRecord(0, 1, crc32(source), [0], [0], [Grouping(1, "v1", "r", ())], [7], {7: (90, 90)}, [0])
+    )
+    dead, block = found(letter(b"0/1/sourceLost/1", value=value)), Block()
+    block.feed(Record(5, value), source, -1)
+    dead.read(block.records)
     assert dead.among([KEY]) == set()
 
 
