@@ -75,13 +75,12 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
     if replayed_before(record.headers) is not None:
         return None
     dead, _ = from_headers(record.headers)
-    value, is_lost = record.value or b"", False
+    value, position = record.value or b"", (dead.partition, dead.offset)
     with suppress(DecodeError):
         grouped = decode_grouped(value)
-        value, position = grouped.chunk, (grouped.partition, grouped.offset)
         # The letter of a lost source has no events.
-        is_lost = not value and position in {(copy.partition, copy.offset) for copy in found}
-    if not is_lost and not _has(value, event_id):
+        value, position = grouped.chunk, (-1, -1) if grouped.chunk else (grouped.partition, grouped.offset)
+    if not _has(value, event_id) and position not in {(copy.partition, copy.offset) for copy in found}:
         return None
     return Step(
         record.timestamp,

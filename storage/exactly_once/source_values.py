@@ -74,8 +74,8 @@ class SourceValues:
         offsets = [_source(record) for record in records]
         tp = TopicPartition(self._topic, records[0].partition)
         found = self._found.setdefault(tp, {})
-        begin, asked = self._begins.get(tp, (0, 0.0))
-        if self._clock() - asked < _SILENT_SECONDS:
+        begin, at = self._begins.get(tp, (0, 0.0))
+        if self._clock() - at < _SILENT_SECONDS:
             found |= {offset: None for offset in offsets if offset is not None and offset < begin}
         for run in _runs(sorted({offset for offset in offsets if offset is not None} - found.keys())):
             if not await self._read(tp, run, found):

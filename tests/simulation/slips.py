@@ -352,7 +352,7 @@ SLIPS: Final = {
         f"{_DEAD_LETTERS}._outcome", 'source=f"{_STAGE}/{partition}/{event.id.hex()}"', 'source=f"{_STAGE}/{partition}"', seed="7179.54"
     ),
     "dead letters: a put back event is not accepted again": Slip(
-        f"{_DEAD_LETTERS}.put_back_outcomes", 'yield _outcome(copy.event, partition, offset, "accepted", "putBack")', "pass", seed="700367.57"
+        f"{_DEAD_LETTERS}.put_back_outcomes", 'yield _outcome(event, origin.partition, origin.offset, "accepted", "putBack")', "pass", seed="700367.57"
     ),
     "dead letters: only the first is sent": Slip(f"{_DEAD_LETTERS}.DeadLetterWriter.send", "for record in rejected:", "for record in rejected[:1]:", seed="700367.57"),
     "dead letters: put back events alone count for nothing": Slip(f"{_DEAD_LETTERS}.DeadLetterWriter.send", "if not rejected and not put_back:", "if not rejected:", seed="700367.57"),
