@@ -79,6 +79,9 @@ class SourceValues:
             found |= {offset: None for offset in offsets if offset is not None and offset < begin}
         for run in _runs(sorted({offset for offset in offsets if offset is not None} - found.keys())):
             if not await self._read(tp, run, found):
+                self._silent.setdefault(
+                    tp, _Silence(is_there=True, since=self._clock(), answers=0, last=self._clock())
+                )
                 return None
         del self._found[tp]
         return [None if offset is None else found[offset] for offset in offsets]

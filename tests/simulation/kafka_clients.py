@@ -153,8 +153,10 @@ class Unused:
     async def add_topic(self, topic: str) -> None:
         return None
 
-    async def force_metadata_update(self) -> bool:
-        return True
+    def force_metadata_update(self) -> "asyncio.Future[bool]":
+        done: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        done.set_result(True)
+        return done
 
     async def bootstrap(self) -> None:
         return None

@@ -128,7 +128,7 @@ FAULTS: Final = {
             "tests.simulation.clickhouse_tables.Table.remember": _forget,
             "storage.exactly_once.server_state.deduplication_window": lambda engine: _ALL,
         },
-        seed="881.62",
+        seed="2100020346.64",
     ),
     "a dropped fence": Fault(
         {
@@ -139,7 +139,7 @@ FAULTS: Final = {
             "processors.aggregator.aggregator_stage.supersedes": lambda value, stored: True,
             "tests.simulation.worker.supersedes": lambda value, stored: True,
         },
-        seed=251,
+        seed="2100020038.9",
     ),
     "a repair that reads to the end of the log": Fault(
         {"storage.maintain.reconcile.repair_differences.send_missing": _complete_all},
@@ -149,7 +149,7 @@ FAULTS: Final = {
         {"processors.grouper.grouper_stage.GrouperStage.restore": _restore_and_skip}, seed=452
     ),
     "a segment removed although a record is torn": Fault(
-        {"edge.delivery.drain.open_segment": _open_until_damage}, seed=173
+        {"edge.delivery.drain.open_segment": _open_until_damage}, seed="2100020138.34"
     ),
     "a repair that sends nothing": Fault(
         {"storage.maintain.reconcile.repair_differences.send_missing": _send_nothing}, seed=13
