@@ -158,7 +158,7 @@ def _configs(topic: Topic, replication: int) -> dict[str, str]:
     else:
         configs["retention.ms"] = str(topic.days * DAY_MS)
     if topic in {Topic.EVENTS, Topic.GROUPED}:
-        # A segment expires as a whole: with those of `grouped` for weeks, it would have records of expired events.
+        # A segment expires as a whole: the small ones of `grouped` would outlive the events they refer to by weeks.
         configs["segment.ms"] = str(DAY_MS)
     if topic is Topic.EVENTS:
         # Ids expire by this clock: the brokers share one, the edges' may be wrong.

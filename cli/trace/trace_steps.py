@@ -75,12 +75,12 @@ def letter(record: Record, event_id: bytes, found: Sequence[Copy]) -> Step | Non
     if replayed_before(record.headers) is not None:
         return None
     dead, _ = from_headers(record.headers)
-    value, position = record.value or b"", (dead.partition, dead.offset)
+    value, positions = record.value or b"", {(copy.partition, copy.offset) for copy in found}
     with suppress(DecodeError):
-        grouped = decode_grouped(value)
-        # The letter of a lost source has no events.
-        value, position = grouped.chunk, (-1, -1) if grouped.chunk else (grouped.partition, grouped.offset)
-    if not _has(value, event_id) and position not in {(copy.partition, copy.offset) for copy in found}:
+        value = decode_grouped(value).chunk
+    # Only the grouper's letters have positions of `events`.
+    is_its_record = dead.stage == "grouper" and (dead.partition, dead.offset) in positions
+    if not is_its_record and not _has(value, event_id):
         return None
     return Step(
         record.timestamp,

@@ -16,6 +16,7 @@ from schemas.chunks import (
     encode_chunk,
     encode_grouped,
 )
+from schemas.times import MINUTE_MS
 
 if TYPE_CHECKING:
     from broker.types import Record
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 UNCOUNTED: Final = b"whole"
 """No event of the record was counted as a dead letter: it was undecodable, or is sent again."""
 LOST: Final = "sourceLost"
-"""The kind of a record of which `events` no longer has the events."""
+"""The kind of records whose events are gone from `events`."""
 Headers = tuple[tuple[str, bytes], ...]
 EventKey = tuple[int, bytes]
 """Project and id of an event."""
@@ -139,6 +140,7 @@ def _excerpt(grouped: GroupedRecord, events: Sequence[tuple[ChunkEvent, Grouping
             grouping_of=list(range(len(events))),
             groupings=[grouping for _, grouping in events],
             projects=[event.project for event, _ in events],
+            minutes=[event.received_ms // MINUTE_MS for event, _ in events],
             chunk=encode_chunk([event for event, _ in events]),
         )
     )

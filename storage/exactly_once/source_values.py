@@ -1,6 +1,6 @@
-"""The values of records of `events`, for records of `grouped`: both logs have the same order.
+"""Looks up the record of `events` behind each record of `grouped`.
 
-A client without a group reads them one after the other, so each is fetched once.
+Both logs have the same order, so a client without a group reads `events` on and on and fetches each record once.
 """
 
 import asyncio
@@ -22,23 +22,21 @@ _WAIT_MS: Final = 1000
 _ANSWER_SECONDS: Final = 2.0
 _SILENT_SECONDS: Final = 30.0
 _SILENT_ANSWERS: Final = 20
-"""A broker must say so often, and for so long, that a log ends before a record until the record is lost.
+"""A record counts as lost only after this many answers, over at least this long, that the log ends before it.
 
-It is the limit too for a record that is there and is not delivered.
+The same limits apply to a record that exists and isn't delivered.
 """
-_FORGET_SECONDS: Final = 60.0
 _DIGITS: Final = 18
 MAX_GAP: Final = 500
 """Records without a new event that are read rather than skipped: a jump discards the records fetched ahead."""
 
 
 class _Silence(NamedTuple):
-    """What brokers say about a record that they don't deliver: whether the log has it, since when and how often."""
+    """Brokers don't deliver a record: whether they say that the log has it, since when and how often."""
 
     is_there: bool
     since: float
     answers: int
-    last: float
 
 
 class SourceValues:
@@ -65,6 +63,12 @@ class SourceValues:
             await asyncio.sleep(_WAIT_MS / 1000)
         return values
 
+    async def prepare(self, records: Sequence[Record]) -> None:
+        """Let the sources of these records be fetched, together with those of other partitions."""
+        tp = TopicPartition(self._topic, records[0].partition)
+        if offsets := [offset for record in records if (offset := _source(record)) is not None]:
+            await self._go_to(tp, min(offsets))
+
     async def delivered(self, records: Sequence[Record]) -> list[bytes | None] | None:
         """The value of each record's source; the records are of one partition of `grouped`.
 
@@ -79,9 +83,7 @@ class SourceValues:
             found |= {offset: None for offset in offsets if offset is not None and offset < begin}
         for run in _runs(sorted({offset for offset in offsets if offset is not None} - found.keys())):
             if not await self._read(tp, run, found):
-                self._silent.setdefault(
-                    tp, _Silence(is_there=True, since=self._clock(), answers=0, last=self._clock())
-                )
+                self._silent.setdefault(tp, _Silence(is_there=True, since=self._clock(), answers=0))
                 return None
         del self._found[tp]
         return [None if offset is None else found[offset] for offset in offsets]
@@ -89,9 +91,7 @@ class SourceValues:
     async def _read(self, tp: TopicPartition, offsets: Sequence[int], found: dict[int, bytes | None]) -> bool:
         """Read until the last of these offsets is passed; False if the broker is silent."""
         consumer, chosen, last = self._consumer, set(offsets), offsets[-1]
-        if not 0 <= offsets[0] - await consumer.position(tp) <= MAX_GAP:
-            consumer.seek(tp, offsets[0])
-        consumer.resume(tp)
+        await self._go_to(tp, offsets[0])
         # What was silent before is fetched ahead by now, if at all: the other partitions don't wait for it.
         wait_ms = 0 if tp in self._silent else _WAIT_MS
         while (position := await consumer.position(tp)) <= last:
@@ -110,6 +110,11 @@ class SourceValues:
             found.setdefault(offset, None)
         return True
 
+    async def _go_to(self, tp: TopicPartition, offset: int) -> None:
+        if not 0 <= offset - await self._consumer.position(tp) <= MAX_GAP:
+            self._consumer.seek(tp, offset)
+        self._consumer.resume(tp)
+
     async def _seek_past_lost(self, tp: TopicPartition, position: int, last: int) -> bool:
         """Pass over records from a position on that are lost; False if a broker may still deliver them.
 
@@ -117,7 +122,7 @@ class SourceValues:
         former leader that still answers knows an earlier end, and so does a new one for a moment.
         """
         consumer = self._consumer
-        # For the next answer: another broker may say that there is another leader.
+        # Another broker may say that there is another leader.
         consumer._client.force_metadata_update()
         if consumer._client.cluster.leader_for_partition(tp) in {None, -1}:
             return False
@@ -133,14 +138,15 @@ class SourceValues:
             self._silent.pop(tp, None)
             consumer.seek(tp, min(begin, last + 1))
             return True
-        before = self._silent.get(tp)
-        if before is None or before.is_there is not is_there or now - before.last > _FORGET_SECONDS:
-            before = _Silence(is_there, now, 0, now)
-        silence = self._silent[tp] = before._replace(answers=before.answers + 1, last=now)
+        silence = self._silent.get(tp)
+        if silence is None or silence.is_there is not is_there:
+            silence = _Silence(is_there, now, 0)
+        silence = self._silent[tp] = silence._replace(answers=silence.answers + 1)
         if silence.answers < _SILENT_ANSWERS or now - silence.since < _SILENT_SECONDS:
             return False
         if is_there:
             raise KafkaError(f"records of {tp.topic}/{tp.partition} from {position} on are not delivered")
+        del self._silent[tp]
         consumer.seek(tp, last + 1)
         return True
 
@@ -154,8 +160,8 @@ async def open_source_values(
     async with open_consumer(settings, auto_offset_reset="none", fetch_max_bytes=_FETCH_BYTES) as consumer:
         tps = [TopicPartition(topic, partition) for partition in partitions]
         consumer.assign(tps)
-        # Nothing is fetched until the first record of a partition is wanted, and no broker is asked: one partition may
-        # have no leader.
+        # Nothing is fetched until the first record of a partition is wanted. To ask for the ends of the logs would fail
+        # where one partition has no leader.
         for tp in tps:
             consumer.seek(tp, 0)
         consumer.pause(*tps)

@@ -63,6 +63,7 @@ _READ_RECORDS: Final = 40
 _READ_SECONDS: Final = 0.05
 _IDLE_READ_SECONDS: Final = 0.5
 _HELD_SECONDS: Final = 1.0
+_HELD_FACTOR: Final = 5.0
 _RESTART_SECONDS: Final = 0.25
 _STOP_SECONDS: Final = 5.0
 _CHECK_SECONDS: Final = 5.0
@@ -231,6 +232,7 @@ class EventsStage:
                     bound,
                     extra={"event": "partition_completed"},
                 )
+            self._held.pop(partition, None)
             self._source_offsets[partition] = state.source_offset
             self._verify_until[partition] = state.verify_until
             self._next_offsets[partition] = max(at.offset, begin)
@@ -247,7 +249,7 @@ class EventsStage:
         return max(positions)
 
     async def _read_plan(self, plan: BlockPlan) -> Block:
-        # A doubt: a source that expires between the insert and its replay counts as a dead letter though it is stored.
+        # Known gap: a source that expires between the insert and its replay counts as a dead letter, but is stored.
         block = Block()
         spans = {span.partition: span for span in plan.ranges}
         block.source_offsets |= {partition: span.source_offset for partition, span in spans.items()}
@@ -263,19 +265,23 @@ class EventsStage:
     async def _read(
         self, partitions: set[int], sources: SourceValues, blocks: "_OpenBlocks", timeout: float
     ) -> None:
-        now = time.monotonic()
-        wanted = [partition for partition in partitions if self._held.get(partition, 0.0) <= now]
+        begun = time.monotonic()
+        wanted = [partition for partition in partitions if self._held.get(partition, 0.0) <= begun]
         if not wanted:
             await asyncio.sleep(timeout)
             return
-        for partition, records in (await self._source.read(wanted, timeout, _READ_RECORDS)).items():
+        batches = await self._source.read(wanted, timeout, _READ_RECORDS)
+        for records in batches.values():
+            await sources.prepare(records)
+        for partition, records in batches.items():
             if self._stopping.is_set():
                 return
+            begun = time.monotonic()
             values = await sources.delivered(records)
             if values is None:
                 # Its partition of `events` may have no leader: the other partitions go on.
                 self._source.seek(partition, records[0].offset)
-                self._hold(partition)
+                self._hold(partition, time.monotonic() - begun)
                 continue
             self._held.pop(partition, None)
             block = blocks.of(partition)
@@ -284,16 +290,16 @@ class EventsStage:
                 source_offset = block.feed(record, source, source_offset, self._verify_until[partition])
             self._source_offsets[partition] = source_offset
 
-    def _hold(self, partition: int) -> None:
-        """Don't read a partition for a while."""
+    def _hold(self, partition: int, seconds: float) -> None:
+        """Don't read a partition for a while, which is longer than the `seconds` that its last read took."""
         if partition not in self._held:
             log.warning(
-                "Kafka doesn't deliver records of `events` for %s/%d: trying again",
+                "Kafka doesn't deliver the records of `events` for %s/%d: trying again",
                 self._source.topic,
                 partition,
                 extra={"event": "sources_not_delivered"},
             )
-        self._held[partition] = time.monotonic() + _HELD_SECONDS
+        self._held[partition] = time.monotonic() + max(_HELD_SECONDS, _HELD_FACTOR * seconds)
 
     async def _flush(self, inserter: BlockInserter, blocks: Iterable[Block]) -> None:
         """Record the plan, insert, commit: block by block."""

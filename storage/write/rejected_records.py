@@ -128,7 +128,6 @@ def put_back_outcomes(put_back: Iterable[PutBack]) -> Iterator[Outcome]:
 
 def _lost(lost: LostEvents, outcome: _Counted, reason: str) -> Iterator[Outcome]:
     """Outcomes of the events of a lost source; their SDK is unknown."""
-    origin = Origin.of(lost.origin)
     for (project, minute), count in lost.events.items():
         yield Outcome(
             project_id=str(project),
@@ -137,8 +136,8 @@ def _lost(lost: LostEvents, outcome: _Counted, reason: str) -> Iterator[Outcome]
             outcome=outcome,
             reason=reason,
             count=count,
-            source=f"{_STAGE}/{origin.partition}",
-            sequence=origin.offset,
+            source=f"{_STAGE}/{lost.origin}",
+            sequence=0,
         )
 
 

@@ -153,8 +153,11 @@ class Schedule:
         return Worker(self.world, settings, self.shape.partitions, self.projects.registry(), self.reached)
 
     def _start_worker(self, number: int) -> None:
-        if not self.are_processors_stopped:
-            self._start(f"processors-{number}", self.worker(number).run, lambda: self._start_worker(number))
+        name = f"processors-{number}"
+        # After a quick rebuild it may have been started already.
+        is_running = name in self.processes and self.processes[name].alive
+        if not self.are_processors_stopped and not is_running:
+            self._start(name, self.worker(number).run, lambda: self._start_worker(number))
 
     def writer(self, number: int) -> Writer:
         """A new writer."""

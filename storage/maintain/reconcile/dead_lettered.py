@@ -53,7 +53,8 @@ class DeadLettered:
     def read(self, parts: Iterable[BlockRecord]) -> None:
         """Note the events of records whose source was lost when the writer read them."""
         for part in parts:
-            if (origin := lost_origin(part.grouped)) in self._lost:
+            # A record that has its events is sent again, or was put back for one of them.
+            if not part.grouped.chunk and (origin := lost_origin(part.grouped)) in self._lost:
                 for event, _ in part.new():
                     self._origins.setdefault((event.project, event.id), set()).add(origin)
 

@@ -6,9 +6,12 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 from aiokafka import AIOKafkaProducer
+from aiokafka.cluster import ClusterMetadata
+from aiokafka.structs import PartitionMetadata
 
 from broker.client import METADATA_PAUSE_SECONDS, TopicFollower, follow_projects, pause_metadata_retries
 from local.kafka.local_kafka import LocalKafka
@@ -139,13 +142,20 @@ async def test_a_tail_begins_at_the_end_of_the_topic(
     await eventually(lambda: seen == [b"2"])
 
 
-async def test_a_client_pauses_after_unanswered_metadata_requests() -> None:
+@pytest.mark.parametrize(
+    ("succeeds", "leader", "pauses"), [(False, 1, True), (True, -1, True), (True, 1, False)]
+)
+async def test_a_client_pauses_after_metadata_that_it_would_ask_for_again(
+    monkeypatch: pytest.MonkeyPatch, succeeds: bool, leader: int, pauses: bool
+) -> None:
     class Client:
         async def _metadata_update(self, *_: object) -> bool:
-            return False
+            return succeeds
 
-    client, loop = Client(), asyncio.get_running_loop()
+    client, paused = Client(), AsyncMock()
+    cluster = ClusterMetadata()
+    cluster._partitions = {"topic": {0: PartitionMetadata("topic", 0, leader, [], [], error=None)}}
     pause_metadata_retries(client)
-    begin = loop.time()
-    assert await client._metadata_update() is False
-    assert loop.time() - begin >= METADATA_PAUSE_SECONDS * 0.9
+    monkeypatch.setattr("broker.client.asyncio.sleep", paused)
+    assert await client._metadata_update(cluster) is succeeds
+    assert [one.args for one in paused.call_args_list] == [(METADATA_PAUSE_SECONDS,)] * pauses

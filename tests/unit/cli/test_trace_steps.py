@@ -27,12 +27,12 @@ def test_a_dead_letter_is_found_by_an_event_of_its_chunk(grouped: bool) -> None:
     assert letter(record(b"no chunk", dead), EVENT.id, []) is None
 
 
-def test_the_dead_letter_of_a_lost_source_is_found_by_its_position() -> None:
-    dead = DeadLetter("grouped", 0, 8, "writer", "sourceLost: why", "2026-01-01T00:00:00.000Z").headers([])
-    value = encode_grouped(GroupedRecord(1, 5, 0, [0], [0], [], [], {}, [0]))
-    (copy,) = copies(record(encode_chunk([EVENT])), 7, EVENT.id)
-    assert letter(record(value, dead), EVENT.id, [copy]) is not None
-    assert letter(record(value, dead), EVENT.id, []) is None
+def test_a_letter_of_the_writer_is_found_by_its_events_alone() -> None:
+    dead = DeadLetter("grouped", 1, 5, "writer", "refused: why", "2026-01-01T00:00:00.000Z").headers([])
+    value = encode_grouped(GroupedRecord(1, 5, 0, [0], [0], [], [], {}, [0], encode_chunk([OTHER])))
+    (copy,) = copies(record(encode_chunk([EVENT, OTHER])), 7, EVENT.id)
+    assert letter(record(value, dead), OTHER.id, [copy]) is not None
+    assert letter(record(value, dead), EVENT.id, [copy]) is None
 
 
 def test_copies_of_an_event_are_found_in_its_chunk() -> None:
