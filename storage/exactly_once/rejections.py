@@ -60,7 +60,7 @@ class RejectedRecord(Struct, frozen=True):
 
 
 class Origin(NamedTuple):
-    """Where and why an event was dead-lettered, as the header says with which it is put back.
+    """Where and why an event was dead-lettered: the header `replayed` of the record that puts it back.
 
     Partition and offset are those of its record of `grouped`; of a lost source they are those of the source.
     """

@@ -1,6 +1,6 @@
 """Looks up the record of `events` behind each record of `grouped`.
 
-Both logs have the same order, so a client without a group reads `events` on and on and fetches each record once.
+Both logs have the same order, so a client without a group reads `events` in sequence and fetches each record once.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ MAX_GAP: Final = 500
 
 
 class _Silence(NamedTuple):
-    """Brokers don't deliver a record: whether they say that the log has it, since when and how often."""
+    """A record that isn't delivered: whether the leader says the log has it, since when, and how many times."""
 
     is_there: bool
     since: float
@@ -46,9 +46,9 @@ class SourceValues:
         self._consumer = consumer
         self._topic = topic
         self._clock = asyncio.get_running_loop().time
-        # What was found for records that are not complete yet, by offset; None where the source is lost.
+        # The values of an unfinished call, by offset: the next call asks only for the rest. None marks a lost source.
         self._found: dict[TopicPartition, dict[int, bytes | None]] = {}
-        # The first offset of a log, and when it was asked: between two requests, records before it are lost.
+        # Each log's first offset and when it was read: for a while, earlier records count as lost without a request.
         self._begins: dict[TopicPartition, tuple[int, float]] = {}
         self._silent: dict[TopicPartition, _Silence] = {}
 
@@ -92,7 +92,7 @@ class SourceValues:
         """Read until the last of these offsets is passed; False if the broker is silent."""
         consumer, chosen, last = self._consumer, set(offsets), offsets[-1]
         await self._go_to(tp, offsets[0])
-        # What was silent before is fetched ahead by now, if at all: the other partitions don't wait for it.
+        # After a silent call the client has fetched in the background: waiting again would delay other partitions.
         wait_ms = 0 if tp in self._silent else _WAIT_MS
         while (position := await consumer.position(tp)) <= last:
             try:
@@ -116,7 +116,7 @@ class SourceValues:
         self._consumer.resume(tp)
 
     async def _seek_past_lost(self, tp: TopicPartition, position: int, last: int) -> bool:
-        """Pass over records from a position on that are lost; False if a broker may still deliver them.
+        """Skip lost records from a position on; False if a broker may still deliver them.
 
         Those before the log's beginning have expired. Those beyond its end are lost if the topic was recreated. But a
         former leader that still answers knows an earlier end, and so does a new one for a moment.
