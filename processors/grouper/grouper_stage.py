@@ -178,6 +178,12 @@ class GrouperStage(PartitionStage[PartitionState]):
                 await self._mark_published(partition)
             raise
         await asyncio.gather(*(self._record(output) for output in outputs))
+        # Dead letters come first: a rebuild takes the records before the last one in `grouped` for published.
+        await self._publish(
+            chain.from_iterable(
+                self._dead_letters(Topic.EVENTS, output.partition, output.dead) for output in outputs
+            )
+        )
         await self._publish(chain.from_iterable(self._outputs(output) for output in outputs))
         # Increments come last: all counted events are then stored, so that counts can be rebuilt from ClickHouse.
         await self._publish(self._increments(outputs))
@@ -252,7 +258,6 @@ class GrouperStage(PartitionStage[PartitionState]):
             )
             messages = [Message(b"%d" % project, encode_json(piece)) for piece in pieces]
             yield Topic.OUTCOMES, project % self._partition_count, messages
-        yield from self._dead_letters(Topic.EVENTS, partition, output.dead)
 
     def _increments(self, outputs: Iterable[BatchOutput]) -> Iterator[Output]:
         sources = [source for output in outputs for source in output.increments]

@@ -126,6 +126,17 @@ async def test_nothing_is_counted_whose_events_the_broker_has_not_acknowledged(
     assert sum(world.stored().values()) == sum(world.counted().values()) == 1
 
 
+@pytest.mark.parametrize("crash_in", range(1, 9))
+async def test_a_record_in_grouped_has_the_dead_letters_before_it_in_its_topic(crash_in: int) -> None:
+    world = GrouperWorld()
+    world.send(BAD, [carried(1)])
+    await world.start()
+    world.memory.crash_in = crash_in
+    with suppress(Crash):
+        await world.settle()
+    assert len(world.dead_letter_messages()) >= len(world.written("grouped"))
+
+
 async def test_once_the_cause_is_repaired_the_worker_goes_on_where_it_stopped() -> None:
     world = GrouperWorld()
     world.send(*[[carried(n)] for n in range(300)])
