@@ -85,14 +85,15 @@ def erase_user(tools: OperatorTools, project: int, user: str, agree: Agree) -> U
         if not agree(report, question):
             return report
         _record(tools, "userErased", project)
-        tools.settle(_only(tools.groups, Topic.EVENTS, Topic.GROUPED))
-        writer = _only(tools.groups, Topic.GROUPED)
+        groups = _only(tools.groups, Topic.EVENTS, Topic.GROUPED)
+        tools.settle(groups)
         return of_user.erase_user(
             tools.servers,
             project,
             user,
             tools.by,
-            lambda: tools.settle(writer),
+            # The processors too: an event is stored before its increment, which names it, is published.
+            lambda: tools.settle(groups),
             lambda erasure, issues: _redescribe(tools, project, erasure, issues),
             tools.say,
         )
