@@ -1,13 +1,12 @@
 """Returns freed memory to the system after a burst of work; a process would keep it for hours.
 
-The allocators of C and of pyarrow keep it, and reference cycles that wait for the garbage collector
-(measured: docs/decisions/edge.md).
+C's allocator keeps it, and so do reference cycles that wait for the garbage collector (measured:
+docs/decisions/edge.md).
 """
 
 import ctypes
 import gc
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,8 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_PAUSE_SECONDS: Final = 25.0
-"""With a thousand connections a garbage collection takes up to 0.1 s: rare enough not to affect the p99."""
+_LOOK_SECONDS: Final = 5.0
+_LOOKS: Final = 5
+"""Looks between two releases. With a thousand connections a garbage collection takes up to 0.1 s: each 25 s it is rare
+enough not to affect the p99."""
 _IDLE_CPU: Final = 0.2
 """CPU share below which a process counts as idle."""
 _TRIM_BYTES: Final = 16 * 1024 * 1024
@@ -31,9 +32,7 @@ def resident_bytes() -> int:
 
 
 def release_memory() -> None:
-    """Let the allocators return free memory."""
-    if pyarrow := sys.modules.get("pyarrow"):
-        pyarrow.default_memory_pool().release_unused()
+    """Let the allocator return free memory."""
     # Of glibc; other C libraries have no such function.
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -65,12 +64,15 @@ def times_to_trim(
     """
     idle_bytes = last = resident()
     used = processor_seconds()
+    looks = {True: _LOOKS, False: _LOOKS}
     while True:
-        pause(_PAUSE_SECONDS)
+        pause(_LOOK_SECONDS)
         used, before = processor_seconds(), used
-        is_idle = used - before < _IDLE_CPU * _PAUSE_SECONDS
+        is_idle = used - before < _IDLE_CPU * _LOOK_SECONDS
+        looks = {idle: count + 1 for idle, count in looks.items()}
         now = resident()
-        if now > (idle_bytes if is_idle else last) + _TRIM_BYTES:
+        if looks[is_idle] >= _LOOKS and now > (idle_bytes if is_idle else last) + _TRIM_BYTES:
+            looks[is_idle] = 0
             yield is_idle
             last = resident()
             # The remaining memory may be in use only temporarily.
