@@ -7,7 +7,7 @@ For each batch (the words are those of `docs/glossary.md`, "Stages"):
    answer, and may be dropped meanwhile.
 2. *Decide* (`batch.decide`): new ids (`dedupe`), fingerprints (`fingerprinter`), and all outputs.
 3. *Record* the decisions in the table `seen`.
-4. *Publish* `grouped`, `grouped-events`, `outcomes` and `dead-letters`, and once these are safe, `issue-deltas`.
+4. *Publish* `dead-letters`, `grouped-events` and `outcomes`; once these are safe, `grouped`; then `issue-deltas`.
 5. *Commit*: the agent acknowledges the records. The next offset is restored from `seen`; the acknowledgement is a hint.
 
 Each step is safe, on all in-sync replicas, before the next begins, and batches are handled one at a time.
@@ -178,13 +178,9 @@ class GrouperStage(PartitionStage[PartitionState]):
                 await self._mark_published(partition)
             raise
         await asyncio.gather(*(self._record(output) for output in outputs))
-        # Dead letters come first: a rebuild takes the records before the last one in `grouped` for published.
-        await self._publish(
-            chain.from_iterable(
-                self._dead_letters(Topic.EVENTS, output.partition, output.dead) for output in outputs
-            )
-        )
-        await self._publish(chain.from_iterable(self._outputs(output) for output in outputs))
+        # `grouped` comes second: a rebuild takes the records before its last one for published.
+        await self._publish(chain.from_iterable(self._first_outputs(output) for output in outputs))
+        await self._publish((Topic.GROUPED, output.partition, output.grouped) for output in outputs)
         # Increments come last: all counted events are then stored, so that counts can be rebuilt from ClickHouse.
         await self._publish(self._increments(outputs))
         for output in outputs:
@@ -247,9 +243,9 @@ class GrouperStage(PartitionStage[PartitionState]):
         await self._seen.write(partition, changes)
         self._entries[partition].add_entries(entries)
 
-    def _outputs(self, output: BatchOutput) -> Iterator[Output]:
+    def _first_outputs(self, output: BatchOutput) -> Iterator[Output]:
         partition = output.partition
-        yield Topic.GROUPED, partition, output.grouped
+        yield from self._dead_letters(Topic.EVENTS, partition, output.dead)
         if output.grouped_events:
             yield Topic.GROUPED_EVENTS, partition, (_public(partition, g) for g in output.grouped_events)
         for project, outcomes in (*output.outcomes.items(), *output.rules_skipped):

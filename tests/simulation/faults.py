@@ -218,7 +218,6 @@ def lose(schedule: "Schedule", topic: Topic, share: float = 1.0) -> None:
     for log in schedule.broker.topics[topic_name(topic, "svc.", {})]:
         log.trim(log.start + round(share * (log.end - log.start)))
     schedule.reached["seen is lost" if topic is Topic.SEEN else "issues are lost"] += 1
-    schedule.is_seen_rebuilt |= topic is Topic.SEEN
     schedule.world.note(f"{topic.value} is lost")
 
 

@@ -73,7 +73,7 @@ async def test_however_many_outcomes_a_batch_has_they_fit_into_records() -> None
     output.outcomes[1] = outcomes
     output.rules_skipped = [(1, outcomes)]
     messages = [
-        m for topic, _, found in world.worker._outputs(output) if topic is Topic.OUTCOMES for m in found
+        m for topic, _, found in world.worker._first_outputs(output) if topic is Topic.OUTCOMES for m in found
     ]
     assert max(len(message.value or b"") for message in messages) < MAX_RECORD_BYTES // 2
     decoded = [one for message in messages for one in msgspec.json.decode(message.value or b"")]

@@ -127,14 +127,17 @@ async def test_nothing_is_counted_whose_events_the_broker_has_not_acknowledged(
 
 
 @pytest.mark.parametrize("crash_in", range(1, 9))
-async def test_a_record_in_grouped_has_the_dead_letters_before_it_in_its_topic(crash_in: int) -> None:
-    world = GrouperWorld()
+async def test_before_a_record_is_in_grouped_its_other_outputs_are_in_their_topics(crash_in: int) -> None:
+    world = GrouperWorld(each=True)
     world.send(BAD, [carried(1)])
     await world.start()
     world.memory.crash_in = crash_in
     with suppress(Crash):
         await world.settle()
-    assert len(world.dead_letter_messages()) >= len(world.written("grouped"))
+    grouped = len(world.written("grouped"))
+    assert len(world.dead_letter_messages()) >= grouped
+    assert len(world.written("grouped-events")) >= grouped
+    assert len(world.written("outcomes")) >= grouped
 
 
 async def test_once_the_cause_is_repaired_the_worker_goes_on_where_it_stopped() -> None:
