@@ -16,8 +16,8 @@ from typing import Final
 
 _LOOK_SECONDS: Final = 5.0
 _LOOKS: Final = 5
-"""Looks between two releases. With a thousand connections a garbage collection takes up to 0.1 s: each 25 s it is rare
-enough not to affect the p99."""
+"""Looks between two releases while idle, and between two under load. With a thousand connections a garbage collection
+takes up to 0.1 s: each 25 s it is rare enough not to affect the p99."""
 _IDLE_CPU: Final = 0.2
 """CPU share below which a process counts as idle."""
 _TRIM_BYTES: Final = 16 * 1024 * 1024
