@@ -110,10 +110,9 @@ def open_client(
     """A client of the server at `url`, in its database or in `database`.
 
     Raises ClickHouseError if the server doesn't answer. A client may be used by one thread at a time.
-    Payloads are already compressed, so inserts aren't compressed again.
     """
     address = parse_url(url)
-    return clickhouse_connect.get_client(
+    client = clickhouse_connect.get_client(
         interface=address.scheme,
         host=address.host,
         port=address.port,
@@ -131,6 +130,9 @@ def open_client(
             **options,
         },
     )
+    # Only inserts: a third of the bytes, at no more CPU on either side (docs/decisions/writer.md).
+    client.write_compression = "zstd"
+    return client
 
 
 def answers(url: str, seconds: float) -> bool:
