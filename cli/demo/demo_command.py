@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
+from itertools import chain, count
 from typing import Any
 
 import aiohttp
@@ -25,6 +26,7 @@ from cli.send.send_batches import batches
 from cli.send.send_command import bar
 from cli.up import start
 from cli.workspace import Workspace
+from control.project_store import ProjectStore
 from local.local_stack import Stack
 from schemas.environment import load
 from schemas.errors import CannotRun, ProjectsUnavailable
@@ -45,9 +47,13 @@ class DemoFailed(CannotRun):
 
 
 async def make_project(stack: Stack) -> CreatedProject:
-    """A new project with its token. Raises CannotRun."""
+    """A new project with its token: `demo`, or the first of `demo-2`, `demo-3`, … that is new. Raises CannotRun."""
+    settings = load(MigrateSettings, stack.environ)
     try:
-        return await create_project(load(MigrateSettings, stack.environ), PROJECT)
+        async with ProjectStore(settings) as store:
+            known = {project.name for project in store.all()}
+        names = chain([PROJECT], (f"{PROJECT}-{number}" for number in count(2)))
+        return await create_project(settings, next(name for name in names if name not in known))
     except ProjectsUnavailable as error:
         raise CannotRun(f"the project could not be created: {error}") from error
 
@@ -162,15 +168,20 @@ def easily_quoted(samples: list[dict[str, Any]]) -> dict[str, Any]:
     return min(samples, key=lambda event: ("'" in json.dumps(event), len(json.dumps(event))))
 
 
-def farewell(demo: Demo, stack: Stack, project: CreatedProject, samples: list[dict[str, Any]]) -> None:
-    """Print the project, its token, the address and a command that sends another event."""
-    event = renewed(easily_quoted(samples), datetime.now(UTC))
-    demo.say(f"\nproject     {PROJECT} ({project.id})")
+def farewell(demo: Demo, stack: Stack, project: CreatedProject) -> None:
+    """Print the project, its token and the address."""
+    demo.say(f"\nproject     {project.name} ({project.id})")
     demo.say(f"token       {project.token}")
     demo.say(f"issues      {stack.dashboard_url}")
+
+
+def invite(demo: Demo, stack: Stack, project: CreatedProject, samples: list[dict[str, Any]]) -> None:
+    """Print a command that sends another event, and how to stop."""
+    event = renewed(easily_quoted(samples), datetime.now(UTC))
     demo.say(
         "one more event (its id makes it count once, however often you send it):\n\n"
-        f"{curl_line(stack, project, event)}\n"
+        f"{curl_line(stack, project, event)}\n\n"
+        "Ctrl-C stops everything"
     )
 
 
@@ -202,9 +213,9 @@ async def demonstrate(console: Console, stop_after: bool, stack: Stack, stopping
                 return 1
     except aiohttp.ClientError as error:
         raise DemoFailed(f"a request of the demo failed: {error}") from error
-    farewell(demo, stack, project, samples)
+    farewell(demo, stack, project)
     if not stop_after:
-        demo.say("Ctrl-C stops everything")
+        invite(demo, stack, project, samples)
         await stopping.wait()
     return 0
 
