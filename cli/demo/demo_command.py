@@ -7,7 +7,7 @@ import random
 import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
@@ -47,15 +47,20 @@ class DemoFailed(CannotRun):
 
 
 async def make_project(stack: Stack) -> CreatedProject:
-    """A new project with its token: `demo`, or the first of `demo-2`, `demo-3`, … that is new. Raises CannotRun."""
+    """A new project with its token: `demo`, or `demo-2` and so on where there is one. Raises CannotRun."""
     settings = load(MigrateSettings, stack.environ)
     try:
         async with ProjectStore(settings) as store:
             known = {project.name for project in store.all()}
-        names = chain([PROJECT], (f"{PROJECT}-{number}" for number in count(2)))
-        return await create_project(settings, next(name for name in names if name not in known))
+        return await create_project(settings, new_name(known))
     except ProjectsUnavailable as error:
         raise CannotRun(f"the project could not be created: {error}") from error
+
+
+def new_name(known: Collection[str]) -> str:
+    """The first name for a demo's project that none has yet."""
+    names = chain([PROJECT], (f"{PROJECT}-{number}" for number in count(2)))
+    return next(name for name in names if name not in known)
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str) -> float:

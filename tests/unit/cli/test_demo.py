@@ -13,7 +13,7 @@ from rich.console import Console
 from yarl import URL
 
 from cli.demo.demo_checks import StoredEvents
-from cli.demo.demo_command import Demo
+from cli.demo.demo_command import Demo, new_name
 from cli.demo.sample_events import SPREAD, fresh, load_samples
 from schemas.event import Event
 
@@ -30,6 +30,11 @@ def test_samples_are_hundreds_of_valid_events_with_different_ids(samples: list[d
     assert len({event["id"] for event in renewed_events}) == len(renewed_events) >= 400
     for event in renewed_events:
         msgspec.json.decode(msgspec.json.encode(event), type=Event)
+
+
+def test_each_demo_gets_a_project_of_another_name() -> None:
+    assert new_name(["shop"]) == "demo"
+    assert new_name(["demo", "shop", "demo-2"]) == "demo-3"
 
 
 def test_fresh_events_are_of_the_last_days_and_so_are_their_breadcrumbs(
