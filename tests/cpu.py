@@ -2,15 +2,19 @@
 
 Counted is the CPU of a test's process, its ended children, and the servers of the run. Machines
 differ, and one machine differs by the hour: the budget is in units of a fixed piece of work that each worker
-repeats during the run. `--cpu-write FILE` raises a budget to the sums of a run: on a busy machine tests that wait
-look more often, so a budget comes from several runs, one of them on a busy machine.
+repeats during the run. A third of it runs Python, a third takes fresh memory, a third calls the kernel, since machines
+differ in what they do quickly. `--cpu-write FILE` raises a budget to the sums of a run: on a busy machine tests that
+wait look more often, so a budget comes from several runs, one of them on a busy machine.
 """
 
 import json
+import mmap
+import os
 import time
 from collections import defaultdict
 from collections.abc import Generator, Mapping
 from pathlib import Path
+from statistics import mean
 from typing import Any, Final
 
 import pytest
@@ -19,7 +23,7 @@ from tests import forked
 from tests.run_servers import RunServers, ended_children
 
 TOLERANCE: Final = 0.15
-NOISE: Final = 150
+NOISE: Final = 60
 """Units that a tier may take more in any case: a small one differs by more than the tolerance."""
 WORK_EVERY: Final = 50
 """Tests between two measures of the fixed work."""
@@ -27,7 +31,8 @@ COLLECTING: Final = "collecting"
 FORKED: Final = "processes"
 SHARED: Final = "shared"
 """The CPU of processes that end with a worker's last test, such as the browser: it belongs to no tier."""
-_WORK: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
+_DOCUMENT: Final = json.dumps([{"name": f"value {number}", "list": list(range(20))} for number in range(200)])
+_PIECE: Final = b"x" * 4096
 
 
 def cpu_seconds() -> float:
@@ -35,12 +40,34 @@ def cpu_seconds() -> float:
     return time.process_time() + ended_children()
 
 
-def fixed_work() -> float:
-    """The CPU seconds that a fixed piece of work takes now: some ten milliseconds."""
-    began = time.process_time()
+def fixed_work() -> dict[str, float]:
+    """The CPU seconds that a fixed piece of work takes now, by its parts: some ten milliseconds each."""
+    seconds = dict[str, float]()
+    for part in (_interpret, _touch_memory, _call_kernel):
+        began = time.process_time()
+        part()
+        seconds[part.__name__.strip("_")] = time.process_time() - began
+    return seconds
+
+
+def _interpret() -> None:
     for _ in range(20):
-        json.dumps(json.loads(_WORK), sort_keys=True)
-    return time.process_time() - began
+        json.dumps(json.loads(_DOCUMENT), sort_keys=True)
+
+
+def _touch_memory() -> None:
+    with mmap.mmap(-1, 10 * 1024 * 1024) as memory:
+        for start in range(0, len(memory), mmap.PAGESIZE):
+            memory[start] = 1
+
+
+def _call_kernel() -> None:
+    end, start = os.pipe()
+    for _ in range(9_000):
+        os.write(start, _PIECE)
+        os.read(end, len(_PIECE))
+    os.close(end)
+    os.close(start)
 
 
 def tier_of(item: pytest.Item) -> str:
@@ -112,7 +139,7 @@ class RunCosts:
     def __init__(self, config: pytest.Config, own: WorkerCosts | None, servers: RunServers | None) -> None:
         self._config, self._own, self._servers = config, own, servers
         self._tiers, self._tests = defaultdict[str, float](float), defaultdict[str, float](float)
-        self._work = list[float]()
+        self._work = list[dict[str, float]]()
         self._failures: list[str] = []
 
     @pytest.hookimpl(optionalhook=True)
@@ -140,8 +167,12 @@ class RunCosts:
             Path(write).write_text(json.dumps(raised(self._units(), Path(write)), indent=2) + "\n")
 
     def _units(self) -> dict[str, float]:
-        unit = sum(self._work) / len(self._work)
+        unit = sum(self._parts().values())
         return {tier: seconds / unit for tier, seconds in self._tiers.items()}
+
+    def _parts(self) -> dict[str, float]:
+        """The mean seconds of each part of the fixed work."""
+        return {part: mean(each[part] for each in self._work) for part in self._work[0]}
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         if not self._work:
@@ -150,6 +181,8 @@ class RunCosts:
         units = self._units()
         for tier, seconds in sorted(self._tiers.items()):
             terminalreporter.line(f"{tier:20} {seconds:8.1f} s  {units[tier]:8.0f} units")
+        parts = ", ".join(f"{part} {seconds * 1000:.1f}" for part, seconds in self._parts().items())
+        terminalreporter.line(f"milliseconds in a unit: {parts}")
         most = sorted(self._tests.items(), key=lambda each: -each[1])[: self._config.getoption("cpu_most")]
         for test, seconds in (each for each in most if each[1] > 1):
             terminalreporter.line(f"{seconds:8.1f} s  {test}")

@@ -7,7 +7,7 @@ from tests.cpu import grown, raised
 
 def test_a_tier_that_takes_more_than_its_budget_is_named() -> None:
     budget = {"unit": 10_000.0, "contract": 100.0}
-    assert grown({"unit": 11_000.0, "contract": 250.0}, budget) == []
+    assert grown({"unit": 11_000.0, "contract": 170.0}, budget) == []
     assert grown({"unit": 13_000.0, "contract": 300.0}, budget) == [
         "contract takes 300 units of CPU; its budget is 100",
         "unit takes 13000 units of CPU; its budget is 10000",
