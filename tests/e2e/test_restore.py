@@ -15,6 +15,7 @@ from bench.chaos import proof
 from bench.chaos.chaos_load import Load
 from bench.report import Claim
 from bench.servers import prepare
+from cli.demo.demo_command import edge_knows
 from cli.demo.sample_events import load_samples
 from cli.projects import CreatedProject, create_project
 from cli.send.batch_sender import Sender
@@ -85,6 +86,7 @@ async def test_counts_are_exact_after_backups_of_different_moments(
     stack = prepare(tmp_path / "stack", CACHE, **servers)
     async with running(stack) as settings:
         sending = Sending(await create_project(settings, "restore", rate_limit=1_000_000))
+        await eventually(lambda: edge_knows(stack, sending.project))
         await sending.send(stack, sending.load.events(EVENTS))
         assert await at_rest(stack, settings, sending) == []
     own_kafka.stop()

@@ -5,6 +5,7 @@ from typing import Any
 
 import aiohttp
 
+from cli.demo.demo_command import edge_knows
 from cli.projects import CreatedProject, create_project
 from local.local_stack import Stack
 from schemas.environment import load
@@ -15,18 +16,16 @@ SDK = "e2e/1"
 
 
 async def project_of(stack: Stack) -> CreatedProject:
-    """A new project, once the edge knows it."""
+    """A new project, once the edge and the dashboard know it."""
     made = await create_project(load(MigrateSettings, stack.environ), "whole way")
-    headers = {"Authorization": f"Bearer {made.token}", "Svc-Sdk": SDK}
 
-    async def edge_knows() -> bool:
-        async with (
-            aiohttp.ClientSession(headers=headers) as session,
-            session.post(f"{stack.ingest_url}/v1/events:batch", json={"events": []}) as answer,
-        ):
-            return answer.status == 202
+    async def dashboard_knows() -> bool:
+        async with session_of(stack) as session:
+            answer = await session.get(f"/api/v1/projects/{made.id}/notification-rules")
+            return answer.status == 200
 
-    await eventually(edge_knows)
+    await eventually(lambda: edge_knows(stack, made))
+    await eventually(dashboard_knows)
     return made
 
 

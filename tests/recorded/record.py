@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from bench.chaos.chaos_load import Load
 from bench.servers import prepare
 from broker.consumer_lag import lags, readers
+from cli.demo.demo_command import edge_knows
 from cli.demo.sample_events import load_samples
 from cli.projects import create_project
 from cli.send.batch_sender import Sender
@@ -64,6 +65,7 @@ async def record(folder: Path, temporary: Path, cache: Path) -> None:
         project = await create_project(
             settings, "recorded", rate_limit=1_000_000, retention_days=RETENTION_DAYS
         )
+        await eventually(lambda: edge_knows(stack, project))
         stream, sender = (
             Load(load_samples(), 1, 0.1),
             Sender(stack.ingest_url, project.token, sdk="recorded/1"),
