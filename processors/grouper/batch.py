@@ -19,7 +19,7 @@ from grouping.fingerprint.key import LEAST
 from processors.grouper.dedup_log import DROP_REASONS, DedupEntry, DedupRecord
 from processors.grouper.dedupe import Decision, Dedupe, Incoming, OldIds
 from processors.grouper.fingerprinter import EventGrouping, Fingerprinter
-from processors.grouper.id_index import split
+from processors.grouper.id_index import id_keys, split
 from processors.grouper.record_counts import Increments, RecordOutcomes, rules_skipped
 from processors.grouper.replay_start import ReplayBoundary
 from processors.grouper.rule_budget import RuleBudget
@@ -163,7 +163,8 @@ def decide(
         else:
             # A recorded decision has the fingerprints. A lost one takes them from `grouped`, if it was published.
             published = None if recorded else _published_fingerprints(state, source)
-            work = _ChunkWork(target, source, chunk, fingerprinter, published)
+            later = {} if recorded else state.decided
+            work = _ChunkWork(target, source, chunk, fingerprinter, published, later)
             record = yield from work.run(recorded or _new_record(source, chunk, decision))
         if decision is not None:
             fresh.append((decision, record))
@@ -285,6 +286,7 @@ class _ChunkWork:
     """The work on one chunk: fingerprint its new events and add the outputs.
 
     `published` are the fingerprints of the events that were published before, by position; no others were.
+    `later` are recorded decisions about later records, whose ids are known already.
     """
 
     def __init__(
@@ -294,12 +296,14 @@ class _ChunkWork:
         chunk: list[ChunkEvent],
         fingerprinter: Fingerprinter,
         published: Mapping[int, int] | None,
+        later: Mapping[int, DedupRecord],
     ) -> None:
         self.output = output
         self.source = source
         self.chunk = chunk
         self.fingerprinter = fingerprinter
         self.published = published
+        self.later = later
         self.kept: list[int] = []
         self.grouping_of: list[int] = []
         self.groupings: list[Grouping] = []
@@ -357,16 +361,40 @@ class _ChunkWork:
                 count(chunk_event, event, result, fingerprint)
             else:
                 outcomes.dead(chunk_event, DROP_REASONS[fingerprint])
+        if self.later and len(positions) < len(chunk):
+            others = yield from self._dead_before(positions)
+            dead += [(position, UNREADABLE) for position in others]
         for position, reason in dead:
             outcomes.dead(chunk[position], UNREADABLE)
             self._dead_letter(chunk[position], reason)
         if repeated or len(positions) + len(record.dead) != len(chunk):
-            self._count_duplicates(outcomes, {*positions, *record.dead}.difference(repeated))
+            first = {*positions, *(position for position, _ in dead)}.difference(repeated)
+            self._count_duplicates(outcomes, first)
         self._finish(outcomes)
         # With `dead` and no fingerprints it is a recorded decision too: all its new events were dead.
         if recorded or record.dead:
             return record
         return _completed(record, fingerprints, [position for position, _ in dead], repeated)
+
+    def _dead_before(self, positions: Collection[int]) -> Generator[None, None, list[int]]:
+        """The other positions whose events were dead letters before a later record carried their ids again.
+
+        Yields before each event.
+        """
+        keys = split(id_keys([event.project for event in self.chunk], [event.id for event in self.chunk]))
+        tried = {keys[position] for position in positions}
+        dead: list[int] = []
+        for position, (key, chunk_event) in enumerate(zip(keys, self.chunk, strict=True)):
+            if key in tried:
+                continue
+            tried.add(key)
+            yield
+            try:
+                self.fingerprinter.group(chunk_event, RuleBudget())
+            except Exception:  # noqa: BLE001 - as in `run`
+                if any(key in split(record.keys) for record in self.later.values()):
+                    dead.append(position)
+        return dead
 
     def _keep(self, position: int, chunk_event: ChunkEvent, result: EventGrouping, fingerprint: int) -> None:
         grouping = result.grouping

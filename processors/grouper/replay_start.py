@@ -24,6 +24,9 @@ So a record from the next offset on is one of these (`batch.decide`):
 | after `last` | published again as recorded | decided as any other |
 
 With a whole table `since` is the batch start, and there is no `last`.
+
+The ids of all recorded decisions are known from the start. A record whose decision is lost may have one of them, if a
+later record carried it again: either it was a dead letter, so the event is read again, or it was a duplicate.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -9,15 +9,17 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from processors.grouper.compaction import MERGE_AT
 from processors.grouper.dedup_log import decode_entry, is_entry
 from processors.grouper.replay_start import PublishedRecord, ReplayBoundary
 from processors.positions import LogRecreated
 from schemas.chunks import ChunkEvent
+from schemas.times import DAY_MS
 from tests.unit.processors.aggregator.world import Crash
 from tests.unit.processors.grouper.grouper_world import PARTITION, GrouperWorld, registry
-from tests.unit.processors.made import carried
+from tests.unit.processors.made import START, carried
 
 
 async def worked(*chunks: list[ChunkEvent], limit: int = 48) -> GrouperWorld:
@@ -80,6 +82,24 @@ async def test_a_repeat_whose_first_has_expired_is_no_new_event() -> None:
     before = seen(world)
     world.lose()
     world.begins = 1
+    await world.start()
+    await world.settle()
+    assert seen(world) == before
+
+
+async def test_a_dead_letter_that_came_again_readable_is_one_again_where_only_the_second_decision_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The two decisions are of one batch and of two days, hence in two entries of `seen`.
+    monkeypatch.setattr("processors.grouper.log_clock.DAY_RECORDS", 1)
+    world, unreadable = GrouperWorld(), replace(carried(1), payload=b"no JSON")
+    world.send([carried(0)], [unreadable, unreadable, carried(0)])
+    world.send([carried(1)], [carried(1)], ms=START + DAY_MS)
+    await world.start()
+    await world.settle()
+    before = seen(world)
+    assert before[3] == {"accepted": 6, "deadLettered": 1, "duplicate": 3}
+    world.lose(keep=1)
     await world.start()
     await world.settle()
     assert seen(world) == before
