@@ -62,12 +62,12 @@ def _touch_memory() -> None:
 
 
 def _call_kernel() -> None:
-    end, start = os.pipe()
+    reading, writing = os.pipe()
     for _ in range(9_000):
-        os.write(start, _PIECE)
-        os.read(end, len(_PIECE))
-    os.close(end)
-    os.close(start)
+        os.write(writing, _PIECE)
+        os.read(reading, len(_PIECE))
+    os.close(reading)
+    os.close(writing)
 
 
 def tier_of(item: pytest.Item) -> str:
