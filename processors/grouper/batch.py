@@ -382,7 +382,7 @@ class _ChunkWork:
         Yields before each event.
         """
         keys = split(id_keys([event.project for event in self.chunk], [event.id for event in self.chunk]))
-        tried = {keys[position] for position in positions}
+        tried, budget = {keys[position] for position in positions}, RuleBudget()
         dead: list[int] = []
         for position, (key, chunk_event) in enumerate(zip(keys, self.chunk, strict=True)):
             if key in tried:
@@ -390,9 +390,10 @@ class _ChunkWork:
             tried.add(key)
             yield
             try:
-                self.fingerprinter.group(chunk_event, RuleBudget())
+                self.fingerprinter.group(chunk_event, budget)
             except Exception:  # noqa: BLE001 - as in `run`
-                if any(key in split(record.keys) for record in self.later.values()):
+                # Keys are hashes: to find one across two others is as unlikely as two equal ones.
+                if any(key in record.keys for record in self.later.values()):
                     dead.append(position)
         return dead
 
